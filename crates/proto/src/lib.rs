@@ -1,0 +1,20 @@
+//! DNS names, types, records and messages: wire form, presentation form, canonical form and order.
+//!
+//! This crate does no I/O, reads no clock and knows no keys. Its centre is one table of record types
+//! ([`rdata::TYPES`]): reading, writing, checking and canonicalising RDATA all follow that table.
+#![forbid(unsafe_code)]
+
+pub mod bitmap;
+pub mod edns;
+pub mod message;
+mod name;
+pub mod rdata;
+mod rtype;
+pub mod serial;
+pub mod text;
+pub mod timestamp;
+
+pub use name::{
+    Labels, MAX_LABEL, MAX_NAME, Name, NameError, NameRef, push_from_text as push_name_from_text,
+};
+pub use rtype::{Class, Rtype};

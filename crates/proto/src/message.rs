@@ -1,0 +1,298 @@
+//! Messages (RFC 1035 §4): header, question, and a walk over the records of a received message.
+
+use crate::name::{NameError, push_from_message};
+use crate::rdata;
+use crate::{Class, Name, Rtype};
+use std::fmt;
+
+/// Octets of the header.
+pub const HEADER: usize = 12;
+
+/// Flag bits of the second header word.
+pub mod flags {
+    /// Response.
+    pub const QR: u16 = 0x8000;
+    /// Authoritative answer.
+    pub const AA: u16 = 0x0400;
+    /// Truncated.
+    pub const TC: u16 = 0x0200;
+    /// Recursion desired.
+    pub const RD: u16 = 0x0100;
+    /// Recursion available.
+    pub const RA: u16 = 0x0080;
+    /// Authentic data (RFC 4035 §3.1.6).
+    pub const AD: u16 = 0x0020;
+    /// Checking disabled (RFC 4035 §3.1.6).
+    pub const CD: u16 = 0x0010;
+    /// Where the opcode stands.
+    pub const OPCODE: u16 = 0x7800;
+}
+
+/// A response code; values above 15 need EDNS (RFC 6891 §6.1.3).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Rcode(pub u16);
+
+#[allow(missing_docs)] // the mnemonics of the IANA registry
+impl Rcode {
+    pub const NOERROR: Self = Self(0);
+    pub const FORMERR: Self = Self(1);
+    pub const SERVFAIL: Self = Self(2);
+    pub const NXDOMAIN: Self = Self(3);
+    pub const NOTIMP: Self = Self(4);
+    pub const REFUSED: Self = Self(5);
+    pub const BADVERS: Self = Self(16);
+}
+
+impl fmt::Display for Rcode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.pad("NOERROR"),
+            1 => f.pad("FORMERR"),
+            2 => f.pad("SERVFAIL"),
+            3 => f.pad("NXDOMAIN"),
+            4 => f.pad("NOTIMP"),
+            5 => f.pad("REFUSED"),
+            16 => f.pad("BADVERS"),
+            number => f.pad(&format!("RCODE{number}")),
+        }
+    }
+}
+
+/// The header of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Query identifier.
+    pub id: u16,
+    /// Flags, opcode and the low four bits of the response code.
+    pub flags: u16,
+    /// Counts of question, answer, authority and additional records.
+    pub counts: [u16; 4],
+}
+
+impl Header {
+    /// Reads the header; `None` where there are fewer than 12 octets.
+    #[must_use]
+    pub fn read(message: &[u8]) -> Option<Self> {
+        let head: &[u8; HEADER] = message.get(..HEADER)?.try_into().ok()?;
+        let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+        Some(Self { id: word(0), flags: word(2), counts: [word(4), word(6), word(8), word(10)] })
+    }
+
+    /// The opcode, 0 to 15.
+    #[must_use]
+    pub const fn opcode(self) -> u8 {
+        ((self.flags & flags::OPCODE) >> 11) as u8
+    }
+
+    /// The response code's low four bits.
+    #[must_use]
+    pub const fn rcode(self) -> Rcode {
+        Rcode(self.flags & 0x0f)
+    }
+
+    /// The header's octets.
+    #[must_use]
+    pub fn to_octets(self) -> [u8; HEADER] {
+        let mut out = [0; HEADER];
+        let words = [self.id, self.flags, self.counts[0], self.counts[1], self.counts[2], self.counts[3]];
+        for (slot, word) in out.chunks_exact_mut(2).zip(words) {
+            slot.copy_from_slice(&word.to_be_bytes());
+        }
+        out
+    }
+}
+
+/// Why a message cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// The octets end before what the counts announce.
+    #[error("the message is cut off")]
+    Truncated,
+    /// A name is malformed.
+    #[error("{0}")]
+    Name(#[from] NameError),
+    /// RDATA is malformed for its type.
+    #[error("the RDATA of a {0} record is malformed")]
+    Rdata(Rtype),
+    /// Octets follow the last record.
+    #[error("octets follow the last record")]
+    TrailingOctets,
+}
+
+/// The section that a record stands in.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Section {
+    /// Answer section.
+    Answer,
+    /// Authority section.
+    Authority,
+    /// Additional section.
+    Additional,
+}
+
+/// A record of a received message, names uncompressed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Where it stands.
+    pub section: Section,
+    /// Owner name.
+    pub owner: Name,
+    /// Type.
+    pub rtype: Rtype,
+    /// Class, or the payload size for OPT.
+    pub class: Class,
+    /// Time to live, or the extended flags for OPT.
+    pub ttl: u32,
+    /// RDATA with its names uncompressed.
+    pub rdata: Vec<u8>,
+}
+
+/// A received message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// The header.
+    pub header: Header,
+    /// Question entries: name, type, class.
+    pub questions: Vec<(Name, Rtype, Class)>,
+    /// The records of all three sections, in order.
+    pub records: Vec<Record>,
+}
+
+impl Message {
+    /// Reads a whole message; every RDATA of a type in the table is checked for its form.
+    pub fn parse(octets: &[u8]) -> Result<Self, MessageError> {
+        let header = Header::read(octets).ok_or(MessageError::Truncated)?;
+        let mut at = HEADER;
+        let mut questions = Vec::new();
+        for _ in 0..header.counts[0] {
+            let (name, end) = Name::from_message(octets, at)?;
+            let (rtype, class) = (read_u16(octets, end)?, read_u16(octets, end + 2)?);
+            questions.push((name, Rtype(rtype), Class(class)));
+            at = end + 4;
+        }
+        let mut records = Vec::new();
+        let sections = [Section::Answer, Section::Authority, Section::Additional];
+        for (section, count) in sections.into_iter().zip(&header.counts[1..]) {
+            for _ in 0..*count {
+                let (record, end) = parse_record(octets, at, section)?;
+                records.push(record);
+                at = end;
+            }
+        }
+        if at != octets.len() {
+            return Err(MessageError::TrailingOctets);
+        }
+        Ok(Self { header, questions, records })
+    }
+
+    /// The response code with the upper bits of an OPT record (RFC 6891 §6.1.3).
+    #[must_use]
+    pub fn rcode(&self) -> Rcode {
+        let upper = self.opt().map_or(0, |opt| (opt.ttl >> 24) as u16);
+        Rcode(upper << 4 | self.header.rcode().0)
+    }
+
+    /// The OPT record, where there is one.
+    #[must_use]
+    pub fn opt(&self) -> Option<&Record> {
+        self.records.iter().find(|record| record.rtype == Rtype::OPT)
+    }
+
+    /// The records of one section, without OPT.
+    pub fn section(&self, section: Section) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(move |record| record.section == section && record.rtype != Rtype::OPT)
+    }
+}
+
+fn read_u16(octets: &[u8], at: usize) -> Result<u16, MessageError> {
+    match octets.get(at..at + 2) {
+        Some(&[a, b]) => Ok(u16::from_be_bytes([a, b])),
+        _ => Err(MessageError::Truncated),
+    }
+}
+
+fn parse_record(octets: &[u8], at: usize, section: Section) -> Result<(Record, usize), MessageError> {
+    let (owner, fixed) = Name::from_message(octets, at)?;
+    let rtype = Rtype(read_u16(octets, fixed)?);
+    let class = Class(read_u16(octets, fixed + 2)?);
+    let ttl = u32::from(read_u16(octets, fixed + 4)?) << 16 | u32::from(read_u16(octets, fixed + 6)?);
+    let start = fixed + 10;
+    let end = start + usize::from(read_u16(octets, fixed + 8)?);
+    if end > octets.len() {
+        return Err(MessageError::Truncated);
+    }
+    let rdata = expand_rdata(octets, rtype, start, end)?;
+    Ok((Record { section, owner, rtype, class, ttl, rdata }, end))
+}
+
+/// Copies RDATA, writing out the names that RFC 1035's types may have compressed.
+fn expand_rdata(octets: &[u8], rtype: Rtype, start: usize, end: usize) -> Result<Vec<u8>, MessageError> {
+    let plain = &octets[start..end];
+    let fields = rdata::entry(rtype).map_or(&[][..], |entry| entry.fields);
+    let compressible = fields.iter().any(|field| matches!(field, rdata::Field::Name { .. }));
+    if rtype == Rtype::OPT || rdata::is_well_formed(rtype, plain) {
+        return Ok(plain.to_vec());
+    }
+    if !compressible {
+        return Err(MessageError::Rdata(rtype));
+    }
+    let mut out = Vec::with_capacity(plain.len() + 32);
+    let mut at = start;
+    for field in fields {
+        if matches!(field, rdata::Field::Name { .. }) {
+            // RFC 3597 §4: receivers may meet compressed names in SRV, RP and their like; pointers never leave backwards.
+            at = push_from_message(&octets[..end], at, &mut out)?;
+            continue;
+        }
+        let length = rdata::measure_field(*field, &out, &octets[at.min(end)..end]);
+        let length = length.ok_or(MessageError::Rdata(rtype))?;
+        out.extend_from_slice(&octets[at..at + length]);
+        at += length;
+    }
+    if at == end { Ok(out) } else { Err(MessageError::Rdata(rtype)) }
+}
+
+/// Appends a query of one question.
+pub fn push_query(name: &Name, rtype: Rtype, id: u16, query_flags: u16, out: &mut Vec<u8>) {
+    out.extend_from_slice(&Header { id, flags: query_flags, counts: [1, 0, 0, 0] }.to_octets());
+    out.extend_from_slice(name.wire());
+    out.extend_from_slice(&rtype.0.to_be_bytes());
+    out.extend_from_slice(&Class::IN.0.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn compressed_names_are_written_out() {
+        let mut octets = Vec::new();
+        push_query(&"Example.com".parse().unwrap(), Rtype::MX, 7, flags::RD, &mut octets);
+        octets[7] = 1;
+        octets.extend_from_slice(b"\xc0\x0c\x00\x0f\x00\x01\x00\x00\x0e\x10\x00\x09\x00\x0a\x04mail\xc0\x0c");
+        let message = Message::parse(&octets).unwrap();
+        let record = &message.records[0];
+        assert_eq!(record.owner.to_string(), "Example.com.");
+        let mut text = Vec::new();
+        rdata::push_text(record.rtype, &record.rdata, &mut text);
+        assert_eq!(text, b"10 mail.Example.com.");
+        octets.push(0);
+        assert_eq!(Message::parse(&octets).unwrap_err(), MessageError::TrailingOctets);
+        assert_eq!(Message::parse(&octets[..octets.len() - 3]).unwrap_err(), MessageError::Truncated);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_octets_never_panic(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Message::parse(&octets);
+        }
+
+        #[test]
+        fn header_round_trip(id: u16, word: u16, counts: [u16; 4]) {
+            let header = Header { id, flags: word, counts };
+            prop_assert_eq!(Header::read(&header.to_octets()), Some(header));
+        }
+    }
+}

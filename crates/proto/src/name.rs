@@ -1,0 +1,615 @@
+//! Domain names in uncompressed wire form (RFC 1035 §3.1) and their canonical order (RFC 4034 §6.1).
+//!
+//! [`Name`] owns its octets, [`NameRef`] borrows them. Both keep the case they were given; comparison,
+//! hashing and order ignore the case of ASCII letters (RFC 4343).
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+
+/// Octets of the longest name, the root label included (RFC 1035 §2.3.4).
+pub const MAX_NAME: usize = 255;
+/// Octets of the longest label (RFC 1035 §2.3.4).
+pub const MAX_LABEL: usize = 63;
+
+/// Why octets or text are not a domain name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NameError {
+    /// A label has more than 63 octets.
+    #[error("a label has more than 63 octets")]
+    LabelTooLong,
+    /// The name has more than 255 octets.
+    #[error("the name has more than 255 octets")]
+    NameTooLong,
+    /// Two dots in a row, or a leading dot.
+    #[error("the name has an empty label")]
+    EmptyLabel,
+    /// A backslash is not followed by a character or by three digits up to 255.
+    #[error("the name has a malformed escape (write \\. or \\DDD with DDD up to 255)")]
+    BadEscape,
+    /// The octets end inside the name.
+    #[error("the name is cut off")]
+    Truncated,
+    /// A compression pointer does not point backwards, or a label type is unknown (RFC 6891 §5).
+    #[error("the name has a bad compression pointer or label type")]
+    BadPointer,
+    /// A relative name was met and no origin is known.
+    #[error("the name is relative and there is no origin (end it with a dot, or give $ORIGIN)")]
+    NoOrigin,
+}
+
+/// A borrowed domain name: octets in uncompressed wire form, ending in the root label.
+#[derive(Clone, Copy)]
+pub struct NameRef<'a>(&'a [u8]);
+
+/// An owned domain name.
+#[derive(Clone)]
+pub struct Name(Box<[u8]>);
+
+impl<'a> NameRef<'a> {
+    /// The root.
+    pub const ROOT: NameRef<'static> = NameRef(&[0]);
+
+    /// Takes a name from the front of `octets` (uncompressed); returns it with the octets after it.
+    pub fn split_from(octets: &'a [u8]) -> Result<(Self, &'a [u8]), NameError> {
+        let mut at = 0;
+        loop {
+            let length = usize::from(*octets.get(at).ok_or(NameError::Truncated)?);
+            if length > MAX_LABEL {
+                return Err(NameError::BadPointer);
+            }
+            at += 1 + length;
+            if at > MAX_NAME {
+                return Err(NameError::NameTooLong);
+            }
+            if length == 0 {
+                let (name, rest) = octets.split_at(at);
+                return Ok((NameRef(name), rest));
+            }
+        }
+    }
+
+    /// Takes `octets` as exactly one name.
+    pub fn from_wire(octets: &'a [u8]) -> Result<Self, NameError> {
+        match Self::split_from(octets)? {
+            (name, []) => Ok(name),
+            _ => Err(NameError::BadPointer),
+        }
+    }
+
+    /// Wraps octets that are already known to be one name in wire form.
+    ///
+    /// Octets that are not make every later answer meaningless, never unsound: use it only on octets
+    /// that came out of this type.
+    #[must_use]
+    pub const fn from_checked(octets: &'a [u8]) -> Self {
+        NameRef(octets)
+    }
+
+    /// The octets in wire form.
+    #[must_use]
+    pub const fn wire(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// Octets in wire form, 1 to 255.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // a name is never empty: the root has one octet
+    pub const fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether this is the root.
+    #[must_use]
+    pub const fn is_root(self) -> bool {
+        self.0.len() == 1
+    }
+
+    /// The labels from left to right, without the root label.
+    #[must_use]
+    pub const fn labels(self) -> Labels<'a> {
+        Labels(self.0)
+    }
+
+    /// Number of labels without the root label and with a leading `*`.
+    #[must_use]
+    pub fn label_count(self) -> usize {
+        self.labels().count()
+    }
+
+    /// The RRSIG Labels field for an owner (RFC 4034 §3.1.3): a leading `*` is not counted.
+    #[must_use]
+    pub fn rrsig_labels(self) -> u8 {
+        let count = self.label_count() - usize::from(self.is_wildcard());
+        u8::try_from(count).unwrap_or(u8::MAX)
+    }
+
+    /// The name without its first label; `None` for the root.
+    #[must_use]
+    pub fn parent(self) -> Option<Self> {
+        match self.0 {
+            [0] => None,
+            octets => octets.get(1 + usize::from(octets[0])..).map(NameRef),
+        }
+    }
+
+    /// The name that is left when only the last `count` labels are kept.
+    #[must_use]
+    pub fn suffix(self, count: usize) -> Self {
+        let mut name = self;
+        for _ in count..self.label_count() {
+            name = name.parent().unwrap_or(name);
+        }
+        name
+    }
+
+    /// Whether the first label is `*` (RFC 4592 §2.1.1).
+    #[must_use]
+    pub const fn is_wildcard(self) -> bool {
+        matches!(self.0, [1, b'*', ..])
+    }
+
+    /// Whether this name is `ancestor` or below it.
+    #[must_use]
+    pub fn is_at_or_below(self, ancestor: NameRef<'_>) -> bool {
+        let Some(start) = self.0.len().checked_sub(ancestor.len()) else { return false };
+        if !self.0[start..].eq_ignore_ascii_case(ancestor.0) {
+            return false;
+        }
+        // The octets agree; they must also begin at a label.
+        let mut at = 0;
+        while at < start {
+            at += 1 + usize::from(self.0[at]);
+        }
+        at == start
+    }
+
+    /// Whether this name is strictly below `ancestor`.
+    #[must_use]
+    pub fn is_below(self, ancestor: NameRef<'_>) -> bool {
+        self.len() > ancestor.len() && self.is_at_or_below(ancestor)
+    }
+
+    /// Canonical order (RFC 4034 §6.1): labels compared from the right, as lower-case octets.
+    #[must_use]
+    pub fn cmp_canonical(self, other: NameRef<'_>) -> Ordering {
+        let (mine, my_count) = self.label_starts();
+        let (theirs, their_count) = other.label_starts();
+        for depth in 1..=my_count.min(their_count) {
+            let a = label_at(self.0, mine[my_count - depth]);
+            let b = label_at(other.0, theirs[their_count - depth]);
+            let order = cmp_ignore_case(a, b);
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        my_count.cmp(&their_count)
+    }
+
+    fn label_starts(self) -> ([u8; 128], usize) {
+        let mut starts = [0u8; 128];
+        let mut count = 0;
+        let mut at = 0usize;
+        while self.0[at] != 0 {
+            starts[count] = at as u8;
+            count += 1;
+            at += 1 + usize::from(self.0[at]);
+        }
+        (starts, count)
+    }
+
+    /// Appends a key whose plain octet order is the canonical order of names (RFC 4034 §6.1).
+    ///
+    /// Labels stand from right to left in lower case, each ended by 0; the octets 0 and 1 inside a label
+    /// are written as 1 1 and 1 2, so that a label sorts before every label that it begins.
+    /// The key of a name is a prefix of the keys of all names below it.
+    pub fn push_sort_key(self, key: &mut Vec<u8>) {
+        let (starts, count) = self.label_starts();
+        for depth in (0..count).rev() {
+            for &octet in label_at(self.0, starts[depth]) {
+                match octet {
+                    0 => key.extend_from_slice(&[1, 1]),
+                    1 => key.extend_from_slice(&[1, 2]),
+                    _ => key.push(octet.to_ascii_lowercase()),
+                }
+            }
+            key.push(0);
+        }
+    }
+
+    /// Appends the canonical wire form (RFC 4034 §6.2): upper-case ASCII letters become lower-case.
+    pub fn push_canonical(self, out: &mut Vec<u8>) {
+        // Length octets are at most 63 and so never in the range of the upper-case letters 65 to 90.
+        out.extend(self.0.iter().map(u8::to_ascii_lowercase));
+    }
+
+    /// An owned copy.
+    #[must_use]
+    pub fn to_name(self) -> Name {
+        Name(self.0.into())
+    }
+
+    /// An owned copy in lower case.
+    #[must_use]
+    pub fn to_canonical(self) -> Name {
+        Name(self.0.to_ascii_lowercase().into())
+    }
+}
+
+fn label_at(wire: &[u8], start: u8) -> &[u8] {
+    let start = usize::from(start);
+    &wire[start + 1..start + 1 + usize::from(wire[start])]
+}
+
+fn cmp_ignore_case(a: &[u8], b: &[u8]) -> Ordering {
+    a.iter().map(u8::to_ascii_lowercase).cmp(b.iter().map(u8::to_ascii_lowercase))
+}
+
+/// Iterates over labels from left to right, without the root label.
+#[derive(Clone, Debug)]
+pub struct Labels<'a>(&'a [u8]);
+
+impl<'a> Iterator for Labels<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (&length, rest) = self.0.split_first()?;
+        if length == 0 {
+            return None;
+        }
+        let (label, rest) = rest.split_at_checked(usize::from(length))?;
+        self.0 = rest;
+        Some(label)
+    }
+}
+
+impl Name {
+    /// The root.
+    #[must_use]
+    pub fn root() -> Self {
+        Self(Box::new([0]))
+    }
+
+    /// The name as a borrowed one.
+    #[must_use]
+    pub const fn view(&self) -> NameRef<'_> {
+        NameRef(&self.0)
+    }
+
+    /// Octets in wire form.
+    #[must_use]
+    pub const fn wire(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// `label` put in front of `parent`.
+    pub fn prepend(label: &[u8], parent: NameRef<'_>) -> Result<Self, NameError> {
+        if label.is_empty() {
+            return Err(NameError::EmptyLabel);
+        }
+        let length = u8::try_from(label.len()).ok().filter(|&n| usize::from(n) <= MAX_LABEL);
+        let length = length.ok_or(NameError::LabelTooLong)?;
+        if 1 + label.len() + parent.len() > MAX_NAME {
+            return Err(NameError::NameTooLong);
+        }
+        let mut wire = Vec::with_capacity(1 + label.len() + parent.len());
+        wire.push(length);
+        wire.extend_from_slice(label);
+        wire.extend_from_slice(parent.wire());
+        Ok(Self(wire.into()))
+    }
+
+    /// `*.parent`, or an error where that has more than 255 octets.
+    pub fn wildcard_below(parent: NameRef<'_>) -> Result<Self, NameError> {
+        Self::prepend(b"*", parent)
+    }
+
+    /// Reads presentation form; a relative name is completed with `origin`.
+    pub fn from_text(text: &[u8], origin: Option<NameRef<'_>>) -> Result<Self, NameError> {
+        let mut wire = Vec::with_capacity(text.len() + 2);
+        push_from_text(text, origin, &mut wire)?;
+        Ok(Self(wire.into()))
+    }
+
+    /// Reads a name at `at` of a message, following compression pointers (RFC 1035 §4.1.4), which must
+    /// point backwards. Returns the offset after the name.
+    pub fn from_message(message: &[u8], at: usize) -> Result<(Self, usize), NameError> {
+        let mut wire = Vec::with_capacity(32);
+        let end = push_from_message(message, at, &mut wire)?;
+        Ok((Self(wire.into()), end))
+    }
+}
+
+/// Appends the wire form of a name in presentation form (RFC 1035 §5.1); `@` is the origin itself.
+pub fn push_from_text(text: &[u8], origin: Option<NameRef<'_>>, wire: &mut Vec<u8>) -> Result<(), NameError> {
+    let start = wire.len();
+    if text == b"@" {
+        wire.extend_from_slice(origin.ok_or(NameError::NoOrigin)?.wire());
+        return Ok(());
+    }
+    if text == b"." {
+        wire.push(0);
+        return Ok(());
+    }
+    let absolute = push_labels(text, wire)?;
+    match (absolute, origin) {
+        (true, _) => wire.push(0),
+        (false, Some(origin)) => wire.extend_from_slice(origin.wire()),
+        (false, None) => return Err(NameError::NoOrigin),
+    }
+    if wire.len() - start > MAX_NAME { Err(NameError::NameTooLong) } else { Ok(()) }
+}
+
+/// Appends the labels of `text`; tells whether it ended in a dot.
+fn push_labels(text: &[u8], wire: &mut Vec<u8>) -> Result<bool, NameError> {
+    let mut at = 0;
+    loop {
+        let length_at = wire.len();
+        wire.push(0);
+        let ended = push_label(text, &mut at, wire)?;
+        let length = wire.len() - length_at - 1;
+        if length == 0 {
+            return Err(NameError::EmptyLabel);
+        }
+        if length > MAX_LABEL {
+            return Err(NameError::LabelTooLong);
+        }
+        wire[length_at] = length as u8;
+        if !ended {
+            return Ok(false);
+        }
+        if at == text.len() {
+            return Ok(true);
+        }
+    }
+}
+
+/// Appends one label's octets; tells whether a dot ended it.
+fn push_label(text: &[u8], at: &mut usize, wire: &mut Vec<u8>) -> Result<bool, NameError> {
+    while let Some(&octet) = text.get(*at) {
+        *at += 1;
+        match octet {
+            b'.' => return Ok(true),
+            b'\\' => {
+                let (octet, used) =
+                    crate::text::unescape(text.get(*at..).unwrap_or_default()).ok_or(NameError::BadEscape)?;
+                wire.push(octet);
+                *at += used;
+            }
+            _ => wire.push(octet),
+        }
+    }
+    Ok(false)
+}
+
+/// Appends the uncompressed form of the name at `at` of a message; returns the offset after it.
+pub(crate) fn push_from_message(message: &[u8], at: usize, wire: &mut Vec<u8>) -> Result<usize, NameError> {
+    let start = wire.len();
+    let mut at = at;
+    let mut end = None;
+    let mut limit = at;
+    loop {
+        let length = *message.get(at).ok_or(NameError::Truncated)?;
+        match length {
+            0 => {
+                wire.push(0);
+                return Ok(end.unwrap_or(at + 1));
+            }
+            1..=63 => {
+                let next = at + 1 + usize::from(length);
+                wire.extend_from_slice(message.get(at..next).ok_or(NameError::Truncated)?);
+                // One octet is left for the root label.
+                if wire.len() - start >= MAX_NAME {
+                    return Err(NameError::NameTooLong);
+                }
+                at = next;
+            }
+            192..=255 => {
+                let low = *message.get(at + 1).ok_or(NameError::Truncated)?;
+                let target = usize::from(length & 0x3f) << 8 | usize::from(low);
+                // A pointer leads to a prior occurrence (RFC 1035 §4.1.4): each goes further back, so none loops.
+                if target >= limit {
+                    return Err(NameError::BadPointer);
+                }
+                end.get_or_insert(at + 2);
+                limit = target;
+                at = target;
+            }
+            _ => return Err(NameError::BadPointer),
+        }
+    }
+}
+
+impl FromStr for Name {
+    type Err = NameError;
+
+    /// Reads an absolute name; a missing final dot is supplied.
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        Self::from_text(text.as_bytes(), Some(NameRef::ROOT))
+    }
+}
+
+impl fmt::Display for NameRef<'_> {
+    /// Presentation form, absolute, with RFC 1035 §5.1 escapes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::with_capacity(self.0.len() + 8);
+        crate::text::push_name(*self, &mut text);
+        f.pad(&String::from_utf8_lossy(&text))
+    }
+}
+
+impl fmt::Debug for NameRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.view(), f)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.view(), f)
+    }
+}
+
+impl PartialEq for NameRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.eq_ignore_ascii_case(other.0)
+    }
+}
+impl Eq for NameRef<'_> {}
+
+impl Hash for NameRef<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for octet in self.0 {
+            state.write_u8(octet.to_ascii_lowercase());
+        }
+    }
+}
+
+impl PartialOrd for NameRef<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for NameRef<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.cmp_canonical(*other)
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.view() == other.view()
+    }
+}
+impl Eq for Name {}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.view().hash(state);
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.view().cmp_canonical(other.view())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn rfc4034_section_6_1_order() {
+        let order = [
+            "example.",
+            "a.example.",
+            "yljkjljk.a.example.",
+            "Z.a.example.",
+            "zABC.a.EXAMPLE.",
+            "z.example.",
+            "\\001.z.example.",
+            "*.z.example.",
+            "\\200.z.example.",
+        ];
+        for pair in order.windows(2) {
+            assert!(name(pair[0]) < name(pair[1]), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn escapes_and_limits() {
+        assert_eq!(name("a\\.b.c").wire(), b"\x03a.b\x01c\0");
+        assert_eq!(name("\\000\\255.").wire(), b"\x02\x00\xff\0");
+        assert_eq!(name("a\\.b.\\000").to_string(), "a\\.b.\\000.");
+        assert_eq!("a..b".parse::<Name>().unwrap_err(), NameError::EmptyLabel);
+        assert_eq!(".a".parse::<Name>().unwrap_err(), NameError::EmptyLabel);
+        assert_eq!("a\\25".parse::<Name>().unwrap_err(), NameError::BadEscape);
+        assert_eq!("a\\256".parse::<Name>().unwrap_err(), NameError::BadEscape);
+        assert_eq!("x".repeat(64).parse::<Name>().unwrap_err(), NameError::LabelTooLong);
+        let long = format!("{0}.{0}.{0}.{1}", "x".repeat(63), "y".repeat(61));
+        assert_eq!(name(&long).wire().len(), 255);
+        assert_eq!(format!("{long}y").parse::<Name>().unwrap_err(), NameError::NameTooLong);
+    }
+
+    #[test]
+    fn subdomains_begin_at_labels() {
+        assert!(name("a.b.example").view().is_below(name("B.EXAMPLE").view()));
+        assert!(!name("ab.example").view().is_at_or_below(name("b.example").view()));
+        assert!(!name("example").view().is_below(name("example").view()));
+        // The octets of `\001b.` inside the label `x\001b` are no label boundary.
+        assert!(!name("x\\001b.").view().is_at_or_below(name("b.").view()));
+        assert_eq!(name("*.a.b").view().rrsig_labels(), 2);
+        assert_eq!(name("x.a.b").view().suffix(2), name("a.b").view());
+    }
+
+    #[test]
+    fn pointers_go_backwards_only() {
+        let message = b"\x01a\0\x01b\xc0\x00\xc0\x07";
+        let (read, end) = Name::from_message(message, 3).unwrap();
+        assert_eq!((read.to_string().as_str(), end), ("b.a.", 7));
+        assert_eq!(Name::from_message(message, 7).unwrap_err(), NameError::BadPointer);
+        assert_eq!(Name::from_message(b"\xc0\x00", 0).unwrap_err(), NameError::BadPointer);
+        assert_eq!(Name::from_message(b"\x40a", 0).unwrap_err(), NameError::BadPointer);
+    }
+
+    fn any_name() -> impl Strategy<Value = Name> {
+        let label = prop_oneof![
+            proptest::collection::vec(any::<u8>(), 1..6),
+            proptest::collection::vec(prop_oneof![Just(0u8), Just(1), Just(2), Just(b'a'), Just(b'A')], 1..4),
+        ];
+        proptest::collection::vec(label, 0..6).prop_map(|labels| {
+            labels.iter().fold(Name::root(), |name, label| Name::prepend(label, name.view()).unwrap())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn text_round_trip(name in any_name()) {
+            let again: Name = name.to_string().parse().unwrap();
+            prop_assert_eq!(again.wire(), name.wire());
+        }
+
+        #[test]
+        fn sort_key_is_the_canonical_order(a in any_name(), b in any_name()) {
+            let (mut x, mut y) = (Vec::new(), Vec::new());
+            a.view().push_sort_key(&mut x);
+            b.view().push_sort_key(&mut y);
+            prop_assert_eq!(x.cmp(&y), a.cmp(&b));
+            prop_assert_eq!(y.starts_with(&x), b.view().is_at_or_below(a.view()));
+        }
+
+        #[test]
+        fn arbitrary_octets_never_panic(octets in proptest::collection::vec(any::<u8>(), 0..300), at in 0usize..310) {
+            let _ = NameRef::split_from(&octets);
+            if let Ok((name, _)) = Name::from_message(&octets, at) {
+                prop_assert!(NameRef::from_wire(name.wire()).is_ok());
+            }
+        }
+
+        #[test]
+        fn arbitrary_text_never_panics(text in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(name) = Name::from_text(&text, Some(NameRef::ROOT)) {
+                prop_assert!(NameRef::from_wire(name.wire()).is_ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Canonical form and order of RDATA (RFC 4034 §6.2 and §6.3, RFC 6840 §5.1).
+
+use super::fields::names;
+use crate::Rtype;
+use std::cmp::Ordering;
+
+/// Appends the canonical form of uncompressed RDATA: names of the types that RFC 4034 §6.2 lists, less NSEC
+/// and HINFO (RFC 6840 §5.1), in lower case.
+pub fn push_canonical(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(rdata);
+    for name in names(rtype, rdata).filter(|name| name.lower) {
+        if let Some(octets) = out[start..].get_mut(name.range) {
+            octets.make_ascii_lowercase();
+        }
+    }
+}
+
+/// Order of two RDATA in canonical form: as octet strings, left-justified (RFC 4034 §6.3).
+#[must_use]
+pub fn cmp_canonical(rtype: Rtype, a: &[u8], b: &[u8]) -> Ordering {
+    // Either has names or not: malformed RDATA too must keep one order whichever side it stands on.
+    let has_names = |rdata| names(rtype, rdata).any(|name| name.lower);
+    if !has_names(a) && !has_names(b) {
+        return a.cmp(b);
+    }
+    let (mut x, mut y) = (Vec::with_capacity(a.len()), Vec::with_capacity(b.len()));
+    push_canonical(rtype, a, &mut x);
+    push_canonical(rtype, b, &mut y);
+    x.cmp(&y)
+}

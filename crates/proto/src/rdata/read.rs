@@ -1,0 +1,296 @@
+//! RDATA from presentation form.
+
+use super::Field;
+use super::special;
+use super::table::entry;
+use crate::text::{Token, parse_ttl, parse_u32, push_unescaped};
+use crate::{NameError, NameRef, Rtype, bitmap, name, timestamp};
+use data_encoding::{BASE32HEX_NOPAD, BASE64, HEXLOWER_PERMISSIVE};
+
+/// What is wrong with RDATA in presentation form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RdataFault {
+    /// The entry ends before the last field.
+    #[error("a field is missing")]
+    Missing,
+    /// There are tokens behind the last field.
+    #[error("there is more than the type takes")]
+    TrailingToken,
+    /// A number is malformed or too large.
+    #[error("expected a number of at most {0} bits")]
+    Number(u8),
+    /// A time is malformed.
+    #[error("expected a time (YYYYMMDDHHmmSS or seconds)")]
+    Time,
+    /// A duration is malformed.
+    #[error("expected a number of seconds (units s, m, h, d, w are allowed)")]
+    Ttl,
+    /// An address is malformed.
+    #[error("expected an {0} address")]
+    Address(&'static str),
+    /// A character string has more than 255 octets or a bad escape.
+    #[error("expected a character string of at most 255 octets with valid escapes")]
+    Text,
+    /// Base64, base32hex or hexadecimal digits are malformed.
+    #[error("malformed {0}")]
+    Encoding(&'static str),
+    /// A type mnemonic is unknown, or a type cannot stand in a bit map.
+    #[error("expected a type mnemonic or TYPEn")]
+    Type,
+    /// An algorithm or certificate mnemonic is unknown.
+    #[error("unknown mnemonic; write the number")]
+    Mnemonic,
+    /// A domain name is malformed.
+    #[error("{0}")]
+    Name(#[from] NameError),
+    /// The generic form's length does not match, or the octets are malformed for the type (RFC 3597 §5).
+    #[error("malformed generic RDATA (write \\# LENGTH HEX)")]
+    Generic,
+    /// The type has no presentation form other than the generic one.
+    #[error("a type without presentation form must be written as \\# LENGTH HEX")]
+    NeedsGeneric,
+    /// A field of a special form is malformed.
+    #[error("malformed {0}")]
+    Special(&'static str),
+    /// The RDATA has more than 65,535 octets.
+    #[error("the RDATA has more than 65535 octets")]
+    TooLong,
+}
+
+/// A fault with the token that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}")]
+pub struct RdataError {
+    /// What is wrong.
+    pub fault: RdataFault,
+    /// Index of the token; the number of tokens where one is missing.
+    pub token: usize,
+}
+
+/// The tokens of one RDATA, taken from the left.
+pub(super) struct Input<'a, 't> {
+    tokens: &'t [Token<'a>],
+    next: usize,
+    pub(super) origin: Option<NameRef<'t>>,
+}
+
+impl<'a> Input<'a, '_> {
+    pub(super) fn take(&mut self) -> Result<Token<'a>, RdataFault> {
+        let token = self.tokens.get(self.next).ok_or(RdataFault::Missing)?;
+        self.next += 1;
+        Ok(*token)
+    }
+
+    pub(super) fn take_optional(&mut self) -> Option<Token<'a>> {
+        let token = self.tokens.get(self.next)?;
+        self.next += 1;
+        Some(*token)
+    }
+
+    /// The next token, where there is one and it is `wanted`.
+    pub(super) fn take_if(&mut self, wanted: impl Fn(&Token<'_>) -> bool) -> Option<Token<'a>> {
+        self.tokens.get(self.next).filter(|token| wanted(token))?;
+        self.take_optional()
+    }
+
+    pub(super) fn number(&mut self, bits: u8) -> Result<u32, RdataFault> {
+        let value = parse_u32(self.take()?.octets).ok_or(RdataFault::Number(bits))?;
+        if u64::from(value) >> bits != 0 { Err(RdataFault::Number(bits)) } else { Ok(value) }
+    }
+
+    /// All tokens to the end, joined, as base64 and hexadecimal digits may be broken by white space.
+    fn joined(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let Some(token) = self.take_optional() {
+            all.extend_from_slice(token.octets);
+        }
+        all
+    }
+}
+
+/// Appends the wire form of the RDATA that `tokens` write; names are completed with `origin`.
+pub fn push_from_tokens(
+    rtype: Rtype,
+    tokens: &[Token<'_>],
+    origin: Option<NameRef<'_>>,
+    out: &mut Vec<u8>,
+) -> Result<(), RdataError> {
+    let mut input = Input { tokens, next: 0, origin };
+    let start = out.len();
+    let outcome = read(rtype, &mut input, out).and_then(|()| {
+        if input.next < tokens.len() {
+            input.next += 1;
+            return Err(RdataFault::TrailingToken);
+        }
+        if out.len() - start > usize::from(u16::MAX) { Err(RdataFault::TooLong) } else { Ok(()) }
+    });
+    outcome.map_err(|fault| {
+        out.truncate(start);
+        let token = if fault == RdataFault::Missing { tokens.len() } else { input.next.saturating_sub(1) };
+        RdataError { fault, token }
+    })
+}
+
+fn read(rtype: Rtype, input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    if input.tokens.first().is_some_and(|token| token.octets == b"\\#" && !token.quoted) {
+        return read_generic(rtype, input, out);
+    }
+    let Some(entry) = entry(rtype) else { return Err(RdataFault::NeedsGeneric) };
+    let start = out.len();
+    for &field in entry.fields {
+        read_field(field, input, start, out)?;
+    }
+    Ok(())
+}
+
+fn read_generic(rtype: Rtype, input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    input.take()?;
+    let length = input.number(16)? as usize;
+    let octets = HEXLOWER_PERMISSIVE
+        .decode(&input.joined())
+        .map_err(|_| RdataFault::Encoding("hexadecimal digits"))?;
+    if octets.len() != length || !super::is_well_formed(rtype, &octets) {
+        return Err(RdataFault::Generic);
+    }
+    out.extend_from_slice(&octets);
+    Ok(())
+}
+
+fn read_field(
+    field: Field,
+    input: &mut Input<'_, '_>,
+    start: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), RdataFault> {
+    match field {
+        Field::Name { .. } => {
+            let token = input.take()?;
+            name::push_from_text(token.octets, input.origin, out)?;
+        }
+        Field::U8 => out.push(input.number(8)? as u8),
+        Field::U16 => out.extend_from_slice(&(input.number(16)? as u16).to_be_bytes()),
+        Field::U32 => out.extend_from_slice(&input.number(32)?.to_be_bytes()),
+        Field::Ttl => {
+            // The timers of SOA are plain numbers of 32 bits; the limit of RFC 2181 §8 is for TTLs.
+            let text = input.take()?.octets;
+            let seconds = parse_u32(text).or_else(|| parse_ttl(text)).ok_or(RdataFault::Ttl)?;
+            out.extend_from_slice(&seconds.to_be_bytes());
+        }
+        Field::Time => {
+            let seconds = timestamp::parse(input.take()?.octets).ok_or(RdataFault::Time)?;
+            out.extend_from_slice(&seconds.to_be_bytes());
+        }
+        Field::AlgorithmNumber => {
+            let token = input.take()?.octets;
+            out.push(special::algorithm_number(token).ok_or(RdataFault::Mnemonic)?);
+        }
+        Field::CertificateType => {
+            let token = input.take()?.octets;
+            let number = special::certificate_type(token).ok_or(RdataFault::Mnemonic)?;
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+        Field::TypeNumber => {
+            let rtype = Rtype::from_mnemonic(input.take()?.octets).ok_or(RdataFault::Type)?;
+            out.extend_from_slice(&rtype.0.to_be_bytes());
+        }
+        Field::Ipv4 => push_ipv4(input.take()?.octets, out)?,
+        Field::Ipv6 => push_ipv6(input.take()?.octets, out)?,
+        Field::Text => push_character_string(input.take()?.octets, out)?,
+        Field::Texts => {
+            push_character_string(input.take()?.octets, out)?;
+            while let Some(token) = input.take_optional() {
+                push_character_string(token.octets, out)?;
+            }
+        }
+        Field::LongText => push_unescaped(input.take()?.octets, out).ok_or(RdataFault::Text)?,
+        Field::Tag => push_tag(input.take()?.octets, out)?,
+        Field::Base64 | Field::Base64OrNone => push_base64(field, input, out)?,
+        Field::Hex => {
+            let digits = input.joined();
+            let octets = HEXLOWER_PERMISSIVE.decode(&digits);
+            let octets = octets.map_err(|_| RdataFault::Encoding("hexadecimal digits"))?;
+            if octets.is_empty() {
+                return Err(RdataFault::Missing);
+            }
+            out.extend_from_slice(&octets);
+        }
+        Field::Salt => push_salt(input.take()?.octets, out)?,
+        Field::HashedName => push_hashed_name(input.take()?.octets, out)?,
+        Field::Bitmap => push_bitmap(input, out)?,
+        _ => special::read(field, input, start, out)?,
+    }
+    Ok(())
+}
+
+pub(super) fn push_ipv4(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let address = parsed::<std::net::Ipv4Addr>(text).ok_or(RdataFault::Address("IPv4"))?;
+    out.extend_from_slice(&address.octets());
+    Ok(())
+}
+
+pub(super) fn push_ipv6(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let address = parsed::<std::net::Ipv6Addr>(text).ok_or(RdataFault::Address("IPv6"))?;
+    out.extend_from_slice(&address.octets());
+    Ok(())
+}
+
+/// An address, read by the standard library.
+fn parsed<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+pub(super) fn push_character_string(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let length_at = out.len();
+    out.push(0);
+    push_unescaped(text, out).ok_or(RdataFault::Text)?;
+    out[length_at] = u8::try_from(out.len() - length_at - 1).map_err(|_| RdataFault::Text)?;
+    Ok(())
+}
+
+fn push_tag(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_alphanumeric) {
+        return Err(RdataFault::Special("property tag (letters and digits)"));
+    }
+    push_character_string(text, out)
+}
+
+fn push_base64(field: Field, input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let digits = input.joined();
+    let octets = BASE64.decode(&digits).map_err(|_| RdataFault::Encoding("base64"))?;
+    if octets.is_empty() && field == Field::Base64 {
+        return Err(RdataFault::Missing);
+    }
+    out.extend_from_slice(&octets);
+    Ok(())
+}
+
+fn push_salt(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    if text == b"-" {
+        out.push(0);
+        return Ok(());
+    }
+    let octets = HEXLOWER_PERMISSIVE.decode(text).map_err(|_| RdataFault::Encoding("salt"))?;
+    out.push(u8::try_from(octets.len()).ok().filter(|n| *n > 0).ok_or(RdataFault::Encoding("salt"))?);
+    out.extend_from_slice(&octets);
+    Ok(())
+}
+
+fn push_hashed_name(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let fault = RdataFault::Encoding("base32hex");
+    let octets = BASE32HEX_NOPAD.decode(&text.to_ascii_uppercase()).map_err(|_| fault)?;
+    out.push(u8::try_from(octets.len()).ok().filter(|n| *n > 0).ok_or(fault)?);
+    out.extend_from_slice(&octets);
+    Ok(())
+}
+
+fn push_bitmap(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let mut types = Vec::new();
+    while let Some(token) = input.take_optional() {
+        types.push(Rtype::from_mnemonic(token.octets).ok_or(RdataFault::Type)?);
+    }
+    types.sort_unstable();
+    types.dedup();
+    bitmap::push(&types, out);
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! A6 (RFC 2874 §3): an IPv6 address in pieces.
+//!
+//! On the wire: prefix length 1, the other bits right-aligned in whole octets, and the name that has the
+//! prefix unless its length is 0 (§3.1). In text: prefix length, address, name (§3.2).
+
+use crate::rdata::read::{Input, RdataFault, push_ipv6};
+use crate::rdata::write::push_display;
+use crate::text::{push_decimal, push_name};
+use crate::{NameRef, name};
+use std::net::Ipv6Addr;
+
+/// Bits of an address, and the greatest prefix length.
+const BITS: u8 = 128;
+
+/// Octets of the suffix behind a prefix of `prefix` bits.
+fn suffix_length(prefix: u8) -> Option<usize> {
+    16usize.checked_sub(usize::from(prefix / 8)).filter(|_| prefix <= BITS)
+}
+
+/// The bits of the suffix's first octet that belong to it.
+const fn first_mask(prefix: u8) -> u8 {
+    0xff >> (prefix % 8)
+}
+
+pub(super) fn measure(rest: &[u8]) -> Option<usize> {
+    let prefix = *rest.first()?;
+    let fixed = 1 + suffix_length(prefix)?;
+    let after = rest.get(fixed..)?;
+    if prefix == 0 {
+        return Some(fixed);
+    }
+    NameRef::split_from(after).ok().map(|(name, _)| fixed + name.len())
+}
+
+/// Where the prefix name of a well-formed field starts; its end where there is none.
+pub(in crate::rdata) fn name_start(octets: &[u8]) -> Option<usize> {
+    Some(1 + suffix_length(*octets.first()?)?)
+}
+
+/// Pad bits are zero (RFC 2874 §3.1); text cannot say others.
+pub(super) fn has_text(octets: &[u8]) -> bool {
+    match octets {
+        [prefix, first, ..] if *prefix < BITS => first & !first_mask(*prefix) == 0,
+        _ => true,
+    }
+}
+
+pub(super) fn read(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let fault = RdataFault::Special("prefix length (write 0 to 128)");
+    let prefix = input.number(8)? as u8;
+    let length = suffix_length(prefix).ok_or(fault)?;
+    let mut token = input.take()?;
+    let next = input.take_optional();
+    out.push(prefix);
+    // RFC 2874 §3.2: the address may be left out where the prefix has all bits.
+    if prefix < BITS || next.is_some() {
+        let mut address = Vec::with_capacity(16);
+        push_ipv6(token.octets, &mut address)?;
+        let suffix = address.get_mut(16 - length..).unwrap_or_default();
+        if let Some(first) = suffix.first_mut() {
+            *first &= first_mask(prefix);
+        }
+        out.extend_from_slice(suffix);
+        match (prefix, next) {
+            (0, None) => return Ok(()),
+            (0, Some(_)) => return Err(RdataFault::TrailingToken),
+            (_, None) => return Err(RdataFault::Missing),
+            (_, Some(next)) => token = next,
+        }
+    }
+    Ok(name::push_from_text(token.octets, input.origin, out)?)
+}
+
+pub(super) fn write(octets: &[u8], out: &mut Vec<u8>) {
+    let (Some(&prefix), Some(start)) = (octets.first(), name_start(octets)) else { return };
+    let (Some(suffix), Some(name)) = (octets.get(1..start), octets.get(start..)) else { return };
+    push_decimal(u32::from(prefix), out);
+    if prefix < BITS {
+        let mut address = [0; 16];
+        for (slot, octet) in address.iter_mut().rev().zip(suffix.iter().rev()) {
+            *slot = *octet;
+        }
+        push_display(format_args!(" {}", Ipv6Addr::from(address)), out);
+    }
+    if prefix > 0 {
+        out.push(b' ');
+        push_name(NameRef::from_checked(name), out);
+    }
+}

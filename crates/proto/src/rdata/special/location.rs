@@ -1,0 +1,191 @@
+//! LOC (RFC 1876): where something is on the Earth.
+//!
+//! Angles are thousandths of a second of arc from the equator and the prime meridian, which stand at 2^31;
+//! the altitude is in centimetres from 100,000 m below the reference spheroid; sizes are one decimal digit
+//! and a power of ten, in centimetres.
+
+use crate::rdata::read::{Input, RdataFault};
+use crate::rdata::write::push_display;
+use crate::text::{Token, parse_u32};
+
+/// Octets of version 0, the only one defined.
+const LENGTH: usize = 16;
+/// The equator and the prime meridian (RFC 1876 §2).
+const ZERO_ANGLE: u32 = 1 << 31;
+/// Thousandths of a second of arc in a degree.
+const DEGREE: u32 = 3_600_000;
+/// Centimetres from the lowest altitude up to the spheroid (RFC 1876 §2).
+const ZERO_ALTITUDE: i64 = 10_000_000;
+/// The greatest size in centimetres: digit 9, power 9.
+const MAX_SIZE: u64 = 9_000_000_000;
+/// Size 1 m, horizontal precision 10,000 m, vertical precision 10 m (RFC 1876 §3).
+const DEFAULT_SIZES: [u8; 3] = [0x12, 0x16, 0x13];
+
+const FAULT: RdataFault =
+    RdataFault::Special("location (write D [M [S]] N|S D [M [S]] E|W ALTITUDEm [SIZEm [HPm [VPm]]])");
+
+/// RFC 1876 §2: nothing is assumed of the octets of versions other than 0.
+pub(super) fn measure(rest: &[u8]) -> Option<usize> {
+    if *rest.first()? != 0 {
+        return Some(rest.len());
+    }
+    let place = Place::from_octets(rest)?;
+    let within = |angle: u32, degrees: u32| angle.abs_diff(ZERO_ANGLE) <= degrees * DEGREE;
+    let valid = within(place.latitude, 90)
+        && within(place.longitude, 180)
+        && place.sizes.iter().all(|size| is_size(*size));
+    valid.then_some(LENGTH)
+}
+
+pub(super) fn has_text(octets: &[u8]) -> bool {
+    octets.first() == Some(&0)
+}
+
+/// RFC 1876 §2: digit and power are 0 to 9; no power of ten makes zero larger, so that 0 is written one way.
+const fn is_size(size: u8) -> bool {
+    let (digit, power) = (size >> 4, size & 0x0f);
+    digit <= 9 && power <= 9 && (digit > 0 || power == 0)
+}
+
+struct Place {
+    /// Size, horizontal and vertical precision.
+    sizes: [u8; 3],
+    latitude: u32,
+    longitude: u32,
+    altitude: u32,
+}
+
+impl Place {
+    fn from_octets(octets: &[u8]) -> Option<Self> {
+        let octets: &[u8; LENGTH] = octets.first_chunk()?;
+        let word =
+            |at: usize| u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]]);
+        let sizes = [octets[1], octets[2], octets[3]];
+        Some(Self { sizes, latitude: word(4), longitude: word(8), altitude: word(12) })
+    }
+}
+
+pub(super) fn read(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let latitude = read_angle(input, 90, *b"NS")?;
+    let longitude = read_angle(input, 180, *b"EW")?;
+    let altitude = read_altitude(input.take()?).ok_or(FAULT)?;
+    let mut sizes = DEFAULT_SIZES;
+    for size in &mut sizes {
+        let Some(token) = input.take_optional() else { break };
+        *size = read_size(token).ok_or(FAULT)?;
+    }
+    out.push(0);
+    out.extend_from_slice(&sizes);
+    for word in [latitude, longitude, altitude] {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+    Ok(())
+}
+
+/// Degrees, minutes and seconds, the latter two optional, and the letter of the hemisphere.
+fn read_angle(input: &mut Input<'_, '_>, limit: u32, letters: [u8; 2]) -> Result<u32, RdataFault> {
+    let degrees = parse_u32(input.take()?.octets).filter(|n| *n <= limit).ok_or(FAULT)?;
+    let mut angle = degrees * DEGREE;
+    for unit in [60_000, 1000] {
+        let token = input.take()?;
+        if let Some(is_second) = hemisphere(token, letters) {
+            return finish_angle(angle, limit, is_second);
+        }
+        let decimals = if unit == 1000 { 3 } else { 0 };
+        let value = parse_decimal(token.octets, decimals).ok_or(FAULT)?;
+        // Seconds come in thousandths, minutes in wholes; both stay below 60.
+        let scaled = if unit == 1000 { value } else { value.saturating_mul(u64::from(unit)) };
+        let scaled = u32::try_from(scaled).ok().filter(|scaled| *scaled < 60 * unit).ok_or(FAULT)?;
+        angle += scaled;
+    }
+    let is_second = hemisphere(input.take()?, letters).ok_or(FAULT)?;
+    finish_angle(angle, limit, is_second)
+}
+
+fn finish_angle(angle: u32, limit: u32, is_second: bool) -> Result<u32, RdataFault> {
+    if angle > limit * DEGREE {
+        return Err(FAULT);
+    }
+    Ok(if is_second { ZERO_ANGLE - angle } else { ZERO_ANGLE + angle })
+}
+
+/// Whether `token` is the second of `letters`; `None` where it is neither.
+fn hemisphere(token: Token<'_>, letters: [u8; 2]) -> Option<bool> {
+    let [letter] = token.octets else { return None };
+    letters.iter().position(|known| known.eq_ignore_ascii_case(letter)).map(|at| at == 1)
+}
+
+/// An unsigned number with up to `decimals` digits behind the point, in units of the last of them.
+fn parse_decimal(text: &[u8], decimals: usize) -> Option<u64> {
+    let point = text.iter().position(|octet| *octet == b'.');
+    let (whole, fraction) = match point {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, &[][..]),
+    };
+    let misplaced = point.is_some() && fraction.is_empty();
+    if misplaced || fraction.len() > decimals || whole.is_empty() || whole.len() > 10 {
+        return None;
+    }
+    let padding = std::iter::repeat_n(&b'0', decimals - fraction.len());
+    let digits = whole.iter().chain(fraction).chain(padding);
+    digits
+        .map(|octet| octet.checked_sub(b'0').filter(|digit| *digit < 10))
+        .try_fold(0u64, |sum, digit| Some(sum * 10 + u64::from(digit?)))
+}
+
+/// Centimetres of `[-]N[.NN][m]`.
+fn parse_metres(text: &[u8]) -> Option<i64> {
+    let text = text.strip_suffix(b"m").or_else(|| text.strip_suffix(b"M")).unwrap_or(text);
+    let (negative, text) = match text.strip_prefix(b"-") {
+        Some(text) => (true, text),
+        None => (false, text),
+    };
+    let value = i64::try_from(parse_decimal(text, 2)?).ok()?;
+    Some(if negative { -value } else { value })
+}
+
+fn read_altitude(token: Token<'_>) -> Option<u32> {
+    u32::try_from(parse_metres(token.octets)? + ZERO_ALTITUDE).ok()
+}
+
+/// RFC 1876 appendix A: only the first digit is kept.
+fn read_size(token: Token<'_>) -> Option<u8> {
+    let mut digit = u64::try_from(parse_metres(token.octets)?).ok().filter(|size| *size <= MAX_SIZE)?;
+    let mut power = 0;
+    while digit > 9 {
+        digit /= 10;
+        power += 1;
+    }
+    u8::try_from(digit << 4 | power).ok()
+}
+
+pub(super) fn write(octets: &[u8], out: &mut Vec<u8>) {
+    let Some(place) = Place::from_octets(octets) else { return };
+    write_angle(place.latitude, ['N', 'S'], out);
+    write_angle(place.longitude, ['E', 'W'], out);
+    let altitude = i64::from(place.altitude) - ZERO_ALTITUDE;
+    let sign = if altitude < 0 { "-" } else { "" };
+    let (metres, centimetres) = (altitude.abs() / 100, altitude.abs() % 100);
+    push_display(format_args!("{sign}{metres}.{centimetres:02}m"), out);
+    for size in place.sizes {
+        write_size(size, out);
+    }
+}
+
+fn write_angle(angle: u32, letters: [char; 2], out: &mut Vec<u8>) {
+    let letter = if angle < ZERO_ANGLE { letters[1] } else { letters[0] };
+    let angle = angle.abs_diff(ZERO_ANGLE);
+    let (degrees, minutes) = (angle / DEGREE, angle / 60_000 % 60);
+    let (seconds, thousandths) = (angle / 1000 % 60, angle % 1000);
+    push_display(format_args!("{degrees} {minutes} {seconds}.{thousandths:03} {letter} "), out);
+}
+
+fn write_size(size: u8, out: &mut Vec<u8>) {
+    let (digit, power) = (u64::from(size >> 4), u32::from(size & 0x0f));
+    let centimetres = digit * 10u64.pow(power);
+    if power >= 2 {
+        push_display(format_args!(" {}m", centimetres / 100), out);
+    } else {
+        push_display(format_args!(" 0.{centimetres:02}m"), out);
+    }
+}

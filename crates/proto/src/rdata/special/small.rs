@@ -1,0 +1,139 @@
+//! Small forms: the bit map of NXT (RFC 2535 §5.2), hexadecimal pairs of EUI48 and EUI64 (RFC 7043 §3.2 and
+//! §4.2), the groups of NID and L64 (RFC 6742 §2), and the mnemonics of DNSSEC algorithms and certificate
+//! types (RFC 4398 §2.1).
+
+use crate::rdata::read::{Input, RdataFault};
+use crate::rdata::write::{push_display, push_types};
+use crate::text::parse_u32;
+use crate::{Rtype, bitmap};
+use data_encoding::HEXLOWER_PERMISSIVE;
+
+/// The DNS Security Algorithm Numbers that have mnemonics.
+const ALGORITHMS: [(&str, u8); 16] = [
+    ("RSAMD5", 1),
+    ("DH", 2),
+    ("DSA", 3),
+    ("RSASHA1", 5),
+    ("DSA-NSEC3-SHA1", 6),
+    ("RSASHA1-NSEC3-SHA1", 7),
+    ("RSASHA256", 8),
+    ("RSASHA512", 10),
+    ("ECC-GOST", 12),
+    ("ECDSAP256SHA256", 13),
+    ("ECDSAP384SHA384", 14),
+    ("ED25519", 15),
+    ("ED448", 16),
+    ("INDIRECT", 252),
+    ("PRIVATEDNS", 253),
+    ("PRIVATEOID", 254),
+];
+
+/// RFC 4398 §2.1.
+const CERTIFICATES: [(&str, u16); 10] = [
+    ("PKIX", 1),
+    ("SPKI", 2),
+    ("PGP", 3),
+    ("IPKIX", 4),
+    ("ISPKI", 5),
+    ("IPGP", 6),
+    ("ACPKIX", 7),
+    ("IACPKIX", 8),
+    ("URI", 253),
+    ("OID", 254),
+];
+
+/// The algorithm that a number or a mnemonic in any case names.
+pub(in crate::rdata) fn algorithm_number(text: &[u8]) -> Option<u8> {
+    number_or_mnemonic(text, &ALGORITHMS)
+}
+
+/// The certificate type that a number or a mnemonic in any case names.
+pub(in crate::rdata) fn certificate_type(text: &[u8]) -> Option<u16> {
+    number_or_mnemonic(text, &CERTIFICATES)
+}
+
+fn number_or_mnemonic<T: Copy + TryFrom<u32>>(text: &[u8], known: &[(&str, T)]) -> Option<T> {
+    if let Some(number) = parse_u32(text) {
+        return T::try_from(number).ok();
+    }
+    known.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(text)).map(|(_, number)| *number)
+}
+
+/// RFC 2535 §5.2: bits for types 0 to 127 without trailing zero octets; a set bit 0 says that the map has
+/// another format.
+pub(super) fn measure_old_bitmap(rest: &[u8]) -> Option<usize> {
+    let plain = has_old_bitmap_text(rest);
+    (!plain || (rest.len() <= 16 && rest.last() != Some(&0))).then_some(rest.len())
+}
+
+pub(super) fn has_old_bitmap_text(octets: &[u8]) -> bool {
+    octets.first().is_none_or(|first| first & 0x80 == 0)
+}
+
+pub(super) fn read_old_bitmap(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let mut types = Vec::new();
+    while let Some(token) = input.take_optional() {
+        let rtype = Rtype::from_mnemonic(token.octets).filter(|rtype| (1..128).contains(&rtype.0));
+        types.push(rtype.ok_or(RdataFault::Type)?);
+    }
+    types.sort_unstable();
+    types.dedup();
+    // One window of the newer format has the same bits behind its number and its length.
+    let mut map = Vec::with_capacity(18);
+    bitmap::push(&types, &mut map);
+    out.extend_from_slice(map.get(2..).unwrap_or_default());
+    Ok(())
+}
+
+pub(super) fn write_old_bitmap(octets: &[u8], out: &mut Vec<u8>) {
+    // At most 16 octets, as the measure saw.
+    let mut map = vec![0, octets.len() as u8];
+    map.extend_from_slice(octets);
+    push_types(bitmap::types(&map), out);
+}
+
+/// Two digits each, joined by hyphens.
+pub(super) fn read_hex_pairs(
+    count: u8,
+    input: &mut Input<'_, '_>,
+    out: &mut Vec<u8>,
+) -> Result<(), RdataFault> {
+    let fault = RdataFault::Special("hexadecimal pairs (write them joined by hyphens)");
+    let start = out.len();
+    for pair in input.take()?.octets.split(|octet| *octet == b'-') {
+        let octets = HEXLOWER_PERMISSIVE.decode(pair).map_err(|_| fault)?;
+        let [octet] = octets[..] else { return Err(fault) };
+        out.push(octet);
+    }
+    if out.len() - start == usize::from(count) { Ok(()) } else { Err(fault) }
+}
+
+pub(super) fn write_hex_pairs(octets: &[u8], out: &mut Vec<u8>) {
+    for (index, octet) in octets.iter().enumerate() {
+        let hyphen = if index > 0 { "-" } else { "" };
+        push_display(format_args!("{hyphen}{octet:02x}"), out);
+    }
+}
+
+/// Four groups of one to four digits, never shortened by `::`.
+pub(super) fn read_groups(input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let fault =
+        RdataFault::Special("64-bit value (write four groups of hexadecimal digits joined by colons)");
+    let start = out.len();
+    for group in input.take()?.octets.split(|octet| *octet == b':') {
+        if group.len() > 4 || !group.iter().all(u8::is_ascii_hexdigit) {
+            return Err(fault);
+        }
+        let digits = std::str::from_utf8(group).map_err(|_| fault)?;
+        let value = u16::from_str_radix(digits, 16).map_err(|_| fault)?;
+        out.extend_from_slice(&value.to_be_bytes());
+    }
+    if out.len() - start == 8 { Ok(()) } else { Err(fault) }
+}
+
+pub(super) fn write_groups(octets: &[u8], out: &mut Vec<u8>) {
+    for (index, group) in octets.chunks_exact(2).enumerate() {
+        let colon = if index > 0 { ":" } else { "" };
+        push_display(format_args!("{colon}{:02x}{:02x}", group[0], group[1]), out);
+    }
+}

@@ -1,0 +1,115 @@
+//! RDATA to presentation form.
+
+use super::fields::{Field, fields_of};
+use super::special;
+use super::table::entry;
+use crate::text::{push_decimal, push_name, push_quoted};
+use crate::{NameRef, Rtype, bitmap, timestamp};
+use data_encoding::{BASE32HEX_NOPAD, BASE64, Encoding, HEXLOWER, HEXUPPER};
+use std::io::Write as _;
+use std::ops::Range;
+
+/// Appends the presentation form of RDATA; the generic form (RFC 3597 §5) where the type is not in the table,
+/// where the octets are malformed for it, or where its presentation form cannot say them.
+pub fn push_text(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
+    let fields = entry(rtype).and_then(|entry| fields_of(entry.fields, rdata));
+    let has_text = |fields: &Vec<(Field, Range<usize>)>| {
+        fields.iter().all(|(field, range)| special::has_text(*field, &rdata[range.clone()]))
+    };
+    let Some(fields) = fields.filter(has_text) else { return push_generic(rdata, out) };
+    let start = out.len();
+    for (field, range) in fields {
+        // Fields that take no octets write nothing, but for a gateway (`.`) and a long text (`""`).
+        if range.is_empty() && !matches!(field, Field::Gateway | Field::LongText) {
+            continue;
+        }
+        if out.len() > start {
+            out.push(b' ');
+        }
+        push_field(field, &rdata[..range.start], &rdata[range], out);
+    }
+}
+
+fn push_generic(rdata: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\\# ");
+    push_decimal(rdata.len() as u32, out);
+    if !rdata.is_empty() {
+        out.push(b' ');
+        push_encoded(&HEXLOWER, rdata, out);
+    }
+}
+
+pub(super) fn push_encoded(encoding: &Encoding, octets: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + encoding.encode_len(octets.len()), 0);
+    encoding.encode_mut(octets, &mut out[start..]);
+}
+
+fn push_field(field: Field, before: &[u8], octets: &[u8], out: &mut Vec<u8>) {
+    match (field, octets) {
+        (Field::Name { .. }, _) => push_name(NameRef::from_checked(octets), out),
+        (Field::U8 | Field::AlgorithmNumber | Field::GatewayType, [value]) => {
+            push_decimal(u32::from(*value), out);
+        }
+        (Field::U16 | Field::CertificateType, [a, b]) => {
+            push_decimal(u32::from(u16::from_be_bytes([*a, *b])), out);
+        }
+        (Field::U32 | Field::Ttl, [a, b, c, d]) => push_decimal(u32::from_be_bytes([*a, *b, *c, *d]), out),
+        (Field::Time, [a, b, c, d]) => timestamp::push(u32::from_be_bytes([*a, *b, *c, *d]), out),
+        (Field::TypeNumber, [a, b]) => push_type(Rtype(u16::from_be_bytes([*a, *b])), out),
+        (Field::Ipv4, [a, b, c, d]) => push_display(std::net::Ipv4Addr::new(*a, *b, *c, *d), out),
+        (Field::Ipv6, _) => {
+            if let Ok(octets) = <[u8; 16]>::try_from(octets) {
+                push_display(std::net::Ipv6Addr::from(octets), out);
+            }
+        }
+        (Field::Text, [_, text @ ..]) => push_quoted(text, out),
+        (Field::Texts, _) => push_texts(octets, out),
+        (Field::LongText, _) => push_quoted(octets, out),
+        (Field::Tag, [_, tag @ ..]) => out.extend_from_slice(tag),
+        (Field::Base64 | Field::Base64OrNone, _) => push_encoded(&BASE64, octets, out),
+        (Field::Hex, _) => push_encoded(&HEXUPPER, octets, out),
+        (Field::Salt, [0]) => out.push(b'-'),
+        (Field::Salt, [_, salt @ ..]) => push_encoded(&HEXUPPER, salt, out),
+        (Field::HashedName, [_, hash @ ..]) => {
+            let start = out.len();
+            push_encoded(&BASE32HEX_NOPAD, hash, out);
+            out[start..].make_ascii_lowercase();
+        }
+        (Field::Bitmap, _) => push_types(bitmap::types(octets), out),
+        _ => special::write(field, before, octets, out),
+    }
+}
+
+pub(super) fn push_display(value: impl std::fmt::Display, out: &mut Vec<u8>) {
+    // Writing to a vector does not fail.
+    let _ = write!(out, "{value}");
+}
+
+fn push_type(rtype: Rtype, out: &mut Vec<u8>) {
+    match entry(rtype) {
+        Some(entry) => out.extend_from_slice(entry.mnemonic.as_bytes()),
+        None => push_display(rtype, out),
+    }
+}
+
+pub(super) fn push_types(types: impl Iterator<Item = Rtype>, out: &mut Vec<u8>) {
+    for (index, rtype) in types.enumerate() {
+        if index > 0 {
+            out.push(b' ');
+        }
+        push_type(rtype, out);
+    }
+}
+
+fn push_texts(octets: &[u8], out: &mut Vec<u8>) {
+    let mut rest = octets;
+    while let Some((&length, tail)) = rest.split_first() {
+        let Some((text, after)) = tail.split_at_checked(usize::from(length)) else { return };
+        if rest.len() < octets.len() {
+            out.push(b' ');
+        }
+        push_quoted(text, out);
+        rest = after;
+    }
+}

@@ -1,0 +1,177 @@
+//! The lexical parts of presentation form (RFC 1035 §5.1): escapes, character strings, tokens.
+
+use crate::NameRef;
+
+/// One token of a zone-file entry: octets as written, escapes not yet resolved.
+#[derive(Clone, Copy, Debug)]
+pub struct Token<'a> {
+    /// The octets between the delimiters; without the quotes where quoted.
+    pub octets: &'a [u8],
+    /// Whether the token stood in double quotes.
+    pub quoted: bool,
+    /// Offset of the first octet in the text that was read.
+    pub at: usize,
+}
+
+/// Resolves an escape whose backslash stands before `rest`; returns the octet and how many octets of
+/// `rest` it took.
+#[must_use]
+pub fn unescape(rest: &[u8]) -> Option<(u8, usize)> {
+    match rest {
+        [a, b, c, ..] if a.is_ascii_digit() => {
+            if !(b.is_ascii_digit() && c.is_ascii_digit()) {
+                return None;
+            }
+            let value = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
+            u8::try_from(value).ok().map(|value| (value, 3))
+        }
+        [a, ..] if !a.is_ascii_digit() => Some((*a, 1)),
+        _ => None,
+    }
+}
+
+/// Appends `octets` with escapes resolved; `None` where an escape is malformed.
+#[must_use]
+pub fn push_unescaped(octets: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    if !octets.contains(&b'\\') {
+        out.extend_from_slice(octets);
+        return Some(());
+    }
+    let mut rest = octets;
+    while let Some((&octet, tail)) = rest.split_first() {
+        rest = tail;
+        if octet == b'\\' {
+            let (octet, used) = unescape(rest)?;
+            out.push(octet);
+            rest = &rest[used..];
+        } else {
+            out.push(octet);
+        }
+    }
+    Some(())
+}
+
+/// Appends a name in absolute presentation form.
+pub fn push_name(name: NameRef<'_>, out: &mut Vec<u8>) {
+    if name.is_root() {
+        out.push(b'.');
+        return;
+    }
+    for label in name.labels() {
+        for &octet in label {
+            match octet {
+                b'.' | b'\\' | b'"' | b'(' | b')' | b';' | b'@' | b'$' => {
+                    out.extend_from_slice(&[b'\\', octet])
+                }
+                b'!'..=b'~' => out.push(octet),
+                _ => push_decimal_escape(octet, out),
+            }
+        }
+        out.push(b'.');
+    }
+}
+
+/// Appends a character string in double quotes.
+pub fn push_quoted(octets: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for &octet in octets {
+        match octet {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', octet]),
+            b' '..=b'~' => out.push(octet),
+            _ => push_decimal_escape(octet, out),
+        }
+    }
+    out.push(b'"');
+}
+
+fn push_decimal_escape(octet: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[b'\\', b'0' + octet / 100, b'0' + octet / 10 % 10, b'0' + octet % 10]);
+}
+
+/// Appends a number in decimal.
+pub fn push_decimal(value: u32, out: &mut Vec<u8>) {
+    let mut digits = [0u8; 10];
+    let mut at = digits.len();
+    let mut value = value;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Reads an unsigned decimal number of at most 32 bits.
+#[must_use]
+pub fn parse_u32(octets: &[u8]) -> Option<u32> {
+    if octets.is_empty() || octets.len() > 10 {
+        return None;
+    }
+    let mut value = 0u64;
+    for octet in octets {
+        value = value * 10 + u64::from(octet.checked_sub(b'0').filter(|d| *d < 10)?);
+    }
+    u32::try_from(value).ok()
+}
+
+/// Reads a TTL: seconds, or numbers with units (`1h30m`, `2w`), as BIND, Knot and NSD take them.
+/// RFC 2181 §8: at most 2^31 - 1.
+#[must_use]
+pub fn parse_ttl(octets: &[u8]) -> Option<u32> {
+    let mut total = 0u64;
+    let mut number = None;
+    for &octet in octets {
+        if octet.is_ascii_digit() {
+            let next = number.unwrap_or(0u64) * 10 + u64::from(octet - b'0');
+            if next > u64::from(u32::MAX) {
+                return None;
+            }
+            number = Some(next);
+            continue;
+        }
+        let unit = match octet.to_ascii_lowercase() {
+            b's' => 1,
+            b'm' => 60,
+            b'h' => 3600,
+            b'd' => 86_400,
+            b'w' => 604_800,
+            _ => return None,
+        };
+        total += number.take()? * unit;
+    }
+    if octets.is_empty() {
+        return None;
+    }
+    total += number.unwrap_or(0);
+    u32::try_from(total).ok().filter(|ttl| *ttl <= 0x7fff_ffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ttl_forms() {
+        assert_eq!(parse_ttl(b"3600"), Some(3600));
+        assert_eq!(parse_ttl(b"1h30M"), Some(5400));
+        assert_eq!(parse_ttl(b"1w2d3h4m5s"), Some(604_800 + 2 * 86_400 + 3 * 3600 + 245));
+        for bad in [&b""[..], b"h", b"1x", b"-1", b"2147483648", b"99999999999", b"1hh"] {
+            assert_eq!(parse_ttl(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn quoting_escapes_what_must_be() {
+        let mut out = Vec::new();
+        push_quoted(b"a\"b\\c\x00\xff ", &mut out);
+        assert_eq!(out, br#""a\"b\\c\000\255 ""#);
+        let mut back = Vec::new();
+        push_unescaped(&out[1..out.len() - 1], &mut back).unwrap();
+        assert_eq!(back, b"a\"b\\c\x00\xff ");
+        assert_eq!(push_unescaped(b"\\1", &mut back), None);
+        assert_eq!(push_unescaped(b"\\", &mut back), None);
+    }
+}
