@@ -1,0 +1,201 @@
+//! ECDSA keys on P-256 and P-384 (RFC 6605): a public key is the two coordinates of a point, a signature the two
+//! numbers r and s, each of the curve's length and without any frame.
+
+use aws_lc_rs::encoding::AsBigEndian;
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{
+    self, EcdsaKeyPair, EcdsaSigningAlgorithm, EcdsaVerificationAlgorithm, KeyPair, ParsedPublicKey,
+};
+use zeroize::Zeroizing;
+
+use crate::algorithm::{Algorithm, Generation};
+use crate::bind_format::{PRIVATE_KEY, PrivateFile};
+use crate::der;
+use crate::error::{BadSignature, KeyError, SignError};
+use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
+
+/// A curve and the hash function that goes with it.
+pub(crate) struct Curve {
+    signing: &'static EcdsaSigningAlgorithm,
+    verification: &'static EcdsaVerificationAlgorithm,
+    /// Octets of a scalar and of a coordinate.
+    octets: usize,
+}
+
+/// P-256 with SHA-256.
+pub(crate) static P256: Curve = Curve {
+    signing: &signature::ECDSA_P256_SHA256_FIXED_SIGNING,
+    verification: &signature::ECDSA_P256_SHA256_FIXED,
+    octets: 32,
+};
+
+/// P-384 with SHA-384.
+pub(crate) static P384: Curve = Curve {
+    signing: &signature::ECDSA_P384_SHA384_FIXED_SIGNING,
+    verification: &signature::ECDSA_P384_SHA384_FIXED,
+    octets: 48,
+};
+
+impl Curve {
+    fn bits(&self) -> u32 {
+        self.octets as u32 * 8
+    }
+}
+
+/// The first octet of an uncompressed point (SEC 1, section 2.3.3), which DNSKEY records leave out.
+const UNCOMPRESSED: u8 = 0x04;
+
+struct Private {
+    curve: &'static Curve,
+    pair: EcdsaKeyPair,
+    scalar: Zeroizing<Vec<u8>>,
+}
+
+/// Makes a key.
+pub(crate) fn generate(curve: &'static Curve, wanted: Generation) -> SignerResult {
+    if wanted.bits.is_some() {
+        return Err(KeyError::FixedBits(wanted.algorithm));
+    }
+    let failed = |_| KeyError::Generation(wanted.algorithm);
+    let pair = EcdsaKeyPair::generate(curve.signing).map_err(failed)?;
+    let scalar = pair.private_key().as_be_bytes().map_err(failed)?;
+    let scalar = Zeroizing::new(scalar.as_ref().to_vec());
+    Ok(Box::new(Private { curve, pair, scalar }))
+}
+
+/// Reads the scalar of a private key file and derives the public key.
+pub(crate) fn read_private(curve: &'static Curve, file: &PrivateFile<'_>) -> SignerResult {
+    let invalid = KeyError::InvalidPrivateKey(file.algorithm());
+    let read = file.octets(PRIVATE_KEY)?;
+    // Older versions of BIND leave out leading zeros.
+    let Some(missing) = curve.octets.checked_sub(read.len()) else {
+        return Err(invalid);
+    };
+    let mut scalar = Zeroizing::new(vec![0; curve.octets]);
+    scalar[missing..].copy_from_slice(&read);
+    // Checks that the scalar is neither 0 nor above the order of the curve.
+    let pair = EcdsaKeyPair::from_private_key_der(curve.signing, &der::write_ec_private_key(&scalar))
+        .map_err(|_| invalid)?;
+    Ok(Box::new(Private { curve, pair, scalar }))
+}
+
+impl Signer for Private {
+    fn public_key(&self) -> &[u8] {
+        let point = self.pair.public_key().as_ref();
+        point.strip_prefix(&[UNCOMPRESSED]).unwrap_or(point)
+    }
+
+    fn bits(&self) -> u32 {
+        self.curve.bits()
+    }
+
+    fn signature_octets(&self) -> usize {
+        self.curve.octets * 2
+    }
+
+    fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError> {
+        let signature = self.pair.sign(&SystemRandom::new(), message).map_err(|_| SignError::Library)?;
+        out.extend_from_slice(signature.as_ref());
+        Ok(())
+    }
+
+    fn fields(&self) -> Vec<(&'static str, &[u8])> {
+        vec![(PRIVATE_KEY, &self.scalar)]
+    }
+}
+
+struct Public {
+    curve: &'static Curve,
+    key: ParsedPublicKey,
+}
+
+/// Parses a public key and checks that it is a point of the curve.
+pub(crate) fn parse_public(curve: &'static Curve, algorithm: Algorithm, key: &[u8]) -> VerifierResult {
+    let expected = curve.octets * 2;
+    if key.len() != expected {
+        return Err(KeyError::PublicKeyLength { algorithm, expected, found: key.len() });
+    }
+    let mut point = Vec::with_capacity(1 + key.len());
+    point.push(UNCOMPRESSED);
+    point.extend_from_slice(key);
+    let key = ParsedPublicKey::new(curve.verification, point).map_err(|_| KeyError::NotOnCurve(algorithm))?;
+    Ok(Box::new(Public { curve, key }))
+}
+
+impl Verifier for Public {
+    fn bits(&self) -> u32 {
+        self.curve.bits()
+    }
+
+    fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
+        self.key.verify_sig(message, signature).map_err(|_| BadSignature)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use data_encoding::{BASE64, HEXLOWER};
+
+    use super::*;
+    use crate::{PrivateKey, PublicKey};
+
+    const CURVES: [(Algorithm, &Curve); 2] =
+        [(Algorithm::ECDSAP256SHA256, &P256), (Algorithm::ECDSAP384SHA384, &P384)];
+
+    fn read(algorithm: Algorithm, scalar: &[u8]) -> Result<PrivateKey, KeyError> {
+        let scalar = BASE64.encode(scalar);
+        let number = algorithm.0;
+        PrivateKey::from_bind(&format!(
+            "Private-key-format: v1.3\nAlgorithm: {number}\nPrivateKey: {scalar}\n"
+        ))
+    }
+
+    #[test]
+    fn points_off_the_curve_are_refused() {
+        for (algorithm, _) in CURVES {
+            let key = PrivateKey::generate(algorithm, None).unwrap();
+            let mut point = key.public_key().to_vec();
+            point[40] ^= 1;
+            assert_eq!(PublicKey::parse(algorithm, &point).err(), Some(KeyError::NotOnCurve(algorithm)));
+            point.fill(0);
+            assert_eq!(PublicKey::parse(algorithm, &point).err(), Some(KeyError::NotOnCurve(algorithm)));
+            point.fill(0xff);
+            assert_eq!(PublicKey::parse(algorithm, &point).err(), Some(KeyError::NotOnCurve(algorithm)));
+            let (expected, found) = (point.len(), point.len() + 1);
+            point.insert(0, UNCOMPRESSED);
+            let error = KeyError::PublicKeyLength { algorithm, expected, found };
+            assert_eq!(PublicKey::parse(algorithm, &point).err(), Some(error));
+        }
+    }
+
+    #[test]
+    fn scalars_out_of_range_are_refused() {
+        for (algorithm, curve) in CURVES {
+            let invalid = KeyError::InvalidPrivateKey(algorithm);
+            for scalar in [vec![], vec![0; curve.octets], vec![0xff; curve.octets], vec![1; curve.octets + 1]]
+            {
+                assert_eq!(read(algorithm, &scalar).err(), Some(invalid.clone()), "{scalar:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn leading_zeros_may_be_missing() {
+        // Scalar 1: the public key is the base point (SEC 2, section 2.4.2).
+        let key = read(Algorithm::ECDSAP256SHA256, &[1]).unwrap();
+        let base = "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296\
+                    4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5";
+        assert_eq!(HEXLOWER.encode(key.public_key()), base);
+        let expected = format!("PrivateKey: {}E=\n", "A".repeat(42));
+        assert!(key.to_bind().ends_with(&expected));
+    }
+
+    #[test]
+    fn a_zero_signature_fits_nothing() {
+        for (algorithm, curve) in CURVES {
+            let key = PrivateKey::generate(algorithm, None).unwrap();
+            let public = PublicKey::parse(algorithm, key.public_key()).unwrap();
+            assert_eq!(public.verify(b"message", &vec![0; curve.octets * 2]), Err(BadSignature));
+        }
+    }
+}

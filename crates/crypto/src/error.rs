@@ -1,0 +1,99 @@
+//! What can go wrong, by blame: the key ([`KeyError`]), the signature ([`BadSignature`]), or the cryptographic
+//! library while signing ([`SignError`]).
+
+use crate::Algorithm;
+
+/// A key that cannot be made, read or used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The table of algorithms has no row for this number.
+    #[error("algorithm {0} is not supported")]
+    UnknownAlgorithm(Algorithm),
+    /// A public key field of a length that the algorithm does not have.
+    #[error("a public key of {algorithm} has {expected} octets, this one has {found}")]
+    PublicKeyLength {
+        /// The algorithm of the key.
+        algorithm: Algorithm,
+        /// Octets that a public key of this algorithm has.
+        expected: usize,
+        /// Octets found.
+        found: usize,
+    },
+    /// The public key field breaks the form of RFC 3110, or its modulus is even.
+    #[error("the RSA public key is not in the form of RFC 3110 section 2")]
+    MalformedRsa,
+    /// An RSA modulus below 1024 or above 4096 bits.
+    #[error("an RSA modulus of {bits} bits cannot be used: it must have 1024 to 4096 bits")]
+    ModulusBits {
+        /// Length of the modulus, in bits.
+        bits: u32,
+    },
+    /// An RSA public exponent that is even, 0, 1 or too long.
+    #[error("the RSA public exponent must be odd, above 1 and at most 64 bits long (33 in a private key)")]
+    Exponent,
+    /// The public key is no point of the algorithm's curve.
+    #[error("the public key is not a point on the curve of {0}")]
+    NotOnCurve(Algorithm),
+    /// A new RSA key of a length that is only made when forced.
+    #[error(
+        "an RSA key of {bits} bits is too weak to be made: take 2048 bits, or force it for an experiment"
+    )]
+    WeakBits {
+        /// Length asked for, in bits.
+        bits: u16,
+    },
+    /// A new RSA key of a length that is never made.
+    #[error("RSA keys are made with 1280, 2048, 3072 or 4096 bits, not {bits}")]
+    UnsupportedBits {
+        /// Length asked for, in bits.
+        bits: u16,
+    },
+    /// A key length was given for an algorithm whose keys have one length.
+    #[error("keys of {0} have one length: leave the number of bits out")]
+    FixedBits(Algorithm),
+    /// The cryptographic library could not make a key.
+    #[error("no new key of {0} could be made: the cryptographic library failed")]
+    Generation(Algorithm),
+    /// The text of a private key does not begin with `Private-key-format:`.
+    #[error("this is not a private key file: its first line must be \"Private-key-format: v1.3\"")]
+    NotAPrivateKeyFile,
+    /// A version of the private key format other than v1.2 and v1.3.
+    #[error("the private key file is neither of format v1.2 nor v1.3: write it anew with a current tool")]
+    FormatVersion,
+    /// A line of a private key file that is no `Field: value`.
+    #[error("line {line} of the private key file is not of the form \"Field: value\"")]
+    MalformedLine {
+        /// Number of the line; the first is 1.
+        line: usize,
+    },
+    /// A field that the algorithm needs is absent from a private key file.
+    #[error("the private key file has no field \"{0}\"")]
+    MissingField(&'static str),
+    /// A field occurs twice in a private key file.
+    #[error("the private key file has the field \"{0}\" twice")]
+    RepeatedField(&'static str),
+    /// The `Algorithm:` field of a private key file does not begin with a number from 0 to 255.
+    #[error("the field \"Algorithm\" of the private key file must begin with an algorithm number")]
+    AlgorithmField,
+    /// A field of a private key file is not Base64.
+    #[error("the field \"{0}\" of the private key file is not Base64")]
+    NotBase64(&'static str),
+    /// The values of a private key are out of range or do not belong together.
+    #[error("the private key of {0} is damaged: its values are out of range or do not belong together")]
+    InvalidPrivateKey(Algorithm),
+}
+
+/// The signature is not one that this key made over this message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the signature does not fit the key and the message")]
+pub struct BadSignature;
+
+/// A signature could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignError {
+    /// The cryptographic library failed: no random numbers, no memory, or a fault found when it checked its work.
+    #[error("no signature could be made: the cryptographic library failed")]
+    Library,
+}

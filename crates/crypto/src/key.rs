@@ -1,0 +1,361 @@
+//! Private keys that sign and public keys that verify, of any algorithm in the table.
+
+use std::fmt;
+use std::sync::Arc;
+
+use zeroize::Zeroizing;
+
+use crate::algorithm::{Algorithm, AlgorithmEntry, Generation};
+use crate::bind_format::{self, PrivateFile};
+use crate::error::{BadSignature, KeyError, SignError};
+
+/// A private key of one algorithm. What it holds is wiped when it is dropped.
+pub(crate) trait Signer: Send + Sync {
+    /// The DNSKEY public key field.
+    fn public_key(&self) -> &[u8];
+    /// Length of the key in bits, as it is commonly given.
+    fn bits(&self) -> u32;
+    /// Octets of every signature that [`Signer::sign`] makes.
+    fn signature_octets(&self) -> usize;
+    /// Appends a signature over `message`, in the form of the RRSIG signature field. On error, `out` is as before.
+    fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError>;
+    /// The fields of a private key file, in order: names and their octets.
+    fn fields(&self) -> Vec<(&'static str, &[u8])>;
+}
+
+/// A public key of one algorithm.
+pub(crate) trait Verifier: Send + Sync {
+    /// Length of the key in bits, as it is commonly given.
+    fn bits(&self) -> u32;
+    /// Whether `signature`, the RRSIG signature field, is one over `message`.
+    fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature>;
+}
+
+/// A private key that was made or read.
+pub(crate) type SignerResult = Result<Box<dyn Signer>, KeyError>;
+
+/// A public key that was parsed.
+pub(crate) type VerifierResult = Result<Box<dyn Verifier>, KeyError>;
+
+/// A public key, ready for many verifications. Clones share what was parsed.
+#[derive(Clone)]
+pub struct PublicKey {
+    entry: &'static AlgorithmEntry,
+    verifier: Arc<dyn Verifier>,
+}
+
+impl PublicKey {
+    /// Parses the public key field of a DNSKEY record.
+    ///
+    /// # Errors
+    /// Where the algorithm is unknown or the key is malformed or out of the range that is used: RSA from 1024 to
+    /// 4096 bits with an odd public exponent above 1 of at most 64 bits, points on the curve for ECDSA.
+    pub fn parse(algorithm: Algorithm, key: &[u8]) -> Result<Self, KeyError> {
+        let entry = algorithm.require()?;
+        Ok(Self { entry, verifier: (entry.parse_public)(algorithm, key)?.into() })
+    }
+
+    /// Verifies `signature`, the signature field of an RRSIG record, over `message`.
+    ///
+    /// # Errors
+    /// [`BadSignature`] where it does not fit, whatever its length or form.
+    pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
+        self.verifier.verify(message, signature)
+    }
+
+    /// The algorithm of the key.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.entry.algorithm
+    }
+
+    /// Length of the key in bits: of the modulus for RSA, of the curve's field for ECDSA, 256 for Ed25519.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.verifier.bits()
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublicKey")
+            .field("algorithm", &self.entry.mnemonic)
+            .field("bits", &self.bits())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A private key. It is wiped from memory when dropped, and its `Debug` form shows nothing of it.
+pub struct PrivateKey {
+    entry: &'static AlgorithmEntry,
+    signer: Box<dyn Signer>,
+}
+
+impl PrivateKey {
+    /// Makes a key. `bits` is for RSA: 1280, 2048, 3072 or 4096; the algorithm's default where `None`.
+    ///
+    /// # Errors
+    /// Where the algorithm is unknown, the length is not offered, or the library fails.
+    pub fn generate(algorithm: Algorithm, bits: Option<u16>) -> Result<Self, KeyError> {
+        Self::make(Generation { algorithm, bits, force: false })
+    }
+
+    /// As [`PrivateKey::generate`], and makes RSA keys of 1024 bits too. Such keys are known to be weak: for
+    /// experiments, and for comparison with zones that still have them.
+    ///
+    /// # Errors
+    /// As [`PrivateKey::generate`].
+    pub fn generate_forced(algorithm: Algorithm, bits: Option<u16>) -> Result<Self, KeyError> {
+        Self::make(Generation { algorithm, bits, force: true })
+    }
+
+    fn make(wanted: Generation) -> Result<Self, KeyError> {
+        let entry = wanted.algorithm.require()?;
+        Ok(Self { entry, signer: (entry.generate)(wanted)? })
+    }
+
+    /// Reads the text of a `.private` file as BIND, ldns and PowerDNS write it, format v1.2 or v1.3. Fields that
+    /// say nothing of the key itself, such as `Created:`, are passed over. The public key is derived.
+    ///
+    /// # Errors
+    /// Where the text is not such a file, a field is missing or damaged, the algorithm is unknown, or the values
+    /// do not make a key.
+    pub fn from_bind(text: &str) -> Result<Self, KeyError> {
+        let file = PrivateFile::parse(text)?;
+        let entry = file.algorithm().require()?;
+        Ok(Self { entry, signer: (entry.read_private)(&file)? })
+    }
+
+    /// The text of a `.private` file, format v1.3, without times.
+    #[must_use]
+    pub fn to_bind(&self) -> Zeroizing<String> {
+        bind_format::render(self.entry, &self.signer.fields())
+    }
+
+    /// The public key field of the DNSKEY record.
+    #[must_use]
+    pub fn public_key(&self) -> &[u8] {
+        self.signer.public_key()
+    }
+
+    /// The algorithm of the key.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.entry.algorithm
+    }
+
+    /// Length of the key in bits, as [`PublicKey::bits`].
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.signer.bits()
+    }
+
+    /// Octets of every signature that this key makes.
+    #[must_use]
+    pub fn signature_octets(&self) -> usize {
+        self.signer.signature_octets()
+    }
+
+    /// Appends a signature over `message` to `out`, in the form of the RRSIG signature field.
+    ///
+    /// # Errors
+    /// Where the library fails; `out` is then as before.
+    pub fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError> {
+        self.signer.sign(message, out)
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrivateKey")
+            .field("algorithm", &self.entry.mnemonic)
+            .field("bits", &self.bits())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Appends one signature for each message to `out`, in order, each of [`PrivateKey::signature_octets`] octets.
+///
+/// # Errors
+/// Where the library fails; `out` is then as before.
+pub fn sign_batch(key: &PrivateKey, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
+    let before = out.len();
+    out.reserve(messages.len() * key.signature_octets());
+    for message in messages {
+        key.sign(message, out).inspect_err(|_| out.truncate(before))?;
+    }
+    Ok(())
+}
+
+/// One signature to verify.
+#[derive(Clone, Copy, Debug)]
+pub struct VerifyItem<'a> {
+    /// The key that is said to have signed.
+    pub key: &'a PublicKey,
+    /// What is said to be signed.
+    pub message: &'a [u8],
+    /// The signature field of the RRSIG record.
+    pub signature: &'a [u8],
+}
+
+/// Verifies every item by itself. `outcome` is emptied, then holds one result for each item, in order.
+pub fn verify_batch(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
+    outcome.clear();
+    outcome.extend(items.iter().map(|item| item.key.verify(item.message, item.signature)));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::ALGORITHMS;
+
+    const fn assert_shared<T: Send + Sync>() {}
+    const _: () = assert_shared::<PublicKey>();
+    const _: () = assert_shared::<PrivateKey>();
+
+    /// One key of each algorithm.
+    fn keys() -> Vec<PrivateKey> {
+        let make = |entry: &AlgorithmEntry| PrivateKey::generate(entry.algorithm, None).unwrap();
+        ALGORITHMS.iter().map(make).collect()
+    }
+
+    fn public(key: &PrivateKey) -> PublicKey {
+        PublicKey::parse(key.algorithm(), key.public_key()).unwrap()
+    }
+
+    #[test]
+    fn sizes_agree_with_the_table() {
+        for key in keys() {
+            let entry = key.algorithm().entry().unwrap();
+            assert_eq!(key.bits(), public(&key).bits());
+            assert_eq!(key.public_key().len(), entry.public_key_octets.unwrap_or(256 + 4), "{key:?}");
+            assert_eq!(key.signature_octets(), entry.signature_octets.unwrap_or(256), "{key:?}");
+            let mut out = vec![7];
+            key.sign(b"octets", &mut out).unwrap();
+            assert_eq!(out.len(), 1 + key.signature_octets(), "{key:?}");
+            assert_eq!(out[0], 7);
+        }
+    }
+
+    #[test]
+    fn private_files_keep_the_key() {
+        for key in keys() {
+            let text = key.to_bind();
+            let read = PrivateKey::from_bind(&text).unwrap();
+            assert_eq!(read.to_bind(), text);
+            assert_eq!(read.public_key(), key.public_key());
+            let mut signature = Vec::new();
+            read.sign(b"octets", &mut signature).unwrap();
+            assert_eq!(public(&key).verify(b"octets", &signature), Ok(()));
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        for key in keys() {
+            let shown = format!("{key:?}");
+            assert_eq!(
+                shown,
+                format!(
+                    "PrivateKey {{ algorithm: {:?}, bits: {}, .. }}",
+                    key.algorithm().to_string(),
+                    key.bits()
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn batches_equal_single_calls() {
+        let keys = keys();
+        let messages: Vec<&[u8]> = vec![b"", b"one", b"two", &[0; 3000]];
+        for key in &keys {
+            let public = public(key);
+            let mut out = vec![1, 2];
+            sign_batch(key, &messages, &mut out).unwrap();
+            assert_eq!(out.len(), 2 + messages.len() * key.signature_octets());
+            let signatures = out[2..].chunks(key.signature_octets());
+            let mut items: Vec<_> = messages
+                .iter()
+                .zip(signatures)
+                .map(|(message, signature)| VerifyItem { key: &public, message, signature })
+                .collect();
+            items[1].message = b"other";
+            let mut outcome = vec![Err(BadSignature)];
+            verify_batch(&items, &mut outcome);
+            assert_eq!(outcome, [Ok(()), Err(BadSignature), Ok(()), Ok(())]);
+        }
+    }
+
+    #[test]
+    fn one_key_serves_many_threads() {
+        for key in keys() {
+            let public = public(&key);
+            std::thread::scope(|scope| {
+                for thread in 0..4_u8 {
+                    let (key, public) = (&key, &public);
+                    scope.spawn(move || {
+                        for round in 0..8_u8 {
+                            let mut signature = Vec::new();
+                            key.sign(&[thread, round], &mut signature).unwrap();
+                            assert_eq!(public.verify(&[thread, round], &signature), Ok(()));
+                        }
+                    });
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn unknown_algorithms_are_named() {
+        let unknown = KeyError::UnknownAlgorithm(Algorithm(99));
+        assert_eq!(PublicKey::parse(Algorithm(99), &[0; 64]).err(), Some(unknown.clone()));
+        assert_eq!(PrivateKey::generate(Algorithm(99), None).err(), Some(unknown.clone()));
+        assert_eq!(unknown.to_string(), "algorithm 99 is not supported");
+    }
+
+    #[test]
+    fn signed_messages_verify_and_flipped_bits_do_not() {
+        let keys: Vec<_> = keys().into_iter().map(|key| (public(&key), key)).collect();
+        let config = ProptestConfig { cases: 48, ..crate::rfc_tests::seeded(6) };
+        let mut runner = proptest::test_runner::TestRunner::new(config);
+        let inputs = (proptest::collection::vec(any::<u8>(), 1..600), any::<prop::sample::Index>());
+        runner
+            .run(&inputs, |(message, place)| {
+                for (public, key) in &keys {
+                    let mut signature = Vec::new();
+                    key.sign(&message, &mut signature).unwrap();
+                    prop_assert_eq!(public.verify(&message, &signature), Ok(()));
+                    let flip = |octets: &[u8]| {
+                        let mut octets = octets.to_vec();
+                        let bit = place.index(octets.len() * 8);
+                        octets[bit / 8] ^= 1 << (bit % 8);
+                        octets
+                    };
+                    prop_assert_eq!(public.verify(&message, &flip(&signature)), Err(BadSignature));
+                    prop_assert_eq!(public.verify(&flip(&message), &signature), Err(BadSignature));
+                    prop_assert_eq!(public.verify(&message, &signature[1..]), Err(BadSignature));
+                    signature.push(0);
+                    prop_assert_eq!(public.verify(&message, &signature), Err(BadSignature));
+                }
+                Ok(())
+            })
+            .unwrap();
+    }
+
+    proptest! {
+        #![proptest_config(crate::rfc_tests::seeded(1))]
+
+        #[test]
+        fn public_keys_of_any_octets_do_not_panic(
+            number in 0_u8..20,
+            key in proptest::collection::vec(any::<u8>(), 0..300),
+        ) {
+            if let Ok(key) = PublicKey::parse(Algorithm(number), &key) {
+                prop_assert_eq!(key.verify(b"message", &[0; 64]), Err(BadSignature));
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The table of DNSSEC algorithms: keys, signatures, digests and the NSEC3 hash. Octets in, octets out.
+//!
+//! Nothing here knows what a name, a record, a zone or a message is: callers hand over the octets that a
+//! DNSKEY, RRSIG, DS or NSEC3 record is made of, and get octets back.
+//!
+//! - [`ALGORITHMS`] is the one place that knows which algorithms there are; each has a row there and a module.
+//! - [`PrivateKey`] signs, and is read from and written to BIND's `.private` files.
+//! - [`PublicKey`] verifies; it is parsed once from the DNSKEY public key field.
+//! - [`DigestType`] makes DS digests, [`key_tag`] key tags, [`nsec3_hash`] the hashed owner names of NSEC3.
+//!
+//! RFC 3110 and 5702 (RSA), 6605 (ECDSA), 8080 (Ed25519), 4034 (key tags), 4509 and 6605 (DS digests),
+//! 5155 (NSEC3).
+
+#![deny(unsafe_code)]
+
+mod algorithm;
+mod bind_format;
+mod der;
+mod digest;
+mod ecdsa;
+mod ed25519;
+mod error;
+mod key;
+mod nsec3;
+mod rsa;
+// Calls into aws-lc where its Rust interface falls short; the only unsafe code of the crate.
+#[cfg(test)]
+mod rfc_tests;
+#[allow(unsafe_code)]
+mod rsa_ffi;
+
+pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmEntry, UnknownMnemonic};
+pub use digest::{DigestType, key_tag};
+pub use error::{BadSignature, KeyError, SignError};
+pub use key::{PrivateKey, PublicKey, VerifyItem, sign_batch, verify_batch};
+pub use nsec3::nsec3_hash;

@@ -1,0 +1,438 @@
+//! RSA keys with PKCS#1 v1.5 signatures (RFC 3110, RFC 5702), from 1024 to 4096 bits.
+//!
+//! `aws-lc-rs` does what it can; signing below 2048 bits, making such keys, and verifying with long public
+//! exponents go to [`rsa_ffi`](crate::rsa_ffi).
+
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{
+    self, ParsedPublicKey, RsaKeyPair, RsaParameters, RsaPublicKeyComponents, RsaSignatureEncoding,
+};
+use zeroize::Zeroizing;
+
+use crate::algorithm::{Algorithm, Generation};
+use crate::bind_format::PrivateFile;
+use crate::der::{self, RSA_NUMBERS, RsaNumbers};
+use crate::error::{BadSignature, KeyError, SignError};
+use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
+use crate::rsa_ffi::{Hash, Rsa};
+
+/// Bits of a new key where nothing else is said.
+pub(crate) const DEFAULT_BITS: u16 = 2048;
+
+/// Bits of the moduli that are used. RFC 5702, section 2, sets the upper end, and allows RSASHA256 from 512 bits on:
+/// those that are shorter than this can be broken.
+const USABLE_BITS: std::ops::RangeInclusive<u32> = 1024..=4096;
+
+/// Bits from which on `aws-lc-rs` signs.
+const LARGE_BITS: u32 = 2048;
+
+/// Bits of the longest public exponent that `aws-lc-rs` verifies with, and that a private key may have.
+const SHORT_EXPONENT_BITS: u32 = 33;
+
+/// A hash function and what the library calls it.
+pub(crate) struct Variant {
+    hash: Hash,
+    signing: &'static RsaSignatureEncoding,
+    verification: &'static RsaParameters,
+}
+
+/// RSA with SHA-256.
+pub(crate) static SHA256: Variant = Variant {
+    hash: Hash::Sha256,
+    signing: &signature::RSA_PKCS1_SHA256,
+    verification: &signature::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY,
+};
+
+/// RSA with SHA-512.
+pub(crate) static SHA512: Variant = Variant {
+    hash: Hash::Sha512,
+    signing: &signature::RSA_PKCS1_SHA512,
+    verification: &signature::RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY,
+};
+
+/// The fields of a private key file, in the order of [`RsaNumbers`].
+const FIELDS: [&str; RSA_NUMBERS] = [
+    "Modulus",
+    "PublicExponent",
+    "PrivateExponent",
+    "Prime1",
+    "Prime2",
+    "Exponent1",
+    "Exponent2",
+    "Coefficient",
+];
+
+/// Bits of a big-endian number without leading zeros.
+fn bits(number: &[u8]) -> u32 {
+    let first = number.first().map_or(0, |first| first.leading_zeros());
+    u32::try_from(number.len()).unwrap_or(u32::MAX / 8).saturating_mul(8) - first
+}
+
+/// A public key in parts: big-endian numbers without leading zeros.
+struct Parts<'a> {
+    exponent: &'a [u8],
+    modulus: &'a [u8],
+}
+
+impl<'a> Parts<'a> {
+    /// Splits a DNSKEY public key field (RFC 3110, section 2).
+    fn split(key: &'a [u8]) -> Result<Self, KeyError> {
+        let (length, rest) = match *key {
+            [0, high, low, ref rest @ ..] => (usize::from(u16::from_be_bytes([high, low])), rest),
+            [0, ..] | [] => return Err(KeyError::MalformedRsa),
+            [length, ref rest @ ..] => (usize::from(length), rest),
+        };
+        let (exponent, modulus) = rest.split_at_checked(length).ok_or(KeyError::MalformedRsa)?;
+        // "Leading zero octets are prohibited in the exponent and modulus." An exponent of zero is told as such.
+        if modulus.first().is_none_or(|first| *first == 0) || (exponent.len() > 1 && exponent[0] == 0) {
+            return Err(KeyError::MalformedRsa);
+        }
+        Ok(Self { exponent, modulus })
+    }
+
+    /// The field again; the exponent has less than 256 octets.
+    fn join(&self) -> Vec<u8> {
+        let mut key = Vec::with_capacity(1 + self.exponent.len() + self.modulus.len());
+        key.push(self.exponent.len() as u8);
+        key.extend_from_slice(self.exponent);
+        key.extend_from_slice(self.modulus);
+        key
+    }
+
+    /// Refuses what is not used: a modulus out of range or even, an exponent that is even, 0, 1 or too long.
+    fn check(&self, exponent_bits: u32) -> Result<(), KeyError> {
+        let bits_found = bits(self.modulus);
+        if !USABLE_BITS.contains(&bits_found) {
+            return Err(KeyError::ModulusBits { bits: bits_found });
+        }
+        let odd = |number: &[u8]| number.last().is_some_and(|last| last & 1 == 1);
+        if !odd(self.exponent) || self.exponent == [1] || bits(self.exponent) > exponent_bits {
+            return Err(KeyError::Exponent);
+        }
+        if !odd(self.modulus) {
+            return Err(KeyError::MalformedRsa);
+        }
+        Ok(())
+    }
+}
+
+/// The library object that signs.
+enum Engine {
+    Large(RsaKeyPair),
+    Small(Rsa),
+}
+
+struct Private {
+    variant: &'static Variant,
+    engine: Engine,
+    numbers: RsaNumbers,
+    public_key: Vec<u8>,
+}
+
+/// Makes a key with public exponent 65537.
+pub(crate) fn generate(variant: &'static Variant, wanted: Generation) -> SignerResult {
+    let bits = wanted.bits.unwrap_or(DEFAULT_BITS);
+    let numbers = match bits {
+        1280 => generate_small(bits),
+        1024 if wanted.force => generate_small(bits),
+        2048 => generate_large(KeySize::Rsa2048),
+        3072 => generate_large(KeySize::Rsa3072),
+        4096 => generate_large(KeySize::Rsa4096),
+        1024 => return Err(KeyError::WeakBits { bits }),
+        _ => return Err(KeyError::UnsupportedBits { bits }),
+    };
+    private(variant, wanted.algorithm, numbers.ok_or(KeyError::Generation(wanted.algorithm))?)
+}
+
+fn generate_small(bits: u16) -> Option<RsaNumbers> {
+    der::read_rsa_private_key(&Rsa::generate(bits)?.private_der()?)
+}
+
+fn generate_large(size: KeySize) -> Option<RsaNumbers> {
+    let key: Pkcs8V1Der<'_> = RsaKeyPair::generate(size).ok()?.as_der().ok()?;
+    der::read_rsa_private_key(der::read_pkcs8(key.as_ref())?)
+}
+
+/// Reads the numbers of a private key file.
+pub(crate) fn read_private(variant: &'static Variant, file: &PrivateFile<'_>) -> SignerResult {
+    let mut numbers = RsaNumbers::default();
+    for (number, name) in numbers.iter_mut().zip(FIELDS) {
+        let octets = file.octets(name)?;
+        let zeros = octets.iter().take_while(|octet| **octet == 0).count();
+        *number = Zeroizing::new(octets[zeros..].to_vec());
+    }
+    private(variant, file.algorithm(), numbers)
+}
+
+fn private(variant: &'static Variant, algorithm: Algorithm, numbers: RsaNumbers) -> SignerResult {
+    let [modulus, exponent, ..] = &numbers;
+    let parts = Parts { exponent, modulus };
+    parts.check(SHORT_EXPONENT_BITS)?;
+    let invalid = || KeyError::InvalidPrivateKey(algorithm);
+    let key = der::write_rsa_private_key(&numbers).ok_or_else(invalid)?;
+    // Either way the library checks that the numbers belong together.
+    let engine = if bits(modulus) >= LARGE_BITS {
+        Engine::Large(RsaKeyPair::from_der(&key).map_err(|_| invalid())?)
+    } else {
+        Engine::Small(Rsa::from_private_der(&key).ok_or_else(invalid)?)
+    };
+    let public_key = parts.join();
+    Ok(Box::new(Private { variant, engine, numbers, public_key }))
+}
+
+impl Signer for Private {
+    fn public_key(&self) -> &[u8] {
+        &self.public_key
+    }
+
+    fn bits(&self) -> u32 {
+        bits(&self.numbers[0])
+    }
+
+    fn signature_octets(&self) -> usize {
+        self.numbers[0].len()
+    }
+
+    fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError> {
+        let before = out.len();
+        out.resize(before + self.signature_octets(), 0);
+        let signature = &mut out[before..];
+        let done = match &self.engine {
+            Engine::Large(key) => {
+                key.sign(self.variant.signing, &SystemRandom::new(), message, signature).is_ok()
+            }
+            Engine::Small(key) => key.sign(self.variant.hash, message, signature),
+        };
+        if !done {
+            out.truncate(before);
+            return Err(SignError::Library);
+        }
+        Ok(())
+    }
+
+    fn fields(&self) -> Vec<(&'static str, &[u8])> {
+        FIELDS.into_iter().zip(self.numbers.iter().map(|number| number.as_slice())).collect()
+    }
+}
+
+struct Public {
+    bits: u32,
+    key: ParsedPublicKey,
+}
+
+/// A public key whose exponent is too long for `aws-lc-rs`.
+struct LongExponent {
+    bits: u32,
+    hash: Hash,
+    key: Rsa,
+}
+
+/// Parses a public key in the form of RFC 3110.
+pub(crate) fn parse_public(variant: &'static Variant, _algorithm: Algorithm, key: &[u8]) -> VerifierResult {
+    let parts = Parts::split(key)?;
+    parts.check(u64::BITS)?;
+    let Parts { exponent, modulus } = parts;
+    let found = bits(modulus);
+    if bits(exponent) > SHORT_EXPONENT_BITS {
+        let key = Rsa::from_public(modulus, exponent).ok_or(KeyError::MalformedRsa)?;
+        return Ok(Box::new(LongExponent { bits: found, hash: variant.hash, key }));
+    }
+    let key = RsaPublicKeyComponents { n: modulus, e: exponent }
+        .to_parsed_public_key(variant.verification)
+        .map_err(|_| KeyError::MalformedRsa)?;
+    Ok(Box::new(Public { bits: found, key }))
+}
+
+impl Verifier for Public {
+    fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
+        self.key.verify_sig(message, signature).map_err(|_| BadSignature)
+    }
+}
+
+impl Verifier for LongExponent {
+    fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
+        self.key.verify(self.hash, message, signature).then_some(()).ok_or(BadSignature)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use data_encoding::BASE64;
+
+    use super::*;
+    use crate::{PrivateKey, PublicKey};
+
+    fn parse(key: &[u8]) -> Result<PublicKey, KeyError> {
+        PublicKey::parse(Algorithm::RSASHA256, key)
+    }
+
+    /// A public key field with a modulus of this many bits, all of them set.
+    fn field(exponent: &[u8], modulus_bits: usize) -> Vec<u8> {
+        let mut modulus = vec![0xff; modulus_bits.div_ceil(8)];
+        if !modulus_bits.is_multiple_of(8) {
+            modulus[0] = (1 << (modulus_bits % 8)) - 1;
+        }
+        Parts { exponent, modulus: &modulus }.join()
+    }
+
+    #[test]
+    fn moduli_out_of_range_are_refused() {
+        for bits in [1024, 1025, 2048, 4095, 4096] {
+            assert_eq!(parse(&field(&[1, 0, 1], bits)).map(|key| key.bits() as usize), Ok(bits));
+        }
+        for bits in [8, 512, 1016, 1023, 4097, 16384] {
+            let error = KeyError::ModulusBits { bits: bits as u32 };
+            assert_eq!(parse(&field(&[1, 0, 1], bits)).err(), Some(error));
+        }
+    }
+
+    #[test]
+    fn exponents_out_of_range_are_refused() {
+        let good: [&[u8]; 5] = [&[3], &[1, 0, 1], &[1, 0, 0, 0, 1], &[3, 0, 0, 0, 1], &[0xff; 8]];
+        for exponent in good {
+            assert!(parse(&field(exponent, 2048)).is_ok(), "{exponent:?}");
+        }
+        let bad: [&[u8]; 6] = [&[0], &[1], &[2], &[1, 0, 0], &[1, 0, 0, 0, 0, 0, 0, 0, 1], &[0xff; 255]];
+        for exponent in bad {
+            assert_eq!(parse(&field(exponent, 2048)).err(), Some(KeyError::Exponent), "{exponent:?}");
+        }
+        let mut none = field(&[], 2048);
+        none.splice(..0, [0, 0]);
+        assert_eq!(parse(&none).err(), Some(KeyError::Exponent));
+    }
+
+    #[test]
+    fn malformed_fields_are_refused() {
+        let good = field(&[1, 0, 1], 2048);
+        let mut long_form = vec![0, 0];
+        long_form.extend_from_slice(&good);
+        assert!(parse(&long_form).is_ok());
+        let mut even = good.clone();
+        *even.last_mut().unwrap() = 0xfe;
+        let mut zero_in_modulus = good.clone();
+        zero_in_modulus.insert(4, 0);
+        let bad: [&[u8]; 9] = [
+            &[],
+            &[0],
+            &[0, 0],
+            &[0, 0, 3, 1, 0, 1],
+            &[3, 1, 0],
+            &[3, 1, 0, 1],
+            &[0, 0xff, 0xff, 1],
+            &even,
+            &zero_in_modulus,
+        ];
+        for key in bad {
+            assert_eq!(parse(key).err(), Some(KeyError::MalformedRsa), "{key:?}");
+        }
+        assert_eq!(parse(&field(&[0, 1, 0, 1], 2048)).err(), Some(KeyError::MalformedRsa));
+    }
+
+    #[test]
+    fn keys_are_made_in_every_length() {
+        for bits in [1280, 2048, 3072] {
+            let key = PrivateKey::generate(Algorithm::RSASHA512, Some(bits)).unwrap();
+            signs(&key, u32::from(bits));
+        }
+        signs(&PrivateKey::generate_forced(Algorithm::RSASHA256, Some(1024)).unwrap(), 1024);
+        signs(&PrivateKey::generate_forced(Algorithm::RSASHA256, None).unwrap(), 2048);
+    }
+
+    fn signs(key: &PrivateKey, bits: u32) {
+        let public = PublicKey::parse(key.algorithm(), key.public_key()).unwrap();
+        assert_eq!((key.bits(), public.bits()), (bits, bits));
+        assert_eq!(key.signature_octets() as u32, bits / 8);
+        let read = PrivateKey::from_bind(&key.to_bind()).unwrap();
+        assert_eq!(read.to_bind(), key.to_bind());
+        for key in [key, &read] {
+            let mut signature = Vec::new();
+            key.sign(b"message", &mut signature).unwrap();
+            assert_eq!(public.verify(b"message", &signature), Ok(()));
+            signature[9] ^= 1;
+            assert_eq!(public.verify(b"message", &signature), Err(BadSignature));
+        }
+    }
+
+    #[test]
+    fn weak_and_odd_lengths_are_not_made() {
+        let make = |bits| PrivateKey::generate(Algorithm::RSASHA256, Some(bits)).err();
+        assert_eq!(make(1024), Some(KeyError::WeakBits { bits: 1024 }));
+        for bits in [0, 1, 512, 1023, 1281, 2047, 4097, u16::MAX] {
+            assert_eq!(make(bits), Some(KeyError::UnsupportedBits { bits }));
+            let forced = PrivateKey::generate_forced(Algorithm::RSASHA256, Some(bits));
+            assert_eq!(forced.err(), Some(KeyError::UnsupportedBits { bits }));
+        }
+    }
+
+    /// Each number of a key in turn is replaced by a wrong one.
+    #[test]
+    fn damaged_private_keys_are_refused() {
+        for bits in [1280, 2048] {
+            let text = PrivateKey::generate(Algorithm::RSASHA256, Some(bits)).unwrap().to_bind();
+            for (place, name) in FIELDS.iter().enumerate() {
+                let replace = |value: &str| {
+                    let lines = text.lines().map(|line| match line.split_once(": ") {
+                        Some((field, _)) if field == *name => format!("{field}: {value}\n"),
+                        _ => format!("{line}\n"),
+                    });
+                    PrivateKey::from_bind(&lines.collect::<String>()).err()
+                };
+                // 5 is odd, and so a good public exponent, if not that of this key; as a modulus it is too short.
+                let expected = match place {
+                    0 => KeyError::ModulusBits { bits: 3 },
+                    _ => KeyError::InvalidPrivateKey(Algorithm::RSASHA256),
+                };
+                assert_eq!(replace("BQ=="), Some(expected), "{name} of {bits} bits");
+                assert!(replace("").is_some(), "{name} of {bits} bits");
+                let huge = BASE64.encode(&vec![0xff; 70_000]);
+                assert!(replace(&huge).is_some(), "{name} of {bits} bits");
+                assert_eq!(replace("!"), Some(KeyError::NotBase64(name)));
+            }
+        }
+    }
+
+    /// Public exponents of 33, 34 and 64 bits, with signatures over "long exponent" made by a calculation of its own.
+    #[test]
+    fn long_exponents_verify() {
+        let vectors = [
+            (
+                "BQEAAAABx+h4etPtjeuJJZl54B+dpSQ4Bhz2OsPxJV5aAiebNzoWMfEpv+UoGmjG9q9VGpNPLbxjiwP70JFAsDL+noPsG5BZamGJ8D0y\
+                 N6UnQvhn9Xyj+PJcVEmxaWb93nRWacdgfT4r2Lg2XQU2pgBHMrDX6uOvgIssdLS04pYTlCnyrRc=",
+                "CjYBf1nWL6wvpfwD9tDvRUGpihLn3+s3FvMaP/t+o/qWiuC39v/K+LhTqmB3u9RIiCq9j/cpMop2vfCiZWomCXBjDci7nrHzM5Y+jan0\
+                 8p2/eVTCNM364DD6Xq98NbIvgAhuCHwrXAFvvLGjGW3mRKZUvZmgXM70D24PBrS+q50=",
+            ),
+            (
+                "BQIAAAARy92ZSzQNT2dqZyBdTX/5W/3a9oknjHxu3dv0y1A8pxQSWGRtWhQwhHd2/pY3ghI+VMh69XYbf846FnYCQRgtxIRWAxK7SQdh\
+                 knrwuiWjkrl1PXzEwhqWm2HTygV0g/R8lQAOFwmTCdZeBnbdzuSa7IRTzrexyQ9FGApfvn6I34E=",
+                "BxRfcnao1c/qZLuQ2xGQYu7cksxRnXFD7xMCmROcgrwAotTZ1cxbKm6qy7rsVH/Too4pCS3WvqZrd5yDmmbnpKDonsgA/6RzHkFWymOG\
+                 Kd4JuiEkVLyxgVAyBgvyBwr8sEUuvf4QD+WyC8XKk+D9aZmA/6N0/hbvejQDSIy428Q=",
+            ),
+            (
+                "CP/////////FtlsIm2b7Ey86bm4J7qLi7dWcsNBS55OU/+f361OZWs1UDoCfXJGHLmjNe1byhYhmyNzaG2N0mXrZZeYIA53qly/GsUHz\
+                 jP/9O2pdVLb7W9iuQzjeNewkN/yS4m8DSQJ2h1OryC0C9cmamokZoKyuqeNytmP8I8O+EaT3FLdoiV0=",
+                "SEBBc2jtDy4i+dh22nQ0wkE1FVsctWH8crLCR1V/JxRep+ZfJMK5kPekAk9khE/Fd5Vk+kaP48HxGN/VMdDH0M3RSVS7lK09xw9PArDy\
+                 6mL7INHLPysgPM5H+joFwqzjyXaGOTAn2l6lIyah1z/WsI97OCW9bKmnZfEXWLfxTQc=",
+            ),
+        ];
+        for (key, signature) in vectors {
+            let key = parse(&BASE64.decode(key.as_bytes()).unwrap()).unwrap();
+            let mut signature = BASE64.decode(signature.as_bytes()).unwrap();
+            assert_eq!(key.bits(), 1024);
+            assert_eq!(key.verify(b"long exponent", &signature), Ok(()));
+            assert_eq!(key.verify(b"short exponent", &signature), Err(BadSignature));
+            assert_eq!(key.verify(b"long exponent", &signature[1..]), Err(BadSignature));
+            signature[100] ^= 0x80;
+            assert_eq!(key.verify(b"long exponent", &signature), Err(BadSignature));
+        }
+    }
+}
