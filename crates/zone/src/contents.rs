@@ -1,0 +1,301 @@
+//! Immutable contents of a zone: nodes in canonical order, each with its RRsets.
+//!
+//! Owners and RDATA lie in two arenas; a node and an RRset are views into them. RRSIGs stand as RRsets of
+//! their own, one for each type covered, directly behind the RRset that they cover.
+
+use nonesuch_proto::{Name, NameRef, Rtype};
+
+/// A zone's records: every name with its RRsets, in canonical order (RFC 4034 §6.1).
+#[derive(Clone, Debug)]
+pub struct Contents {
+    pub(crate) apex: Name,
+    /// Wire-form names, in the order of the nodes.
+    pub(crate) names: Vec<u8>,
+    /// For each record: length in two octets, RDATA.
+    pub(crate) rdata: Vec<u8>,
+    pub(crate) nodes: Vec<NodeEntry>,
+    pub(crate) rrsets: Vec<RrsetEntry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeEntry {
+    pub(crate) name: u32,
+    pub(crate) first_rrset: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RrsetEntry {
+    /// Offset of the first record in the RDATA arena.
+    pub(crate) start: u64,
+    pub(crate) ttl: u32,
+    pub(crate) rtype: Rtype,
+    /// The type covered where `rtype` is RRSIG, else the type itself.
+    pub(crate) covered: Rtype,
+    pub(crate) count: u32,
+}
+
+impl Contents {
+    /// The zone's apex.
+    #[must_use]
+    pub const fn apex(&self) -> &Name {
+        &self.apex
+    }
+
+    /// Number of names that own records.
+    #[must_use]
+    pub const fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Number of records.
+    #[must_use]
+    pub fn record_count(&self) -> u64 {
+        self.rrsets.iter().map(|rrset| u64::from(rrset.count)).sum()
+    }
+
+    /// The node at `index` of the canonical order.
+    #[must_use]
+    pub const fn node(&self, index: usize) -> Node<'_> {
+        Node { contents: self, index }
+    }
+
+    /// All nodes in canonical order; the first is the apex.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node<'_>> + Clone {
+        (0..self.nodes.len()).map(|index| self.node(index))
+    }
+
+    /// The node of `name`, or where it would stand.
+    pub fn find(&self, name: NameRef<'_>) -> Result<Node<'_>, usize> {
+        let (mut low, mut high) = (0, self.nodes.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.node(middle).name().cmp_canonical(name) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Ok(self.node(middle)),
+            }
+        }
+        Err(low)
+    }
+
+    /// The RRset of `rtype` at the apex.
+    #[must_use]
+    pub fn apex_rrset(&self, rtype: Rtype) -> Option<Rrset<'_>> {
+        self.nodes().next().and_then(|apex| apex.rrset(rtype))
+    }
+
+    /// The fields of the SOA record that signing and serving need.
+    #[must_use]
+    pub fn soa(&self) -> Option<Soa> {
+        let rrset = self.apex_rrset(Rtype::SOA)?;
+        let rdata = rrset.rdatas().next()?;
+        let tail: &[u8; 20] = rdata.get(rdata.len().checked_sub(20)?..)?.try_into().ok()?;
+        let word = |at: usize| u32::from_be_bytes([tail[at], tail[at + 1], tail[at + 2], tail[at + 3]]);
+        Some(Soa { ttl: rrset.ttl(), serial: word(0), minimum: word(16) })
+    }
+}
+
+/// What signing and serving need of the SOA record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Soa {
+    /// TTL of the record.
+    pub ttl: u32,
+    /// Serial number.
+    pub serial: u32,
+    /// The minimum field: TTL of negative answers (RFC 2308 §4).
+    pub minimum: u32,
+}
+
+impl Soa {
+    /// TTL of NSEC and NSEC3 records and of negative answers: the lesser of SOA TTL and SOA minimum
+    /// (RFC 9077 §3, RFC 2308 §5).
+    #[must_use]
+    pub fn negative_ttl(&self) -> u32 {
+        self.ttl.min(self.minimum)
+    }
+}
+
+/// One name of a zone with its RRsets.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'z> {
+    contents: &'z Contents,
+    index: usize,
+}
+
+impl<'z> Node<'z> {
+    /// Place in the canonical order.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.index
+    }
+
+    /// The owner name, in the case of the zone file.
+    #[must_use]
+    pub fn name(self) -> NameRef<'z> {
+        let names = &self.contents.names;
+        let start = self.contents.nodes[self.index].name as usize;
+        let end = self.contents.nodes.get(self.index + 1).map_or(names.len(), |next| next.name as usize);
+        NameRef::from_checked(&names[start..end])
+    }
+
+    /// The RRsets by type, each signature set behind the RRset that it covers.
+    pub fn rrsets(self) -> impl ExactSizeIterator<Item = Rrset<'z>> + Clone {
+        let contents = self.contents;
+        self.entries().iter().map(move |entry| Rrset { contents, entry })
+    }
+
+    fn entries(self) -> &'z [RrsetEntry] {
+        let contents = self.contents;
+        let start = contents.nodes[self.index].first_rrset as usize;
+        let end = contents
+            .nodes
+            .get(self.index + 1)
+            .map_or(contents.rrsets.len(), |next| next.first_rrset as usize);
+        &contents.rrsets[start..end]
+    }
+
+    /// The RRset of `rtype`; for RRSIGs use [`Node::signatures`].
+    #[must_use]
+    pub fn rrset(self, rtype: Rtype) -> Option<Rrset<'z>> {
+        self.rrsets().find(|rrset| rrset.rtype() == rtype)
+    }
+
+    /// The RRSIGs that cover `rtype`.
+    #[must_use]
+    pub fn signatures(self, rtype: Rtype) -> Option<Rrset<'z>> {
+        self.rrsets().find(|rrset| rrset.rtype() == Rtype::RRSIG && rrset.covered() == rtype)
+    }
+
+    /// Whether the node owns an RRset of `rtype`.
+    #[must_use]
+    pub fn has(self, rtype: Rtype) -> bool {
+        self.rrset(rtype).is_some()
+    }
+
+    /// The next node in canonical order.
+    #[must_use]
+    pub fn next(self) -> Option<Self> {
+        (self.index + 1 < self.contents.nodes.len()).then(|| self.contents.node(self.index + 1))
+    }
+}
+
+/// One RRset: records of one owner and type; RRSIGs are grouped by the type they cover.
+#[derive(Clone, Copy, Debug)]
+pub struct Rrset<'z> {
+    contents: &'z Contents,
+    entry: &'z RrsetEntry,
+}
+
+impl<'z> Rrset<'z> {
+    /// The type.
+    #[must_use]
+    pub const fn rtype(self) -> Rtype {
+        self.entry.rtype
+    }
+
+    /// The type covered, for RRSIGs; else the type itself.
+    #[must_use]
+    pub const fn covered(self) -> Rtype {
+        self.entry.covered
+    }
+
+    /// The TTL, in seconds.
+    #[must_use]
+    pub const fn ttl(self) -> u32 {
+        self.entry.ttl
+    }
+
+    /// Number of records, at least one.
+    #[must_use]
+    pub const fn count(self) -> usize {
+        self.entry.count as usize
+    }
+
+    /// The RDATA of the records, names uncompressed, in canonical order (RFC 4034 §6.3), without duplicates.
+    pub fn rdatas(self) -> impl Iterator<Item = &'z [u8]> + Clone {
+        let mut rest = &self.contents.rdata[self.entry.start as usize..];
+        (0..self.entry.count).map(move |_| {
+            let length = usize::from(u16::from_be_bytes([rest[0], rest[1]]));
+            let (rdata, tail) = rest[2..].split_at(length);
+            rest = tail;
+            rdata
+        })
+    }
+}
+
+/// A run of consecutive nodes under construction; runs made side by side are joined into contents.
+#[derive(Debug, Default)]
+pub struct Run {
+    names: Vec<u8>,
+    rdata: Vec<u8>,
+    nodes: Vec<NodeEntry>,
+    rrsets: Vec<RrsetEntry>,
+}
+
+impl Run {
+    /// Begins the next node, which must come after the last one in canonical order.
+    pub fn begin_node(&mut self, name: NameRef<'_>) {
+        self.nodes.push(NodeEntry { name: self.names.len() as u32, first_rrset: self.rrsets.len() as u32 });
+        self.names.extend_from_slice(name.wire());
+    }
+
+    /// Begins the next RRset of the current node; within a node, RRsets come by type, signatures behind.
+    pub fn begin_rrset(&mut self, rtype: Rtype, covered: Rtype, ttl: u32) {
+        self.rrsets.push(RrsetEntry { start: self.rdata.len() as u64, ttl, rtype, covered, count: 0 });
+    }
+
+    /// Adds a record to the current RRset: `write` appends its RDATA.
+    pub fn push_record<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let start = self.rdata.len();
+        self.rdata.extend_from_slice(&[0, 0]);
+        let outcome = write(&mut self.rdata);
+        let length = (self.rdata.len() - start - 2) as u16;
+        self.rdata[start..start + 2].copy_from_slice(&length.to_be_bytes());
+        if let Some(rrset) = self.rrsets.last_mut() {
+            rrset.count += 1;
+        }
+        outcome
+    }
+
+    /// The RRset begun last.
+    pub(crate) fn current_rrset(&mut self) -> Option<&mut RrsetEntry> {
+        self.rrsets.last_mut()
+    }
+
+    /// Copies a whole RRset to the current node.
+    pub fn push_rrset(&mut self, rrset: Rrset<'_>) {
+        self.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());
+        for rdata in rrset.rdatas() {
+            self.push_record(|out| out.extend_from_slice(rdata));
+        }
+    }
+}
+
+impl Contents {
+    /// Joins runs, given in canonical order, into the contents of the zone at `apex`.
+    #[must_use]
+    pub fn from_runs(apex: &Name, runs: Vec<Run>) -> Self {
+        let mut all =
+            Self { apex: apex.clone(), names: vec![], rdata: vec![], nodes: vec![], rrsets: vec![] };
+        all.names.reserve_exact(runs.iter().map(|run| run.names.len()).sum());
+        all.rdata.reserve_exact(runs.iter().map(|run| run.rdata.len()).sum());
+        all.nodes.reserve_exact(runs.iter().map(|run| run.nodes.len()).sum());
+        all.rrsets.reserve_exact(runs.iter().map(|run| run.rrsets.len()).sum());
+        for run in runs {
+            let (names, rrsets) = (all.names.len() as u32, all.rrsets.len() as u32);
+            let rdata = all.rdata.len() as u64;
+            all.nodes.extend(
+                run.nodes.iter().map(|node| NodeEntry {
+                    name: node.name + names,
+                    first_rrset: node.first_rrset + rrsets,
+                }),
+            );
+            all.rrsets
+                .extend(run.rrsets.iter().map(|rrset| RrsetEntry { start: rrset.start + rdata, ..*rrset }));
+            all.names.extend_from_slice(&run.names);
+            all.rdata.extend_from_slice(&run.rdata);
+        }
+        debug_assert!(all.nodes().zip(all.nodes().skip(1)).all(|(a, b)| a.name() < b.name()));
+        all
+    }
+}
