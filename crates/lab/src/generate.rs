@@ -1,0 +1,229 @@
+//! Generated zones and the queries that fit them.
+//!
+//! A zone that no one may share (a registry's, a customer's) is imitated: [`generate`] writes a master file
+//! (RFC 1035 §5) with the proportions of such a zone, [`queries`] a query file in dnsperf's `name type` form that fits
+//! it, and [`queries_from_owners`] one that fits a zone of the user's own. The same options give the same octets on
+//! every machine. Nothing is held in memory: each name is a function of its index and the seed.
+//!
+//! Names and addresses are of no one: servers outside the zone stand below names that RFC 2606 reserves, addresses are
+//! of 198.18.0.0/15 (RFC 2544) and 2001:db8::/32 (RFC 3849).
+//!
+//! `docs/generated-zones.md` gives the proportions and their sources.
+
+mod label;
+mod profile;
+mod query;
+mod random;
+mod sink;
+mod sld;
+#[cfg(test)]
+mod tests;
+mod tld;
+
+pub use profile::Like;
+pub use query::{QueryKind, QuerySummary, queries, queries_from_owners};
+
+use profile::{Shape, SoaTimes};
+use sink::{Sink, Text};
+use sld::Sld;
+use std::io::{self, Write};
+use tld::Tld;
+
+/// The most names that a generated zone can have.
+pub const MAX_NAMES: u64 = 1 << 32;
+
+/// The longest origin, in octets of text, that leaves room for every name below it (RFC 1035 §3.1: 255 octets).
+pub const MAX_ORIGIN: usize = 120;
+
+/// What to generate.
+#[derive(Clone, Copy, Debug)]
+pub struct GenerateOptions<'a> {
+    /// The kind of zone.
+    pub like: Like,
+    /// Names beside the apex and the few that belong to it: delegations of a TLD, owner names of an SLD. Glue is not
+    /// counted.
+    pub names: u64,
+    /// Chooses among the zones of the kind.
+    pub seed: u64,
+    /// The zone's name, a valid absolute domain name in presentation format.
+    pub origin: &'a str,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Names asked for, and written.
+    pub names: u64,
+    /// Records, the apex's and glue among them.
+    pub records: u64,
+    /// Delegations.
+    pub delegations: u64,
+    /// Delegations with DS records.
+    pub signed_delegations: u64,
+    /// Delegations with glue of their own.
+    pub glued_delegations: u64,
+    /// Octets of text.
+    pub octets: u64,
+}
+
+/// The text names no kind of zone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown kind of zone \"{given}\": choose one of {}", kinds())]
+pub struct UnknownLike {
+    /// The text.
+    pub given: String,
+}
+
+fn kinds() -> String {
+    Like::all().map(|like| like.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Why nothing, or not all, was generated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// The output could not be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] io::Error),
+    /// The origin has no final dot.
+    #[error("origin \"{origin}\" is not absolute: write it with a final dot")]
+    RelativeOrigin {
+        /// The origin given.
+        origin: String,
+    },
+    /// The root has no outside for name servers to be in.
+    #[error("a zone like the root is not generated: give an origin below it, such as \"test.\"")]
+    RootOrigin,
+    /// Names below the origin would not fit.
+    #[error(
+        "origin of {octets} octets leaves too little room for names below it: use one of at most {MAX_ORIGIN}"
+    )]
+    OriginTooLong {
+        /// Octets of the origin given.
+        octets: usize,
+    },
+    /// Too few names for the kind of zone.
+    #[error("a zone like {like} has at least {minimum} names: ask for {minimum} or more")]
+    TooFewNames {
+        /// The kind of zone.
+        like: Like,
+        /// The least number.
+        minimum: u64,
+    },
+    /// More names than labels are made for.
+    #[error("{names} names are too many: ask for at most {MAX_NAMES}")]
+    TooManyNames {
+        /// The number asked for.
+        names: u64,
+    },
+    /// A share of more than a hundred per cent.
+    #[error("{percent} % of denied queries is more than all of them: give 0 to 100")]
+    DeniedPercent {
+        /// The percentage given.
+        percent: u8,
+    },
+    /// No owner name to ask for.
+    #[error("the zone {origin} has no names to ask for: give a zone with at least one authoritative RRset")]
+    NothingToAsk {
+        /// The zone.
+        origin: String,
+    },
+    /// Wildcards or cuts answer for every name that could be made up.
+    #[error(
+        "no name of the zone {origin} can be denied, because wildcards or zone cuts cover all: ask existing names only"
+    )]
+    NothingToDeny {
+        /// The zone.
+        origin: String,
+    },
+}
+
+/// A zone as a function from index to name.
+enum Zone<'a> {
+    Tld(Tld<'a>),
+    Sld(Sld<'a>),
+}
+
+impl<'a> Zone<'a> {
+    fn new(options: &GenerateOptions<'a>) -> Result<Self, GenerateError> {
+        check_origin(options.origin)?;
+        let profile = options.like.profile();
+        let minimum = match &profile.shape {
+            Shape::Registry(_) => 1,
+            Shape::Organisation(organisation) => Sld::minimum(organisation),
+        };
+        if options.names < minimum {
+            return Err(GenerateError::TooFewNames { like: options.like, minimum });
+        }
+        if options.names > MAX_NAMES {
+            return Err(GenerateError::TooManyNames { names: options.names });
+        }
+        Ok(match &profile.shape {
+            Shape::Registry(registry) => Self::Tld(Tld::new(options, registry)),
+            Shape::Organisation(organisation) => Self::Sld(Sld::new(options, organisation)),
+        })
+    }
+}
+
+/// Writes the zone as a master file (RFC 1035 §5), in an order that is not sorted.
+///
+/// `out` gets pieces of about 64 KiB: it needs no buffer. Memory does not grow with the number of names.
+///
+/// # Errors
+///
+/// Refuses options that no zone fits (see [`GenerateError`]) before anything is written, and passes on errors of `out`.
+pub fn generate(options: &GenerateOptions<'_>, out: &mut impl Write) -> Result<Summary, GenerateError> {
+    let zone = Zone::new(options)?;
+    let mut sink = Sink::new(out);
+    let GenerateOptions { like, names, seed, origin } = options;
+    sink.line().text(&format!("; {origin} like {like}, {names} names, seed {seed}"));
+    sink.end_uncounted()?;
+    let mut summary = match &zone {
+        Zone::Tld(tld) => tld.write(&mut sink)?,
+        Zone::Sld(sld) => sld.write(&mut sink)?,
+    };
+    (summary.records, summary.octets) = sink.finish()?;
+    Ok(summary)
+}
+
+fn check_origin(origin: &str) -> Result<(), GenerateError> {
+    if origin == "." {
+        return Err(GenerateError::RootOrigin);
+    }
+    if !origin.ends_with('.') {
+        return Err(GenerateError::RelativeOrigin { origin: origin.to_owned() });
+    }
+    if origin.len() > MAX_ORIGIN {
+        return Err(GenerateError::OriginTooLong { octets: origin.len() });
+    }
+    Ok(())
+}
+
+/// Two reserved top-level names (RFC 2606 §2) that do not enclose the origin, for name servers outside the zone.
+fn outside_suffixes(origin: &str) -> [&'static str; 2] {
+    let encloses = |suffix: &str| {
+        let text = origin.to_ascii_lowercase();
+        text.strip_suffix(suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    match ["example.", "test.", "invalid."] {
+        [first, second, third] if encloses(first) => [second, third],
+        [first, second, third] if encloses(second) => [first, third],
+        [first, second, _] => [first, second],
+    }
+}
+
+/// Writes the SOA record (RFC 1035 §3.3.13); the names are relative to the origin.
+fn write_soa<W: Write>(
+    times: &SoaTimes,
+    server: &str,
+    mailbox: &str,
+    sink: &mut Sink<'_, W>,
+) -> Result<(), GenerateError> {
+    let line = tld::apex(times.ttl, "SOA", sink).text(server).text(" ").text(mailbox).text(" 1");
+    for timer in [times.refresh, times.retry, times.expire, times.minimum] {
+        line.text(" ").decimal(timer.into());
+    }
+    sink.end()?;
+    Ok(())
+}

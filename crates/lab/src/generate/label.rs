@@ -1,0 +1,425 @@
+//! Labels of registrations: unique by construction, so that no label has to be remembered.
+//!
+//! The indices of a zone are divided into classes, one for each length and form; inside a class, a number is encoded
+//! into the label in such a way that it could be read back. Forms exclude each other, so two indices never share a
+//! label. Labels keep the letters-digits-hyphen rule (RFC 1123 §2.1) and, for internationalised names, RFC 5890 §2.3.2.1
+//! with the encoding of RFC 3492.
+//!
+//! One property is relied on by the queries for names that do not exist: **no label of more than six octets has the
+//! same letter twice in a row**, A-labels (`xn--`) aside. Letters alternate between vowels and consonants but in the
+//! final word of some labels, and no word of the list has a doubled letter.
+
+use super::profile::LabelProfile;
+use super::random::{Permutation, mix};
+
+const CONSONANTS: &[u8; 20] = b"bcdfghjklmnpqrstvwxz";
+const VOWELS: &[u8; 6] = b"aeiouy";
+
+/// Up to this length, letters are drawn freely: the short names of a registry are all taken.
+const FREE_LETTERS: u8 = 6;
+
+/// Numbers encoded in a label stay below this; what room is left is filled with letters that carry nothing.
+const ENCODED: u64 = 1 << 40;
+
+/// Name servers of a registry stand below this label, which is therefore never registered.
+pub(super) const RESERVED: &[u8; 3] = b"nic";
+
+/// Common endings, shortest first. Each starts with a consonant and has two vowels or two consonants side by side (so
+/// that it is no end of an alternating label), none has a doubled letter or is the end of another.
+const WORDS: &[&str] = &[
+    "club", "shop", "tech", "farm", "bank", "park", "land", "ford", "film", "golf", "host", "mark", "sport",
+    "group", "world", "media", "trade", "house", "store", "point", "cloud", "smart", "print", "craft",
+    "trust", "coach", "health", "market", "design", "studio", "travel", "garden", "system", "center",
+    "dental", "finance", "kitchen", "partner", "service", "network", "company",
+];
+
+/// Letters outside ASCII, all PVALID (RFC 5892), for internationalised labels.
+const LETTERS: &[char; 12] = &['ä', 'ö', 'ü', 'é', 'è', 'ø', 'å', 'ñ', 'ç', 'ó', 'í', 'á'];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Internationalised,
+    DigitsAlone,
+    WithHyphen,
+    WithDigits,
+    EndingInWord,
+    Letters,
+}
+
+/// Forms in the order of their classes: letters last, because they take what does not fit elsewhere.
+const FORMS: [Form; 6] = [
+    Form::Internationalised,
+    Form::DigitsAlone,
+    Form::WithHyphen,
+    Form::WithDigits,
+    Form::EndingInWord,
+    Form::Letters,
+];
+
+struct Class {
+    start: u64,
+    form: Form,
+    length: u8,
+    size: u64,
+    permutation: Permutation,
+}
+
+/// The labels of a zone: a function from index to label.
+pub(super) struct Labels {
+    classes: Vec<Class>,
+    order: Permutation,
+    key: u64,
+}
+
+impl Labels {
+    /// Labels for the indices `0..count`; `count` at most 2^32.
+    pub(super) fn new(count: u64, profile: &LabelProfile, seed: u64) -> Self {
+        let key = mix(seed ^ 0x6C61_6265_6C73);
+        let total: u64 = profile.lengths.iter().map(|&weight| u64::from(weight)).sum();
+        let mut classes = Vec::new();
+        let (mut weight_before, mut start, mut excess) = (0, 0, 0);
+        for (&weight, length) in profile.lengths.iter().zip(2_u8..) {
+            let first = proportion(count, weight_before, total);
+            weight_before += u64::from(weight);
+            let mut left = proportion(count, weight_before, total) - first + excess;
+            let of_length = left;
+            for form in FORMS {
+                let wanted =
+                    if form == Form::Letters { left } else { of_length * share(form, profile) / 1000 };
+                let size = capacity(form, length);
+                let taken = wanted.min(size / 2);
+                if taken > 0 {
+                    let permutation = Permutation::new(size, mix(key ^ start));
+                    classes.push(Class { start, form, length, size, permutation });
+                }
+                start += taken;
+                left -= taken;
+            }
+            excess = left;
+        }
+        debug_assert_eq!(start, count);
+        Self { classes, order: Permutation::new(count, key), key }
+    }
+
+    /// Appends the label of `index`, in lower case.
+    pub(super) fn write(&self, index: u64, out: &mut Vec<u8>) {
+        let rank = self.order.apply(index);
+        let class =
+            &self.classes[self.classes.partition_point(|class| class.start <= rank).saturating_sub(1)];
+        let number = class.permutation.apply(rank - class.start);
+        let mut encoder = Encoder { number, room: 1, size: class.size, fill: mix(self.key ^ rank), out };
+        encoder.write(class.form, usize::from(class.length));
+    }
+}
+
+/// Appends an alternating label of `length` letters (at least 7) that is unique for numbers below 2^24.
+pub(super) fn write_operator(number: u64, length: usize, out: &mut Vec<u8>) {
+    Encoder { number, room: 1, size: 1 << 24, fill: mix(number), out }.alternate(length, false);
+}
+
+/// `count * weight / total`, rounded to the nearest.
+fn proportion(count: u64, weight: u64, total: u64) -> u64 {
+    let total = u128::from(total);
+    ((u128::from(count) * u128::from(weight) + total / 2) / total) as u64
+}
+
+/// Share of `form` in the labels of a length, per mille.
+fn share(form: Form, profile: &LabelProfile) -> u64 {
+    let not_letters =
+        profile.internationalised + profile.digits_alone + profile.with_hyphen + profile.with_digits;
+    u64::from(match form {
+        Form::Internationalised => profile.internationalised,
+        Form::DigitsAlone => profile.digits_alone,
+        Form::WithHyphen => profile.with_hyphen,
+        Form::WithDigits => profile.with_digits,
+        Form::EndingInWord => (1000 - not_letters) * profile.ending_in_word / 1000,
+        Form::Letters => 1000 - not_letters,
+    })
+}
+
+/// How many labels a form has at a length; 0 where the form does not occur.
+fn capacity(form: Form, length: u8) -> u64 {
+    let size = usize::from(length);
+    let labels = match form {
+        Form::Letters if length <= FREE_LETTERS => 26_u64.pow(u32::from(length)) - u64::from(length == 3),
+        Form::Letters => 2 * alternating(size),
+        Form::EndingInWord => match fitting_words(size) {
+            [] => 0,
+            words => words.len() as u64 * alternating(size - words[words.len() - 1].len()),
+        },
+        Form::WithDigits if length >= 4 => alternating(size - digits(size)) * 10_u64.pow(digits(size) as u32),
+        Form::WithHyphen if length >= 7 => {
+            alternating(size / 2).saturating_mul(alternating(size - size / 2 - 1))
+        }
+        Form::DigitsAlone if (4..=10).contains(&length) => 10_u64.pow(u32::from(length)),
+        Form::Internationalised if (4..=40).contains(&length) => {
+            LETTERS.len() as u64 * u64::from(length) * alternating(size - 1)
+        }
+        _ => 0,
+    };
+    labels.min(ENCODED)
+}
+
+/// How many alternating labels there are for one choice of the first letter's kind, at most [`ENCODED`].
+fn alternating(length: usize) -> u64 {
+    let mut labels = 1;
+    for position in 0..length {
+        // The rarer pattern, the one with more vowels, bounds both.
+        labels *= if position % 2 == 0 { VOWELS.len() as u64 } else { CONSONANTS.len() as u64 };
+        if labels >= ENCODED {
+            return ENCODED;
+        }
+    }
+    labels
+}
+
+/// The words that leave at least five letters before them.
+fn fitting_words(length: usize) -> &'static [&'static str] {
+    &WORDS[..WORDS.partition_point(|word| word.len() + 5 <= length)]
+}
+
+/// How many final digits labels with digits have at a length.
+fn digits(length: usize) -> usize {
+    if length < 6 { 1 } else { 1 + length % 4 }
+}
+
+/// Writes a number as letters, the least significant digit first, and goes on with letters of no meaning.
+struct Encoder<'a> {
+    number: u64,
+    /// Product of the radices written so far.
+    room: u64,
+    /// What `number` is below: once `room` reaches it, the label is unique.
+    size: u64,
+    fill: u64,
+    out: &'a mut Vec<u8>,
+}
+
+impl Encoder<'_> {
+    fn write(&mut self, form: Form, length: usize) {
+        match form {
+            Form::Letters if length <= usize::from(FREE_LETTERS) => self.free(length),
+            Form::Letters => {
+                let vowel_first = self.digit(2) == 1;
+                self.alternate(length, vowel_first);
+            }
+            Form::EndingInWord => {
+                let words = fitting_words(length);
+                let word = words[self.digit(words.len())];
+                let before = length - word.len();
+                // A vowel stands before the word, whose first letter is a consonant: never a doubled letter.
+                self.alternate(before, before % 2 == 1);
+                self.out.extend_from_slice(word.as_bytes());
+            }
+            Form::WithDigits => {
+                self.alternate(length - digits(length), false);
+                self.decimal(digits(length));
+            }
+            Form::WithHyphen => {
+                self.alternate(length / 2, false);
+                self.out.push(b'-');
+                self.alternate(length - length / 2 - 1, false);
+            }
+            Form::DigitsAlone => self.decimal(length),
+            Form::Internationalised => self.internationalised(length),
+        }
+    }
+
+    /// The next digit in the radix given: of the number while it lasts, then of the filling.
+    fn digit(&mut self, radix: usize) -> usize {
+        let radix = radix as u64;
+        if self.room >= self.size {
+            self.fill = mix(self.fill);
+            self.number = self.fill;
+            self.room = 1;
+            self.size = ENCODED;
+        }
+        let digit = self.number % radix;
+        self.number /= radix;
+        self.room *= radix;
+        digit as usize
+    }
+
+    fn alternate(&mut self, length: usize, vowel_first: bool) {
+        let mut vowel = vowel_first;
+        for _ in 0..length {
+            let letter = if vowel { VOWELS[self.digit(6)] } else { CONSONANTS[self.digit(20)] };
+            self.out.push(letter);
+            vowel = !vowel;
+        }
+    }
+
+    fn decimal(&mut self, length: usize) {
+        for _ in 0..length {
+            let digit = self.digit(10) as u8;
+            self.out.push(b'0' + digit);
+        }
+    }
+
+    fn free(&mut self, length: usize) {
+        let mut letters = [0; FREE_LETTERS as usize];
+        let mut number = self.number;
+        if length == RESERVED.len() {
+            // The reserved label is left out of the count: numbers from its own on move up by one.
+            let own = RESERVED.iter().fold(0, |number, letter| number * 26 + u64::from(letter - b'a'));
+            number += u64::from(number >= own);
+        }
+        for letter in letters[..length].iter_mut().rev() {
+            *letter = b'a' + (number % 26) as u8;
+            number /= 26;
+        }
+        self.out.extend_from_slice(&letters[..length]);
+    }
+
+    /// An A-label: an alternating label with one letter from outside ASCII put in. RFC 3492 §6.3 for that one letter.
+    fn internationalised(&mut self, length: usize) {
+        let letter = LETTERS[self.digit(LETTERS.len())];
+        let position = self.digit(length);
+        self.out.extend_from_slice(b"xn--");
+        self.alternate(length - 1, false);
+        self.out.push(b'-');
+        let mut delta = (u32::from(letter) - 0x80) * length as u32 + position as u32;
+        // The bias starts at 72, so the first threshold is 1 (tmin) until k passes it: k = 36, then k - bias.
+        for threshold in [1, 1, 26, 26, 26, 26] {
+            if delta < threshold {
+                break;
+            }
+            self.out.push(punycode_digit(threshold + (delta - threshold) % (36 - threshold)));
+            delta = (delta - threshold) / (36 - threshold);
+        }
+        self.out.push(punycode_digit(delta));
+    }
+}
+
+/// RFC 3492 §5: 0-25 are a-z, 26-35 are 0-9.
+fn punycode_digit(digit: u32) -> u8 {
+    if digit < 26 { b'a' + digit as u8 } else { b'0' + (digit - 26) as u8 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::profile::{Like, Shape};
+    use super::*;
+    use std::collections::HashSet;
+
+    fn profile() -> &'static LabelProfile {
+        let Shape::Registry(registry) = &Like::Tld.profile().shape else {
+            panic!("a TLD is a registry's zone")
+        };
+        &registry.labels
+    }
+
+    fn labels(count: u64, seed: u64) -> Vec<String> {
+        let labels = Labels::new(count, profile(), seed);
+        let label = |index| {
+            let mut out = Vec::new();
+            labels.write(index, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        (0..count).map(label).collect()
+    }
+
+    #[test]
+    fn labels_are_unique_and_well_formed() {
+        for (count, seed) in [(1, 0), (2, 1), (50, 2), (3000, 3), (300_000, 4)] {
+            let labels = labels(count, seed);
+            assert_eq!(labels.iter().collect::<HashSet<_>>().len() as u64, count);
+            for label in labels {
+                assert!((2..=63).contains(&label.len()), "{label}");
+                let ldh = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
+                assert!(label.bytes().all(ldh), "{label}");
+                assert!(!label.starts_with('-') && !label.ends_with('-'), "{label}");
+                assert_eq!(label.get(2..4) == Some("--"), label.starts_with("xn--"), "{label}");
+                assert_ne!(label.as_bytes(), RESERVED);
+            }
+        }
+    }
+
+    #[test]
+    fn long_labels_never_double_a_letter() {
+        for label in labels(100_000, 9).iter().filter(|label| label.len() > 6 && !label.starts_with("xn--")) {
+            let doubled =
+                label.as_bytes().windows(2).any(|pair| pair[0] == pair[1] && pair[0].is_ascii_alphabetic());
+            assert!(!doubled, "{label}");
+        }
+    }
+
+    #[test]
+    fn words_keep_their_rules() {
+        let alternates = |word: &str| word.bytes().map(|b| VOWELS.contains(&b)).collect::<Vec<_>>();
+        for (place, word) in WORDS.iter().enumerate() {
+            assert!(CONSONANTS.contains(&word.as_bytes()[0]), "{word}");
+            assert!(alternates(word).windows(2).any(|pair| pair[0] == pair[1]), "{word} alternates");
+            assert!(word.as_bytes().windows(2).all(|pair| pair[0] != pair[1]), "{word} doubles a letter");
+            assert!(WORDS.iter().filter(|other| other.ends_with(word)).count() == 1, "{word} ends another");
+            assert!(place == 0 || WORDS[place - 1].len() <= word.len(), "{word} is out of order");
+        }
+    }
+
+    #[test]
+    fn shares_of_forms_and_lengths_hold() {
+        let labels = labels(100_000, 5);
+        let share = |keep: &dyn Fn(&&String) -> bool| labels.iter().filter(keep).count() / 100;
+        let digit = |label: &str| label.bytes().any(|octet| octet.is_ascii_digit());
+        let idn = share(&|label| label.starts_with("xn--"));
+        assert!((8..=11).contains(&idn), "{idn} per mille internationalised");
+        let hyphen = share(&|label| label.contains('-') && !label.starts_with("xn--"));
+        assert!((60..=85).contains(&hyphen), "{hyphen} per mille with a hyphen");
+        let digits = share(&|label| digit(label) && !label.starts_with("xn--"));
+        assert!((105..=135).contains(&digits), "{digits} per mille with digits");
+        let mut lengths: Vec<usize> = labels.iter().map(String::len).collect();
+        lengths.sort_unstable();
+        assert!((11..=13).contains(&lengths[50_000]), "median {}", lengths[50_000]);
+        assert_eq!(lengths[99_999], 63);
+    }
+
+    #[test]
+    fn what_does_not_fit_moves_on() {
+        // More short labels are wanted than there are: the excess moves to longer ones, and all still differ.
+        let flat = LabelProfile { lengths: &[1; 62], ..*profile() };
+        let labels = Labels::new(62 * 1000, &flat, 1);
+        let mut seen = HashSet::new();
+        for index in 0..62 * 1000 {
+            let mut out = Vec::new();
+            labels.write(index, &mut out);
+            assert!(seen.insert(out));
+        }
+    }
+
+    #[test]
+    fn a_labels_decode() {
+        // RFC 3492 §6.2, for the one insertion that these labels have.
+        let decode = |label: &str| {
+            let (basic, tail) = label.strip_prefix("xn--")?.rsplit_once('-')?;
+            let (mut delta, mut weight) = (0, 1);
+            for (place, octet) in tail.bytes().enumerate() {
+                let digit = if octet.is_ascii_digit() { octet - b'0' + 26 } else { octet - b'a' };
+                let k = 36 * (place as u32 + 1);
+                let threshold = if k <= 72 {
+                    1
+                } else if k >= 72 + 26 {
+                    26
+                } else {
+                    k - 72
+                };
+                delta += u32::from(digit) * weight;
+                if u32::from(digit) < threshold {
+                    assert_eq!(place + 1, tail.len(), "{label} ends with its last digit");
+                }
+                weight *= 36 - threshold;
+            }
+            let length = basic.len() as u32 + 1;
+            let mut text: Vec<char> = basic.chars().collect();
+            text.insert((delta % length) as usize, char::from_u32(0x80 + delta / length)?);
+            Some(text.into_iter().collect::<String>())
+        };
+        assert_eq!(decode("xn--bcher-kva").as_deref(), Some("bücher"));
+        let labels = labels(20_000, 6);
+        let decoded: Vec<String> = labels
+            .iter()
+            .filter(|label| label.starts_with("xn--"))
+            .map(|label| decode(label).unwrap())
+            .collect();
+        assert!(decoded.len() > 100);
+        assert!(decoded.iter().all(|text| text.chars().filter(|c| LETTERS.contains(c)).count() == 1));
+    }
+}

@@ -1,0 +1,252 @@
+//! The proportions of generated zones. `docs/generated-zones.md` gives the source of each number, and says which are
+//! this project's own choice.
+
+use super::UnknownLike;
+use std::fmt;
+use std::str::FromStr;
+
+/// The kind of zone to imitate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Like {
+    /// A top-level domain: almost all names are delegations.
+    Tld,
+    /// An organisation's second-level domain: hosts, mail, services.
+    Sld,
+}
+
+impl Like {
+    /// Every kind, in the order of the table of profiles.
+    pub fn all() -> impl Iterator<Item = Self> {
+        PROFILES.iter().map(|profile| profile.like)
+    }
+
+    pub(super) fn profile(self) -> &'static Profile {
+        // Every variant has its row: `every_kind_has_its_profile` keeps that.
+        PROFILES.iter().find(|profile| profile.like == self).unwrap_or(&PROFILES[0])
+    }
+}
+
+impl fmt::Display for Like {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.profile().name)
+    }
+}
+
+impl FromStr for Like {
+    type Err = UnknownLike;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLike> {
+        PROFILES
+            .iter()
+            .find(|profile| profile.name.eq_ignore_ascii_case(text))
+            .map(|profile| profile.like)
+            .ok_or_else(|| UnknownLike { given: text.to_owned() })
+    }
+}
+
+/// One kind of zone: a row of the table.
+pub(super) struct Profile {
+    pub(super) like: Like,
+    pub(super) name: &'static str,
+    pub(super) shape: Shape,
+}
+
+/// What the names of a zone are.
+pub(super) enum Shape {
+    /// Delegations below the apex.
+    Registry(Registry),
+    /// Authoritative data, few delegations.
+    Organisation(Organisation),
+}
+
+/// Proportions of a registry's zone. Shares are per mille unless said otherwise; times to live are seconds.
+pub(super) struct Registry {
+    pub(super) labels: LabelProfile,
+    /// Name servers of the apex inside the zone.
+    pub(super) apex_servers_inside: u32,
+    /// Name servers of the apex outside the zone.
+    pub(super) apex_servers_outside: u32,
+    /// Delegations with name servers below themselves, and so with glue.
+    pub(super) in_domain: u32,
+    /// Delegations served from another domain of the zone.
+    pub(super) sibling: u32,
+    /// One domain in so many hosts other domains of the zone.
+    pub(super) hoster_in: u64,
+    /// Share of each of the biggest operators among the other delegations; what is left goes to the small ones.
+    pub(super) big_operators: &'static [u32],
+    /// Small operators: one for so many delegations.
+    pub(super) delegations_per_small_operator: u64,
+    /// Number of name servers of a shared set, with its weight.
+    pub(super) server_counts: &'static [(u32, u32)],
+    /// Number of name servers of a delegation with glue, with its weight.
+    pub(super) in_domain_counts: &'static [(u32, u32)],
+    /// Glue names that have an AAAA record beside the A record.
+    pub(super) glue_with_aaaa: u32,
+    /// Delegations with DS records.
+    pub(super) signed: u32,
+    /// Signed delegations with a second DS record.
+    pub(super) second_ds: u32,
+    /// DNSSEC algorithm numbers, with their weights.
+    pub(super) algorithms: &'static [(u8, u32)],
+    pub(super) soa: SoaTimes,
+    pub(super) apex_ttl: u32,
+    pub(super) delegation_ttl: u32,
+    pub(super) ds_ttl: u32,
+}
+
+/// What the labels of registrations look like.
+pub(super) struct LabelProfile {
+    /// Weight of each length in octets, from 2 on (of the U-label in characters, for internationalised names).
+    pub(super) lengths: &'static [u32],
+    /// Shares of forms, per mille; what is left is letters alone.
+    pub(super) with_digits: u32,
+    pub(super) with_hyphen: u32,
+    pub(super) digits_alone: u32,
+    pub(super) internationalised: u32,
+    /// Of the letters-only labels that are long enough: those that end in a common word.
+    pub(super) ending_in_word: u32,
+}
+
+/// Timers of the SOA record and its times to live, in seconds.
+pub(super) struct SoaTimes {
+    pub(super) ttl: u32,
+    pub(super) refresh: u32,
+    pub(super) retry: u32,
+    pub(super) expire: u32,
+    pub(super) minimum: u32,
+}
+
+/// Proportions of an organisation's zone.
+pub(super) struct Organisation {
+    /// Each kind of name with its weight. Every kind occurs at least once.
+    pub(super) kinds: &'static [(Kind, u32)],
+    /// Hosts with an AAAA record beside the A record, per mille.
+    pub(super) with_aaaa: u32,
+    pub(super) algorithms: &'static [(u8, u32)],
+    pub(super) soa: SoaTimes,
+    pub(super) ttls: &'static [(u32, u32)],
+    pub(super) delegation_ttl: u32,
+}
+
+/// A kind of name in an organisation's zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Host,
+    SiteHost,
+    Alias,
+    MailDomain,
+    Dkim,
+    Dmarc,
+    Challenge,
+    Service,
+    Wildcard,
+    UnsignedDelegation,
+    GluedDelegation,
+    SignedDelegation,
+    Issuers,
+    Tlsa,
+    Login,
+    Naptr,
+    Https,
+    Svcb,
+}
+
+/// The table of kinds: to add one, add its variant of [`Like`] and its row here.
+pub(super) static PROFILES: &[Profile] = &[
+    Profile { like: Like::Tld, name: "tld", shape: Shape::Registry(TLD) },
+    Profile { like: Like::Sld, name: "sld", shape: Shape::Organisation(SLD) },
+];
+
+const TLD: Registry = Registry {
+    labels: LABELS,
+    apex_servers_inside: 3,
+    apex_servers_outside: 2,
+    in_domain: 200,
+    sibling: 100,
+    hoster_in: 1000,
+    big_operators: &[189, 139, 45, 40, 35, 30, 25, 22, 20, 18],
+    delegations_per_small_operator: 60,
+    server_counts: &[(2, 700), (3, 100), (4, 200)],
+    in_domain_counts: &[(2, 850), (3, 100), (4, 50)],
+    glue_with_aaaa: 350,
+    signed: 300,
+    second_ds: 60,
+    algorithms: &[(13, 780), (8, 200), (15, 20)],
+    soa: SoaTimes { ttl: 3600, refresh: 1800, retry: 900, expire: 604_800, minimum: 3600 },
+    apex_ttl: 172_800,
+    delegation_ttl: 172_800,
+    ds_ttl: 86_400,
+};
+
+/// Weights per 100,000 for the lengths 2, 3, 4, … 63.
+const LABELS: LabelProfile = LabelProfile {
+    lengths: &[
+        1, 29, 616, 2538, 4856, // 2-6
+        5600, 6700, 7300, 7600, 7600, 7400, // 7-12
+        6900, 6300, 5700, 5000, 4300, 3700, 3100, 2600, // 13-20
+        2100, 1700, 1400, 1150, 950, 780, 640, 530, 440, 360, // 21-30
+        300, 250, 205, 170, 140, 115, 95, 80, 66, 55, // 31-40
+        50, 45, 40, 36, 32, 29, 26, 24, 22, 20, // 41-50
+        19, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, // 51-63
+    ],
+    with_digits: 110,
+    with_hyphen: 80,
+    digits_alone: 17,
+    internationalised: 10,
+    ending_in_word: 600,
+};
+
+const SLD: Organisation = Organisation {
+    kinds: &[
+        (Kind::Host, 420),
+        (Kind::SiteHost, 150),
+        (Kind::Alias, 150),
+        (Kind::MailDomain, 40),
+        (Kind::Dkim, 25),
+        (Kind::Dmarc, 15),
+        (Kind::Challenge, 35),
+        (Kind::Service, 35),
+        (Kind::Wildcard, 10),
+        (Kind::UnsignedDelegation, 15),
+        (Kind::GluedDelegation, 10),
+        (Kind::SignedDelegation, 10),
+        (Kind::Issuers, 10),
+        (Kind::Tlsa, 20),
+        (Kind::Login, 30),
+        (Kind::Naptr, 5),
+        (Kind::Https, 15),
+        (Kind::Svcb, 5),
+    ],
+    with_aaaa: 400,
+    algorithms: TLD.algorithms,
+    soa: SoaTimes { ttl: 3600, refresh: 7200, retry: 3600, expire: 1_209_600, minimum: 300 },
+    ttls: &[(300, 300), (3600, 500), (86_400, 200)],
+    delegation_ttl: 86_400,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_profile() {
+        for like in [Like::Tld, Like::Sld] {
+            assert_eq!(like.profile().like, like);
+            assert_eq!(like.to_string().parse(), Ok(like));
+        }
+        assert_eq!(Like::all().count(), PROFILES.len());
+        assert_eq!("TLD".parse(), Ok(Like::Tld));
+        let refused = "zone".parse::<Like>().unwrap_err();
+        assert_eq!(refused.to_string(), "unknown kind of zone \"zone\": choose one of tld, sld");
+    }
+
+    #[test]
+    fn the_length_table_is_as_documented() {
+        assert_eq!(LABELS.lengths.len(), 62, "2 to 63 octets");
+        let total: u32 = LABELS.lengths.iter().sum();
+        assert!((99_000..101_000).contains(&total), "{total}");
+        let to_twelve: u32 = LABELS.lengths[..11].iter().sum();
+        assert!((49_000..51_000).contains(&to_twelve), "the median is 12: {to_twelve}");
+    }
+}

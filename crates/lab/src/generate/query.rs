@@ -1,0 +1,346 @@
+//! Query files in dnsperf's form: one `name type` on each line.
+//!
+//! Names are asked for by popularity, after Zipf's law, and in the mix of types that servers of such a zone see. A
+//! denied name is one that the zone's denial of existence has to prove absent: NXDOMAIN, not an empty answer.
+
+use super::profile::Kind;
+use super::random::{Draw, Permutation, Purpose, Streams, mix};
+use super::sink::{Sink, Text};
+use super::sld::{Sld, write_owner};
+use super::tld::Tld;
+use super::{GenerateError, GenerateOptions, Zone};
+use nonesuch_proto::Rtype;
+use std::collections::HashSet;
+use std::io::Write;
+
+/// Queries for the apex among queries for existing names, per mille.
+const APEX_SHARE: u32 = 20;
+/// Denied names that are existing names mistyped, per mille; the others are random letters.
+const TYPO_SHARE: u32 = 500;
+/// Types asked for at and below delegations, with their weights.
+const DELEGATION_TYPES: &[(&str, u32)] =
+    &[("A", 500), ("AAAA", 220), ("DS", 120), ("NS", 50), ("MX", 50), ("HTTPS", 40), ("TXT", 20)];
+/// Types asked for at the apex.
+const APEX_TYPES: &[(&str, u32)] = &[("SOA", 400), ("NS", 400), ("DNSKEY", 200)];
+/// Types asked for at names that do not exist.
+const DENIED_TYPES: &[(&str, u32)] = &[("A", 700), ("AAAA", 250), ("MX", 30), ("TXT", 20)];
+/// Owners of a user's zone that are looked at, at most, to find one below which names can be denied.
+const PARENTS: usize = 64;
+
+/// What to ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryKind {
+    /// Names that exist, with types that they mostly have; in a registry's zone, mostly referrals.
+    Existing,
+    /// Names that do not exist.
+    Denied,
+    /// Both, mixed at random.
+    Mixed {
+        /// Share of names that do not exist, in per cent.
+        denied_percent: u8,
+    },
+}
+
+impl QueryKind {
+    fn denied_percent(self) -> Result<u32, GenerateError> {
+        match self {
+            Self::Existing => Ok(0),
+            Self::Denied => Ok(100),
+            Self::Mixed { denied_percent } if denied_percent <= 100 => Ok(denied_percent.into()),
+            Self::Mixed { denied_percent } => Err(GenerateError::DeniedPercent { percent: denied_percent }),
+        }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct QuerySummary {
+    /// Queries for names that exist.
+    pub existing: u64,
+    /// Queries for names that do not exist.
+    pub denied: u64,
+}
+
+/// Writes `count` queries that fit the zone that [`generate`](super::generate) writes with the same options.
+///
+/// `seed` chooses the queries, beside the seed of the zone.
+///
+/// # Errors
+///
+/// As `generate`, and for a percentage past 100.
+pub fn queries(
+    options: &GenerateOptions<'_>,
+    kind: QueryKind,
+    count: u64,
+    seed: u64,
+    out: &mut impl Write,
+) -> Result<QuerySummary, GenerateError> {
+    let zone = Zone::new(options)?;
+    write_queries(kind, count, seed, out, |denied, draw, line| {
+        match (&zone, denied) {
+            (_, true) => deny_generated(&zone, draw, line),
+            (Zone::Tld(tld), false) => ask_registry(tld, options.origin, draw, line),
+            (Zone::Sld(sld), false) => ask_organisation(sld, options.origin, draw, line),
+        }
+        if denied {
+            line.push(b'.');
+            line.text(options.origin).text(" ").text(draw.weighted(DENIED_TYPES));
+        }
+    })
+}
+
+/// Writes `count` queries that fit a zone given by its owner names.
+///
+/// `owners` are the zone's owner names, absolute and in presentation format, each with the numbers of its types; only
+/// authoritative names and delegations, no glue and nothing occluded. `origin` is the apex. A delegation (NS records
+/// below the apex) is asked for referrals and DS records. Names are denied below the apex or, where a wildcard stands
+/// there, below names that have none.
+///
+/// # Errors
+///
+/// When there is nothing to ask, or to deny, where it is wanted; for a percentage past 100; errors of `out`.
+pub fn queries_from_owners<'a>(
+    origin: &str,
+    owners: impl Iterator<Item = (&'a str, &'a [u16])>,
+    kind: QueryKind,
+    count: u64,
+    seed: u64,
+    out: &mut impl Write,
+) -> Result<QuerySummary, GenerateError> {
+    let denied_percent = kind.denied_percent()?;
+    let owners = Owners::new(origin, owners, seed);
+    if denied_percent < 100 && owners.asked.is_empty() {
+        return Err(GenerateError::NothingToAsk { origin: origin.to_owned() });
+    }
+    if denied_percent > 0 && owners.parents.is_empty() {
+        return Err(GenerateError::NothingToDeny { origin: origin.to_owned() });
+    }
+    write_queries(kind, count, seed, out, |denied, draw, line| {
+        if denied { owners.deny(draw, line) } else { owners.ask(draw, line) }
+    })
+}
+
+fn write_queries(
+    kind: QueryKind,
+    count: u64,
+    seed: u64,
+    out: &mut impl Write,
+    write: impl Fn(bool, &mut Draw, &mut Vec<u8>),
+) -> Result<QuerySummary, GenerateError> {
+    let denied_percent = kind.denied_percent()?;
+    let mut summary = QuerySummary::default();
+    let mut sink = Sink::new(out);
+    let mut draw = Streams::new(seed, Purpose::Query).draw(0);
+    for _ in 0..count {
+        let denied = draw.below(100) < denied_percent;
+        write(denied, &mut draw, sink.line());
+        sink.end()?;
+        if denied {
+            summary.denied += 1;
+        } else {
+            summary.existing += 1;
+        }
+    }
+    sink.finish()?;
+    Ok(summary)
+}
+
+fn ask_apex(origin: &str, draw: &mut Draw, line: &mut Vec<u8>) {
+    line.text(origin).text(" ").text(draw.weighted(APEX_TYPES));
+}
+
+fn ask_registry(tld: &Tld<'_>, origin: &str, draw: &mut Draw, line: &mut Vec<u8>) {
+    if draw.per_mille(APEX_SHARE) {
+        return ask_apex(origin, draw, line);
+    }
+    let index = draw.zipf(tld.count());
+    let rtype = draw.weighted(DELEGATION_TYPES);
+    if matches!(rtype, "A" | "AAAA") && draw.per_mille(500) {
+        line.text("www.");
+    }
+    tld.write_label(index, line);
+    line.text(".").text(origin).text(" ").text(rtype);
+}
+
+fn ask_organisation(sld: &Sld<'_>, origin: &str, draw: &mut Draw, line: &mut Vec<u8>) {
+    if draw.per_mille(APEX_SHARE) {
+        return ask_apex(origin, draw, line);
+    }
+    let (kind, number) = sld.kind(draw.zipf(sld.count()));
+    let address = || [("A", 700), ("AAAA", 300)];
+    let rtype = match kind {
+        Kind::Host | Kind::SiteHost | Kind::Alias | Kind::Wildcard => draw.weighted(&address()),
+        Kind::MailDomain => draw.weighted(&[("MX", 700), ("TXT", 300)]),
+        Kind::Dkim | Kind::Dmarc | Kind::Challenge => "TXT",
+        Kind::Service => "SRV",
+        Kind::UnsignedDelegation | Kind::GluedDelegation | Kind::SignedDelegation => {
+            draw.weighted(&[("A", 600), ("AAAA", 300), ("DS", 100)])
+        }
+        Kind::Issuers => draw.weighted(&[("A", 500), ("CAA", 500)]),
+        Kind::Tlsa => "TLSA",
+        Kind::Login => draw.weighted(&[("A", 700), ("SSHFP", 300)]),
+        Kind::Naptr => "NAPTR",
+        Kind::Https => draw.weighted(&[("A", 400), ("AAAA", 200), ("HTTPS", 400)]),
+        Kind::Svcb => "SVCB",
+    };
+    let mut owner = Vec::with_capacity(64);
+    write_owner(kind, number, &mut owner);
+    match owner.strip_prefix(b"*.") {
+        // A name that the wildcard stands for (RFC 4592).
+        Some(rest) => {
+            write_random_letters(draw, line);
+            line.push(b'.');
+            line.extend_from_slice(rest);
+        }
+        None => line.extend_from_slice(&owner),
+    }
+    line.text(".").text(origin).text(" ").text(rtype);
+}
+
+/// Appends a first label that the zone does not have: it is longer than six octets and has a letter twice in a row,
+/// as no generated label has.
+fn deny_generated(zone: &Zone<'_>, draw: &mut Draw, line: &mut Vec<u8>) {
+    if draw.per_mille(TYPO_SHARE) {
+        let mut label = Vec::with_capacity(64);
+        match zone {
+            Zone::Tld(tld) => tld.write_label(draw.zipf(tld.count()), &mut label),
+            Zone::Sld(sld) => write_owner(Kind::Host, draw.zipf(sld.count()), &mut label),
+        }
+        // Doubling a letter of a host name gives no name of the zone either: no word of hosts has a doubled letter.
+        let place = draw.below(label.len() as u32) as usize;
+        let long_enough = matches!(zone, Zone::Sld(_)) || (7..=62).contains(&label.len());
+        if long_enough && label[place].is_ascii_alphabetic() && !label.starts_with(b"xn--") {
+            label.insert(place, label[place]);
+            line.extend_from_slice(&label);
+            return;
+        }
+    }
+    write_random_letters(draw, line);
+}
+
+/// Appends 8 to 16 random letters, one of them doubled.
+fn write_random_letters(draw: &mut Draw, line: &mut Vec<u8>) {
+    let length = 8 + draw.below(8);
+    let doubled = draw.below(length);
+    for place in 0..length {
+        let letter = b'a' + draw.below(26) as u8;
+        line.push(letter);
+        if place == doubled {
+            line.push(letter);
+        }
+    }
+}
+
+/// The names of a user's zone, ready to be asked for.
+struct Owners<'a> {
+    asked: Vec<Owner<'a>>,
+    /// Popularity is not by the order of the file.
+    order: Permutation,
+    /// Lower-case names, so that a made-up name is not there.
+    names: HashSet<String>,
+    /// Existing names below which made-up names do not exist.
+    parents: Vec<String>,
+}
+
+struct Owner<'a> {
+    name: &'a str,
+    types: Vec<u16>,
+    delegation: bool,
+}
+
+impl<'a> Owners<'a> {
+    fn new(origin: &str, owners: impl Iterator<Item = (&'a str, &'a [u16])>, seed: u64) -> Self {
+        let mut names = HashSet::new();
+        let mut asked = Vec::new();
+        for (name, types) in owners {
+            names.insert(name.to_ascii_lowercase());
+            let asked_types: Vec<u16> =
+                types.iter().copied().filter(|&number| !Rtype(number).is_made_by_signing()).collect();
+            if !asked_types.is_empty() {
+                let delegation = !is_apex(name, origin) && asked_types.contains(&Rtype::NS.0);
+                asked.push(Owner { name, types: asked_types, delegation });
+            }
+        }
+        let parents = parents(origin, &asked, &names);
+        let order = Permutation::new(asked.len() as u64, mix(seed));
+        Self { asked, order, names, parents }
+    }
+
+    /// There is at least one owner.
+    fn ask(&self, draw: &mut Draw, line: &mut Vec<u8>) {
+        let owner = &self.asked[self.order.apply(draw.zipf(self.asked.len() as u64)) as usize];
+        let wildcard = owner.name.strip_prefix("*.");
+        if owner.delegation {
+            let rtype = draw.weighted(DELEGATION_TYPES);
+            let www = wildcard.is_none() && matches!(rtype, "A" | "AAAA") && draw.per_mille(500);
+            line.text(if www { "www." } else { "" }).text(owner.name).text(" ").text(rtype);
+            return;
+        }
+        let mut rtype = Rtype(owner.types[draw.below(owner.types.len() as u32) as usize]);
+        match wildcard {
+            Some(rest) => {
+                write_random_letters(draw, line);
+                line.text(".").text(rest);
+            }
+            None if rtype == Rtype::DNAME => {
+                write_random_letters(draw, line);
+                line.text(".").text(owner.name);
+            }
+            None => _ = line.text(owner.name),
+        }
+        // What resolvers ask for where an alias stands.
+        if rtype == Rtype::CNAME || rtype == Rtype::DNAME {
+            rtype = Rtype::A;
+        }
+        line.text(" ").text(&rtype.to_string());
+    }
+
+    /// There is at least one parent.
+    fn deny(&self, draw: &mut Draw, line: &mut Vec<u8>) {
+        let parent = &self.parents[draw.below(self.parents.len() as u32) as usize];
+        let mut label = Vec::with_capacity(24);
+        loop {
+            label.clear();
+            write_random_letters(draw, &mut label);
+            label.text(".").text(below(parent));
+            // Random letters are hardly ever a name of the zone. The name must not be an empty non-terminal either, but
+            // one of eight random letters with names below it is no likelier.
+            if !std::str::from_utf8(&label).is_ok_and(|name| self.names.contains(name)) {
+                break;
+            }
+        }
+        line.extend_from_slice(&label);
+        line.text(" ").text(draw.weighted(DENIED_TYPES));
+    }
+}
+
+fn is_apex(name: &str, origin: &str) -> bool {
+    name.eq_ignore_ascii_case(origin)
+}
+
+/// What follows the dot after a label below `parent`: nothing, for the root.
+fn below(parent: &str) -> &str {
+    if parent == "." { "" } else { parent }
+}
+
+/// Names below which a made-up name does not exist: the closest encloser has no wildcard (RFC 4592 §3.3.1), is no
+/// delegation and has no DNAME.
+fn parents(origin: &str, asked: &[Owner<'_>], names: &HashSet<String>) -> Vec<String> {
+    let without_wildcard = |name: &str| !names.contains(&format!("*.{}", below(name)));
+    let redirects = |owner: &&Owner<'_>| owner.types.contains(&Rtype::DNAME.0);
+    let apex = origin.to_ascii_lowercase();
+    if without_wildcard(&apex) && !asked.iter().any(|owner| redirects(&owner) && is_apex(owner.name, &apex)) {
+        return vec![apex];
+    }
+    asked
+        .iter()
+        .filter(|owner| {
+            let fits = owner.name.len() + 24 <= 250;
+            fits && !owner.delegation && !redirects(owner) && !owner.name.starts_with("*.")
+        })
+        .map(|owner| owner.name.to_ascii_lowercase())
+        .filter(|name| *name != apex && without_wildcard(name))
+        .take(PARENTS)
+        .collect()
+}

@@ -1,0 +1,196 @@
+//! Seeded random numbers that are the same on every machine.
+//!
+//! Everything is integer arithmetic on fixed-width types. [`Streams`] gives each index of a zone a ChaCha8 stream of
+//! its own, so that what is drawn for one name can be drawn again alone, without the names before it.
+//! [`Permutation`] shuffles a range without holding it in memory.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+/// What a family of streams is for: streams of different purposes share nothing.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    /// The apex of a zone.
+    Apex = 1,
+    /// The records of one name.
+    Name = 2,
+    /// The queries of a query file.
+    Query = 3,
+}
+
+/// A family of independent streams, one for each index.
+pub(super) struct Streams {
+    key: [u8; 32],
+}
+
+impl Streams {
+    /// The family of `seed` for `purpose`.
+    pub(super) fn new(seed: u64, purpose: Purpose) -> Self {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        key[8] = purpose as u8;
+        Self { key }
+    }
+
+    /// The stream of `index`, from its beginning.
+    pub(super) fn draw(&self, index: u64) -> Draw {
+        let mut rng = ChaCha8Rng::from_seed(self.key);
+        rng.set_stream(index);
+        Draw(rng)
+    }
+}
+
+/// One stream of random numbers.
+pub(super) struct Draw(ChaCha8Rng);
+
+impl Draw {
+    /// 64 random bits.
+    pub(super) fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A number below `bound`; 0 when `bound` is 0.
+    pub(super) fn below(&mut self, bound: u32) -> u32 {
+        ((u64::from(self.0.next_u32()) * u64::from(bound)) >> 32) as u32
+    }
+
+    /// A number below `bound`, for bounds past 32 bits; 0 when `bound` is 0.
+    pub(super) fn below_wide(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.0.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// True in `share` of 1,000 cases.
+    pub(super) fn per_mille(&mut self, share: u32) -> bool {
+        self.below(1000) < share
+    }
+
+    /// Fills `octets`.
+    pub(super) fn fill(&mut self, octets: &mut [u8]) {
+        self.0.fill_bytes(octets);
+    }
+
+    /// One of `choices`, by weight. `choices` is a table of this module's profiles: never empty.
+    pub(super) fn weighted<T: Copy>(&mut self, choices: &[(T, u32)]) -> T {
+        let total = choices.iter().map(|(_, weight)| weight).sum();
+        let mut point = self.below(total);
+        for &(choice, weight) in choices {
+            if point < weight {
+                return choice;
+            }
+            point -= weight;
+        }
+        choices[choices.len() - 1].0
+    }
+
+    /// A rank below `count`, the rank r with a probability near 1/(r+1): Zipf's law with exponent 1. All octaves
+    /// (1, 2-3, 4-7, …) are equally likely and uniform inside. `count` is at least 1.
+    pub(super) fn zipf(&mut self, count: u64) -> u64 {
+        let octaves = 64 - count.max(1).leading_zeros();
+        loop {
+            let octave = 1_u64 << self.below(octaves);
+            let rank = octave - 1 + self.below_wide(octave);
+            if rank < count {
+                return rank;
+            }
+        }
+    }
+}
+
+/// Scrambles 64 bits (the finaliser of SplitMix64).
+pub(super) fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// A keyed shuffle of `0..size`: a Feistel network over the next power of two, walked until it lands inside.
+#[derive(Clone, Copy)]
+pub(super) struct Permutation {
+    size: u64,
+    low_bits: u32,
+    high_bits: u32,
+    key: u64,
+}
+
+impl Permutation {
+    const ROUNDS: u64 = 6;
+
+    /// The shuffle of `0..size` that belongs to `key`. `size` is at least 1 and at most 2^62.
+    pub(super) fn new(size: u64, key: u64) -> Self {
+        let bits = (64 - size.saturating_sub(1).leading_zeros()).max(2);
+        Self { size: size.max(1), low_bits: bits / 2, high_bits: bits - bits / 2, key: mix(key) }
+    }
+
+    /// Where `value` (below the size) goes.
+    pub(super) fn apply(&self, value: u64) -> u64 {
+        let mut value = value;
+        loop {
+            value = self.shuffle(value);
+            if value < self.size {
+                return value;
+            }
+        }
+    }
+
+    fn shuffle(&self, value: u64) -> u64 {
+        let mut low = value & ((1 << self.low_bits) - 1);
+        let mut high = value >> self.low_bits;
+        for round in 0..Self::ROUNDS {
+            if round % 2 == 0 {
+                high ^= mix(self.key ^ (round << 58) ^ low) >> (64 - self.high_bits);
+            } else {
+                low ^= mix(self.key ^ (round << 58) ^ high) >> (64 - self.low_bits);
+            }
+        }
+        (high << self.low_bits) | low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permutation_hits_every_value_once() {
+        for size in [1, 2, 3, 4, 5, 17, 64, 1000, 4097] {
+            for key in 0..4 {
+                let permutation = Permutation::new(size, key);
+                let mut seen: Vec<u64> = (0..size).map(|value| permutation.apply(value)).collect();
+                seen.sort_unstable();
+                assert!(seen.iter().copied().eq(0..size), "size {size}, key {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_can_be_drawn_again_alone() {
+        let streams = Streams::new(7, Purpose::Name);
+        let first = streams.draw(41).bits();
+        assert_ne!(first, streams.draw(42).bits());
+        assert_eq!(first, streams.draw(41).bits());
+        assert_ne!(first, Streams::new(7, Purpose::Query).draw(41).bits());
+        assert_ne!(first, Streams::new(8, Purpose::Name).draw(41).bits());
+    }
+
+    #[test]
+    fn zipf_stays_in_range_and_prefers_low_ranks() {
+        let mut draw = Streams::new(1, Purpose::Query).draw(0);
+        let mut lowest_hundredth = 0;
+        for _ in 0..10_000 {
+            let rank = draw.zipf(100_000);
+            assert!(rank < 100_000);
+            lowest_hundredth += u32::from(rank < 1000);
+        }
+        // ln(1000) / ln(100000) = 0.6
+        assert!((5500..6500).contains(&lowest_hundredth), "{lowest_hundredth}");
+        assert_eq!(draw.zipf(1), 0);
+    }
+
+    #[test]
+    fn weights_are_kept() {
+        let mut draw = Streams::new(1, Purpose::Query).draw(1);
+        let heavy = (0..10_000).filter(|_| draw.weighted(&[(true, 3), (false, 1)])).count();
+        assert!((7300..7700).contains(&heavy), "{heavy}");
+    }
+}

@@ -1,0 +1,143 @@
+//! Writing text in pieces of bounded size, counting as it goes.
+
+use std::io::{self, Write};
+
+const FLUSH_AT: usize = 64 * 1024;
+
+/// Lines on their way out.
+pub(super) struct Sink<'a, W: Write> {
+    out: &'a mut W,
+    buffer: Vec<u8>,
+    written: u64,
+    lines: u64,
+}
+
+impl<'a, W: Write> Sink<'a, W> {
+    pub(super) fn new(out: &'a mut W) -> Self {
+        Self { out, buffer: Vec::with_capacity(FLUSH_AT + 4096), written: 0, lines: 0 }
+    }
+
+    /// The line being written.
+    pub(super) fn line(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// Ends the line, and counts it as a record or a query.
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        self.lines += 1;
+        self.end_uncounted()
+    }
+
+    /// Ends a line that is no record: a comment or a directive.
+    pub(super) fn end_uncounted(&mut self) -> io::Result<()> {
+        self.buffer.push(b'\n');
+        if self.buffer.len() >= FLUSH_AT { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what is left; returns lines counted and octets written.
+    pub(super) fn finish(mut self) -> io::Result<(u64, u64)> {
+        self.flush()?;
+        self.out.flush()?;
+        Ok((self.lines, self.written))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.buffer)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Text put together piece by piece, without the formatting machinery.
+pub(super) trait Text {
+    /// Appends text as it is.
+    fn text(&mut self, text: &str) -> &mut Self;
+    /// Appends a decimal number.
+    fn decimal(&mut self, number: u64) -> &mut Self;
+    /// Appends octets in lower-case hexadecimal.
+    fn hex(&mut self, octets: &[u8]) -> &mut Self;
+    /// Appends an IPv4 address of 198.18.0.0/15, kept for benchmarks (RFC 2544, RFC 6890).
+    fn address_v4(&mut self, random: u32) -> &mut Self;
+    /// Appends an IPv6 address of 2001:db8::/32, kept for documentation (RFC 3849).
+    fn address_v6(&mut self, random: u32) -> &mut Self;
+}
+
+impl Text for Vec<u8> {
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    fn decimal(&mut self, number: u64) -> &mut Self {
+        let mut digits = [0; 20];
+        let mut start = digits.len();
+        let mut rest = number;
+        loop {
+            start -= 1;
+            digits[start] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.extend_from_slice(&digits[start..]);
+        self
+    }
+
+    fn hex(&mut self, octets: &[u8]) -> &mut Self {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        for octet in octets {
+            self.push(DIGITS[usize::from(octet >> 4)]);
+            self.push(DIGITS[usize::from(octet & 15)]);
+        }
+        self
+    }
+
+    fn address_v4(&mut self, random: u32) -> &mut Self {
+        let [_, high, middle, low] = random.to_be_bytes();
+        self.text("198.").decimal(18 + u64::from(high & 1));
+        self.text(".").decimal(u64::from(middle)).text(".").decimal(u64::from(low))
+    }
+
+    fn address_v6(&mut self, random: u32) -> &mut Self {
+        let [a, b, c, d] = random.to_be_bytes();
+        // A leading 1 keeps each group free of leading zeros, the form of RFC 5952 §4.1.
+        self.text("2001:db8:1").hex(&[a]).text(":1").hex(&[b]).text("::1").hex(&[c]).text(":1").hex(&[d])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_addresses() {
+        let mut out = Vec::new();
+        out.decimal(0).text(" ").decimal(u64::MAX).text(" ").hex(&[0, 0xAF, 0x10]);
+        assert_eq!(out, b"0 18446744073709551615 00af10");
+        for random in [0, 1, 0xFFFF_FFFF, 0x0102_0304] {
+            let (mut v4, mut v6) = (Vec::new(), Vec::new());
+            v4.address_v4(random);
+            v6.address_v6(random);
+            let v4: std::net::Ipv4Addr = String::from_utf8(v4).unwrap().parse().unwrap();
+            assert!(v4.octets()[0] == 198 && v4.octets()[1] & 0xFE == 18, "{v4}");
+            let text = String::from_utf8(v6).unwrap();
+            let v6: std::net::Ipv6Addr = text.parse().unwrap();
+            assert_eq!(v6.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_at_the_flush() {
+        let mut out = Vec::new();
+        let mut sink = Sink::new(&mut out);
+        for number in 0..50_000 {
+            sink.line().decimal(number);
+            sink.end().unwrap();
+        }
+        let (lines, octets) = sink.finish().unwrap();
+        assert_eq!((lines, octets), (50_000, out.len() as u64));
+        assert!(out.ends_with(b"\n49999\n"));
+    }
+}

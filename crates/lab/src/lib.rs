@@ -1,0 +1,6 @@
+//! The laboratory: load generation, zone generation, comparison and reports.
+#![forbid(unsafe_code)]
+
+pub mod generate;
+pub mod load;
+pub mod process;

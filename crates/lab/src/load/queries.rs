@@ -1,0 +1,280 @@
+//! Query lists in dnsperf's file format: `name type` on each line, `;` and `#` before comments.
+//!
+//! Names are absolute with or without their final dot and are encoded once, when the list is read.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nonesuch_proto::{Class, Name, NameError, NameRef, Rtype, push_name_from_text};
+
+/// Skipped lines that are kept for a message; the rest are only counted.
+const SKIPPED_KEPT: usize = 10;
+
+/// Questions in wire form (RFC 1035 section 4.1.2), one behind the other.
+#[derive(Debug, Clone, Default)]
+pub struct QueryList {
+    octets: Vec<u8>,
+    /// Where each question ends.
+    ends: Vec<usize>,
+    skipped: Vec<SkippedLine>,
+    skipped_count: u64,
+}
+
+/// A line that is no query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {reason}")]
+pub struct SkippedLine {
+    /// The line's number, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub reason: SkipReason,
+}
+
+/// What is wrong with a line of a query list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// Not a name and a type.
+    #[error("expected a name and a type with blanks between them")]
+    Fields,
+    /// The name cannot be read.
+    #[error("the name cannot be read: {0}")]
+    Name(NameError),
+    /// The type is unknown.
+    #[error("unknown type: write a mnemonic as AAAA or a number as TYPE28")]
+    Type,
+}
+
+/// Why there is no query list.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryListError {
+    /// The file cannot be read.
+    #[error("cannot read the query list {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No line is a query.
+    #[error("the query list {} has no query: write one a line, as \"example.com A\"", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No line is a query, and there are some that should be.
+    #[error("the query list {} has no query that can be read: {first}", path.display())]
+    AllSkipped {
+        /// The file.
+        path: PathBuf,
+        /// The first bad line.
+        first: SkippedLine,
+    },
+}
+
+impl QueryList {
+    /// Reads a query list from a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or no line of it is a query. Single bad lines are skipped and told by
+    /// [`skipped`](Self::skipped), as dnsperf does.
+    pub fn from_file(path: &Path) -> Result<Self, QueryListError> {
+        let text = fs::read(path).map_err(|source| QueryListError::Read { path: path.to_owned(), source })?;
+        Self::parse(path, &text)
+    }
+
+    /// Reads a query list from `text`; `path` names it in errors.
+    ///
+    /// # Errors
+    /// When no line is a query.
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Self, QueryListError> {
+        let mut list = Self::default();
+        let root = Name::root();
+        for (line, text) in (1..).zip(text.split(|&octet| octet == b'\n')) {
+            if let Err(reason) = list.push_line(text.trim_ascii(), root.view()) {
+                list.skipped_count += 1;
+                if list.skipped.len() < SKIPPED_KEPT {
+                    list.skipped.push(SkippedLine { line, reason });
+                }
+            }
+        }
+        match list.skipped.first() {
+            _ if !list.is_empty() => Ok(list),
+            Some(&first) => Err(QueryListError::AllSkipped { path: path.to_owned(), first }),
+            None => Err(QueryListError::Empty { path: path.to_owned() }),
+        }
+    }
+
+    /// Adds one query of class IN.
+    pub fn push(&mut self, name: &Name, rtype: Rtype) {
+        self.octets.extend_from_slice(name.wire());
+        self.end_question(rtype);
+    }
+
+    fn push_line(&mut self, line: &[u8], root: NameRef<'_>) -> Result<(), SkipReason> {
+        if matches!(line.first(), None | Some(b';' | b'#')) {
+            return Ok(());
+        }
+        let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
+        let (Some(name), Some(rtype), None) = (fields.next(), fields.next(), fields.next()) else {
+            return Err(SkipReason::Fields);
+        };
+        let rtype = Rtype::from_mnemonic(rtype).ok_or(SkipReason::Type)?;
+        let start = self.octets.len();
+        if let Err(error) = push_name_from_text(name, Some(root), &mut self.octets) {
+            self.octets.truncate(start);
+            return Err(SkipReason::Name(error));
+        }
+        self.end_question(rtype);
+        Ok(())
+    }
+
+    fn end_question(&mut self, rtype: Rtype) {
+        self.octets.extend_from_slice(&rtype.0.to_be_bytes());
+        self.octets.extend_from_slice(&Class::IN.0.to_be_bytes());
+        self.ends.push(self.octets.len());
+    }
+
+    /// How many queries there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is no query.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// How many lines were skipped because they are no queries.
+    #[must_use]
+    pub fn skipped_count(&self) -> u64 {
+        self.skipped_count
+    }
+
+    /// The first ten of the skipped lines.
+    #[must_use]
+    pub fn skipped(&self) -> &[SkippedLine] {
+        &self.skipped
+    }
+
+    /// Question `index`: name, type and class in wire form.
+    #[must_use]
+    pub fn question(&self, index: usize) -> Option<&[u8]> {
+        let start = match index.checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
+        };
+        self.octets.get(start..*self.ends.get(index)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(text: &[u8]) -> Result<QueryList, QueryListError> {
+        QueryList::parse(Path::new("list"), text)
+    }
+
+    fn questions(text: &[u8]) -> Vec<Vec<u8>> {
+        let list = parse(text).expect("has queries");
+        (0..list.len()).map(|index| list.question(index).expect("in the list").to_vec()).collect()
+    }
+
+    #[test]
+    fn lines_become_questions() {
+        let text = b"; comment\n# comment\n\nexample.com A\r\n  a.\tTYPE28 \n. ns\n\\.x\\065.y AAAA";
+        let expected: [&[u8]; 4] = [
+            b"\x07example\x03com\0\0\x01\0\x01",
+            b"\x01a\0\0\x1c\0\x01",
+            b"\0\0\x02\0\x01",
+            b"\x03.xA\x01y\0\0\x1c\0\x01",
+        ];
+        assert_eq!(questions(text), expected);
+    }
+
+    #[test]
+    fn bad_lines_are_skipped_and_told() {
+        let long = [b"good A\nnotype\n", &b"x".repeat(64)[..], b". A\nx. NOSUCH\na..b A\nx. A IN\n"].concat();
+        let list = parse(&long).expect("one is good");
+        assert_eq!((list.len(), list.skipped_count()), (1, 5));
+        let lines: Vec<u64> = list.skipped().iter().map(|skipped| skipped.line).collect();
+        assert_eq!(lines, [2, 3, 4, 5, 6]);
+        assert_eq!(list.skipped()[0].reason, SkipReason::Fields);
+        assert_eq!(list.skipped()[2].reason, SkipReason::Type);
+        assert!(list.skipped()[1].to_string().starts_with("line 3: the name"));
+    }
+
+    #[test]
+    fn no_query_at_all_is_an_error() {
+        assert!(matches!(parse(b"; nothing\n\n"), Err(QueryListError::Empty { .. })));
+        let error = parse(b";\nwhat\n").expect_err("no query");
+        assert_eq!(
+            error.to_string(),
+            "the query list list has no query that can be read: \
+             line 2: expected a name and a type with blanks between them"
+        );
+        assert!(matches!(QueryList::from_file(Path::new("/nonexistent")), Err(QueryListError::Read { .. })));
+    }
+
+    #[test]
+    fn only_ten_skipped_lines_are_kept() {
+        let list = parse(&[&b"bad\n".repeat(50)[..], b"good A"].concat()).expect("one is good");
+        assert_eq!((list.skipped().len(), list.skipped_count(), list.len()), (10, 50, 1));
+    }
+
+    #[test]
+    fn the_root_server_sample_is_read_whole() {
+        let Some(data) = std::env::var_os("NONESUCH_DATA") else {
+            eprintln!("skipped the_root_server_sample_is_read_whole: NONESUCH_DATA is unset");
+            return;
+        };
+        let path = Path::new(&data).join("root-queries/root-server-sample.txt");
+        let list = QueryList::from_file(&path).expect("has queries");
+        // Of its 49,739 lines one begins with # and so is a comment here.
+        assert_eq!((list.len(), list.skipped()), (49_738, &[][..]));
+        assert_eq!(list.question(0), Some(&b"\x02uk\x0anedstatpro\x03net\0\0\x01\0\x01"[..]));
+    }
+
+    proptest! {
+        #[test]
+        fn every_name_survives_being_written_and_read(
+            labels in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..64), 0..4),
+            rtype: u16,
+        ) {
+            let mut wire = Vec::new();
+            let mut text = Vec::new();
+            for label in labels.iter().take_while(|label| !label.is_empty()) {
+                wire.push(label.len() as u8);
+                wire.extend_from_slice(label);
+                label.iter().for_each(|octet| text.extend_from_slice(format!("\\{octet:03}").as_bytes()));
+                text.push(b'.');
+            }
+            prop_assume!(wire.len() < 255);
+            wire.push(0);
+            if text.is_empty() {
+                text.push(b'.');
+            }
+            text.extend_from_slice(format!(" TYPE{rtype}").as_bytes());
+            wire.extend_from_slice(&rtype.to_be_bytes());
+            wire.extend_from_slice(&[0, 1]);
+            prop_assert_eq!(questions(&text), vec![wire]);
+        }
+
+        #[test]
+        fn arbitrary_octets_give_whole_questions_or_errors(text in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Ok(list) = parse(&text) {
+                for index in 0..list.len() {
+                    let question = list.question(index).expect("in the list");
+                    prop_assert!((5..=259).contains(&question.len()));
+                }
+                prop_assert_eq!(list.question(list.len()), None);
+            }
+        }
+    }
+}

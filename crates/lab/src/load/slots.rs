@@ -1,0 +1,162 @@
+//! The outstanding queries of one thread, found by the identifier of their answer.
+//!
+//! The low bits of an identifier name a slot, the rest is the slot's generation, which changes with each use: an
+//! answer that comes late, when its slot has been given to another query, is not taken for that query's answer.
+
+use std::collections::VecDeque;
+
+/// Slots at most: two bits are left for generations.
+pub(super) const SLOTS_MAX: usize = 1 << 14;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// When the query was sent, ns; nothing while the slot is free.
+    sent_at: Option<u64>,
+    generation: u16,
+    /// The generation of the last query that was given up, which is not used again until another is: however
+    /// late its answer comes, it finds no query.
+    given_up: Option<u16>,
+}
+
+#[derive(Debug)]
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    /// Free slots, the longest free first, so that generations return as late as possible.
+    free: VecDeque<u16>,
+    slot_bits: u32,
+}
+
+impl Slots {
+    /// `count` slots, 1 to [`SLOTS_MAX`].
+    pub(super) fn new(count: usize) -> Self {
+        let count = count.clamp(1, SLOTS_MAX);
+        Self {
+            slots: vec![Slot::default(); count],
+            free: (0..count as u16).collect(),
+            slot_bits: count.next_power_of_two().trailing_zeros(),
+        }
+    }
+
+    pub(super) fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    pub(super) fn outstanding(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Takes a slot for a query sent at `now`; returns its identifier.
+    pub(super) fn take(&mut self, now: u64) -> Option<u16> {
+        let index = self.free.pop_front()?;
+        let mask = u16::MAX >> self.slot_bits;
+        let slot = &mut self.slots[usize::from(index)];
+        let next = |generation: u16| generation.wrapping_add(1) & mask;
+        slot.generation = next(slot.generation);
+        if slot.given_up == Some(slot.generation) {
+            slot.generation = next(slot.generation);
+        }
+        slot.sent_at = Some(now);
+        // One slot leaves all 16 bits to generations.
+        Some(slot.generation.checked_shl(self.slot_bits).unwrap_or(0) | index)
+    }
+
+    /// Frees the slot of the query with this identifier; returns when it was sent, or nothing when no such query
+    /// is outstanding.
+    pub(super) fn release(&mut self, id: u16) -> Option<u64> {
+        let index = id & !(u16::MAX.checked_shl(self.slot_bits).unwrap_or(0));
+        let slot = self.slots.get_mut(usize::from(index))?;
+        if slot.generation != id.checked_shr(self.slot_bits).unwrap_or(0) {
+            return None;
+        }
+        let sent_at = slot.sent_at.take()?;
+        self.free.push_back(index);
+        Some(sent_at)
+    }
+
+    /// Gives up the queries sent before `limit`; returns how many.
+    pub(super) fn give_up_before(&mut self, limit: u64) -> u64 {
+        let mut given_up = 0;
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            if slot.sent_at.is_some_and(|sent_at| sent_at < limit) {
+                slot.sent_at = None;
+                slot.given_up = Some(slot.generation);
+                self.free.push_back(index as u16);
+                given_up += 1;
+            }
+        }
+        given_up
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    #[test]
+    fn a_late_answer_finds_no_query_whatever_comes_between() {
+        for count in [1, 2, 100, SLOTS_MAX] {
+            let mut slots = Slots::new(count);
+            let late = slots.take(1).expect("free");
+            assert_eq!(slots.give_up_before(2), 1);
+            for _ in 0..(3 * (1 << 16)) {
+                let id = slots.take(3).expect("free");
+                assert_ne!(id, late);
+                assert_eq!(slots.release(late), None);
+                assert_eq!(slots.release(id), Some(3));
+            }
+        }
+    }
+
+    #[test]
+    fn a_doubled_answer_counts_once() {
+        let mut slots = Slots::new(1);
+        let id = slots.take(5).expect("free");
+        assert_eq!(slots.release(id), Some(5));
+        assert_eq!(slots.release(id), None);
+        assert_eq!(slots.take(6).map(|next| next == id), Some(false));
+    }
+
+    #[test]
+    fn there_are_as_many_slots_as_asked_for() {
+        for count in [1, 3, 64, SLOTS_MAX] {
+            let mut slots = Slots::new(count);
+            let mut ids: Vec<u16> = std::iter::from_fn(|| slots.take(0)).collect();
+            assert_eq!(slots.outstanding(), count);
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), count);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_map(count in 1usize..40, steps in proptest::collection::vec((0u8..3, any::<u16>()), 0..400)) {
+            let mut slots = Slots::new(count);
+            let mut model: HashMap<u16, u64> = HashMap::new();
+            for (now, (step, id)) in steps.into_iter().enumerate() {
+                let now = now as u64;
+                match step {
+                    0 => match slots.take(now) {
+                        Some(id) => prop_assert!(model.insert(id, now).is_none()),
+                        None => prop_assert_eq!(model.len(), count),
+                    },
+                    1 => {
+                        // Half of the time an identifier that is outstanding.
+                        let known = model.keys().min().copied().filter(|_| id % 2 == 0);
+                        let id = known.unwrap_or(id);
+                        prop_assert_eq!(slots.release(id), model.remove(&id));
+                    }
+                    _ => {
+                        let limit = now.saturating_sub(10);
+                        let before = model.len();
+                        model.retain(|_, sent_at| *sent_at >= limit);
+                        prop_assert_eq!(slots.give_up_before(limit), (before - model.len()) as u64);
+                    }
+                }
+                prop_assert_eq!(slots.outstanding(), model.len());
+            }
+        }
+    }
+}

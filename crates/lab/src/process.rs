@@ -1,0 +1,117 @@
+//! What a process has cost: CPU time and resident memory, read from Linux's `/proc`.
+
+use std::fs;
+
+/// Clock ticks a second in `/proc/PID/stat`: `USER_HZ`, which is 100 on every architecture that Rust's standard
+/// library supports on Linux.
+const TICKS_PER_SECOND: u64 = 100;
+const US_PER_TICK: u64 = 1_000_000 / TICKS_PER_SECOND;
+
+/// CPU time of all threads of a process since it started. The system counts in steps of 10 ms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuTime {
+    /// Time in the program, µs.
+    pub user_us: u64,
+    /// Time in the kernel on the program's behalf, µs.
+    pub system_us: u64,
+}
+
+impl CpuTime {
+    /// The time since `earlier`, a reading of the same process.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            user_us: self.user_us.saturating_sub(earlier.user_us),
+            system_us: self.system_us.saturating_sub(earlier.system_us),
+        }
+    }
+}
+
+/// Memory of a process, KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// Resident set: pages in memory, shared ones counted in full.
+    pub resident_kib: u64,
+    /// Proportional set: shared pages counted by their share. Readable only for one's own processes.
+    pub proportional_kib: Option<u64>,
+}
+
+/// Reads the CPU time of process `pid`; nothing when there is no such process.
+#[must_use]
+pub fn cpu_time(pid: u32) -> Option<CpuTime> {
+    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Reads the memory of process `pid`; nothing when there is no such process.
+#[must_use]
+pub fn memory(pid: u32) -> Option<Memory> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
+    Some(Memory {
+        resident_kib: kib_of(&status, "VmRSS:")?,
+        proportional_kib: rollup.and_then(|text| kib_of(&text, "Pss:")),
+    })
+}
+
+/// Reads fields 14 and 15 of proc_pid_stat(5). Field 2, the program's name, is in parentheses and may hold
+/// anything, parentheses and blanks too: the fields after it are counted from its end.
+fn parse_stat(stat: &[u8]) -> Option<CpuTime> {
+    let name_end = stat.iter().rposition(|&octet| octet == b')')?;
+    let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
+    // Field 3, the state, comes first.
+    let mut fields = rest.split_ascii_whitespace().skip(14 - 3);
+    let mut ticks = || fields.next()?.parse::<u64>().ok()?.checked_mul(US_PER_TICK);
+    Some(CpuTime { user_us: ticks()?, system_us: ticks()? })
+}
+
+/// The value of a line `NAME   N kB`.
+fn kib_of(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stat_line_is_read_past_a_strange_name() {
+        let stat = b"42 (a) b (c) R 1 42 42 0 -1 4194560 100 0 0 0 7 5 0 0 20 0 1 0 100 1000 10";
+        assert_eq!(parse_stat(stat), Some(CpuTime { user_us: 70_000, system_us: 50_000 }));
+    }
+
+    #[test]
+    fn a_cut_stat_line_is_nothing() {
+        for stat in [&b""[..], b"42 (a", b"42 (a) R 1 42", b"42 (a) R 1 42 42 0 -1 4194560 100 0 0 0 7 x"] {
+            assert_eq!(parse_stat(stat), None);
+        }
+    }
+
+    #[test]
+    fn a_memory_line_is_found() {
+        let status = "Name:\tx\nVmPeak:\t  200 kB\nVmRSS:\t  123 kB\n";
+        assert_eq!(kib_of(status, "VmRSS:"), Some(123));
+        assert_eq!(kib_of(status, "Pss:"), None);
+    }
+
+    #[test]
+    fn this_process_is_measured() {
+        let pid = std::process::id();
+        let before = cpu_time(pid).expect("this process runs");
+        // Work until the clock of the measurement moves.
+        let mut spent = CpuTime { user_us: 0, system_us: 0 };
+        while spent.user_us + spent.system_us == 0 {
+            spent = cpu_time(pid).expect("this process runs").since(before);
+        }
+        assert!(spent.user_us + spent.system_us >= US_PER_TICK);
+        let memory = memory(pid).expect("this process runs");
+        assert!(memory.resident_kib > 100);
+    }
+
+    #[test]
+    fn no_process_is_nothing() {
+        // Above the largest process number that Linux gives (2^22).
+        assert_eq!(cpu_time(u32::MAX), None);
+        assert_eq!(memory(u32::MAX), None);
+    }
+}

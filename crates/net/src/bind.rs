@@ -1,0 +1,153 @@
+//! Opening the sockets of one address: a group of UDP sockets, one for each worker, and a TCP listener.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::error::{NetError, Transport};
+use crate::sys;
+
+/// Room for datagrams waiting in the kernel, octets a socket; the system lowers it to its own limit.
+const UDP_BUFFER: usize = 4 << 20;
+/// Connections that the kernel completes before they are accepted.
+const TCP_BACKLOG: i32 = 512;
+/// How many ports to try when any port will do.
+const PORT_ATTEMPTS: usize = 32;
+
+/// The sockets of one address, bound and receiving: queries that arrive before a server is started wait.
+#[derive(Debug)]
+pub struct Listeners {
+    /// One socket for each worker, all of one group: the kernel spreads senders over them.
+    pub udp: Vec<UdpSocket>,
+    /// The listener for connections on the same port.
+    pub tcp: TcpListener,
+    /// The address, with the port that was chosen.
+    pub local_addr: SocketAddr,
+}
+
+/// Binds `workers` UDP sockets and one TCP listener to `address`; port 0 takes a port that is free for both.
+///
+/// `[::]` stands for IPv6 only; bind `0.0.0.0` beside it for IPv4.
+///
+/// # Errors
+/// [`NetError::AddressInUse`] also when the holder of the address would share it (`SO_REUSEPORT`): a second
+/// server would otherwise silently take half of the queries.
+pub fn bind(address: SocketAddr, workers: usize) -> Result<Listeners, NetError> {
+    if workers == 0 {
+        return Err(NetError::NoWorkers);
+    }
+    if address.port() != 0 {
+        return bind_port(address, workers);
+    }
+    for _ in 0..PORT_ATTEMPTS {
+        match bind_port(address, workers) {
+            Err(NetError::AddressInUse { .. }) => {}
+            done => return done,
+        }
+    }
+    Err(NetError::NoFreePort { address })
+}
+
+/// Binds both transports. The TCP listener comes first: it cannot be shared, so of two servers that start
+/// at the same time one fails here.
+fn bind_port(address: SocketAddr, workers: usize) -> Result<Listeners, NetError> {
+    let tcp = open_tcp(address).map_err(|source| NetError::open(address, Transport::Tcp, source))?;
+    let local_addr = tcp.local_addr().map_err(|source| NetError::open(address, Transport::Tcp, source))?;
+    let refused = |source| NetError::open(local_addr, Transport::Udp, source);
+    probe_udp(local_addr).map_err(refused)?;
+    let udp = (0..workers).map(|_| open_udp(local_addr)).collect::<io::Result<_>>().map_err(refused)?;
+    Ok(Listeners { udp, tcp, local_addr })
+}
+
+/// Binds without `SO_REUSEPORT` and closes again: fails when any other socket holds the port.
+fn probe_udp(address: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.bind(&address.into())
+}
+
+fn open_udp(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_port(true)?;
+    socket.set_recv_buffer_size(UDP_BUFFER)?;
+    socket.set_send_buffer_size(UDP_BUFFER)?;
+    sys::ignore_path_mtu(&socket, address)?;
+    if address.ip().is_unspecified() {
+        sys::receive_local_address(&socket, address)?;
+    }
+    socket.bind(&address.into())?;
+    Ok(socket.into())
+}
+
+fn open_tcp(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // Connections of an earlier run in TIME_WAIT do not hinder a new one; a live listener still does.
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(TCP_BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loopbacks() -> [SocketAddr; 2] {
+        ["127.0.0.1:0", "[::1]:0"].map(|text| text.parse().expect("an address"))
+    }
+
+    #[test]
+    fn port_zero_gives_one_port_for_both_transports() {
+        for address in loopbacks() {
+            let listeners = bind(address, 3).expect("bound");
+            assert_ne!(listeners.local_addr.port(), 0);
+            assert_eq!(listeners.tcp.local_addr().expect("bound"), listeners.local_addr);
+            assert_eq!(listeners.udp.len(), 3);
+            for socket in &listeners.udp {
+                assert_eq!(socket.local_addr().expect("bound"), listeners.local_addr);
+            }
+        }
+    }
+
+    #[test]
+    fn a_second_server_is_refused() {
+        for address in loopbacks() {
+            let first = bind(address, 2).expect("bound");
+            let error = bind(first.local_addr, 2).expect_err("the address is taken");
+            assert!(matches!(error, NetError::AddressInUse { address, .. } if address == first.local_addr));
+            assert!(error.to_string().contains(&first.local_addr.to_string()), "{error}");
+            assert!(error.to_string().contains("in use"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_shared_udp_group_alone_is_refused() {
+        let Listeners { udp, tcp, local_addr } = bind(loopbacks()[0], 2).expect("bound");
+        drop(tcp);
+        let error = bind(local_addr, 1).expect_err("the group still holds the port");
+        assert!(matches!(error, NetError::AddressInUse { transport: Transport::Udp, .. }), "{error}");
+        drop(udp);
+    }
+
+    #[test]
+    fn an_address_of_no_interface_says_so() {
+        // 192.0.2.0/24 is for documentation (RFC 5737).
+        let error = bind("192.0.2.1:0".parse().expect("an address"), 1).expect_err("not ours");
+        assert!(matches!(error, NetError::AddressNotAvailable { .. }), "{error}");
+    }
+
+    #[test]
+    fn no_workers_is_an_error() {
+        assert!(matches!(bind(loopbacks()[0], 0), Err(NetError::NoWorkers)));
+    }
+}

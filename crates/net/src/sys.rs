@@ -1,0 +1,490 @@
+//! The system calls that the standard library lacks: datagrams in batches, socket options, CPU pinning.
+//!
+//! Every `unsafe` block of this crate is here. The arrays that the kernel reads and writes are owned by the
+//! batch types; their pointers are taken anew before each call, so that no pointer outlives a borrow.
+
+use std::io;
+use std::mem;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::ptr;
+use std::time::Duration;
+
+use libc::{c_int, c_uint, c_void, iovec, mmsghdr, socklen_t};
+
+/// Datagrams in one batch, that is in one system call.
+pub const BATCH: usize = 64;
+
+/// Room for one IP_PKTINFO or IPV6_PKTINFO control message (28 and 36 octets, padded).
+const CONTROL_SIZE: usize = 64;
+
+/// An IPv4 or IPv6 socket address as the kernel writes it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+union PeerAddress {
+    v4: libc::sockaddr_in,
+    v6: libc::sockaddr_in6,
+}
+
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+struct Control([u8; CONTROL_SIZE]);
+
+const EMPTY_VECTOR: iovec = iovec { iov_base: ptr::null_mut(), iov_len: 0 };
+
+fn empty_header() -> mmsghdr {
+    // SAFETY: mmsghdr is made of integers and raw pointers, for which all zeroes is a valid value.
+    unsafe { mem::zeroed() }
+}
+
+fn empty_peer() -> PeerAddress {
+    // SAFETY: both members of the union are made of integers, for which all zeroes is a valid value.
+    unsafe { mem::zeroed() }
+}
+
+impl PeerAddress {
+    /// The address, or nothing when the kernel wrote none.
+    fn to_socket_addr(self, length: socklen_t) -> Option<SocketAddr> {
+        // SAFETY: the union was zeroed or written by the kernel; all its octets are initialised, each member
+        // is made of integers, and the family is at the same place in both.
+        let family = c_int::from(unsafe { self.v4.sin_family });
+        if family == libc::AF_INET && length as usize >= size_of::<libc::sockaddr_in>() {
+            // SAFETY: as above; the family says that the kernel wrote this member.
+            let v4 = unsafe { self.v4 };
+            let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
+            Some(SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port))))
+        } else if family == libc::AF_INET6 && length as usize >= size_of::<libc::sockaddr_in6>() {
+            // SAFETY: as above; the family says that the kernel wrote this member.
+            let v6 = unsafe { self.v6 };
+            let ip = Ipv6Addr::from(v6.sin6_addr.s6_addr);
+            let port = u16::from_be(v6.sin6_port);
+            Some(SocketAddr::V6(SocketAddrV6::new(ip, port, v6.sin6_flowinfo, v6.sin6_scope_id)))
+        } else {
+            None
+        }
+    }
+}
+
+/// Whether a receive call waits for the first datagram (up to the socket's receive timeout).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    ForOne,
+    No,
+}
+
+/// Room for one batch of received datagrams, allocated once.
+pub struct ReceiveBatch {
+    octets: Box<[u8]>,
+    message_size: usize,
+    /// Empty when senders are not asked for, as on connected sockets.
+    peers: Box<[PeerAddress]>,
+    /// Empty when the local address is not asked for.
+    controls: Box<[Control]>,
+    vectors: Box<[iovec]>,
+    headers: Box<[mmsghdr]>,
+    received: usize,
+}
+
+// SAFETY: the pointers in the headers and vectors point only at memory that the object owns, are written anew
+// before each call, and are never followed in between.
+unsafe impl Send for ReceiveBatch {}
+
+impl ReceiveBatch {
+    /// Room for `messages` datagrams of at most `message_size` octets each from a connected peer.
+    #[must_use]
+    pub fn new(messages: usize, message_size: usize) -> Self {
+        Self {
+            octets: vec![0; messages * message_size].into(),
+            message_size,
+            peers: Box::default(),
+            controls: Box::default(),
+            vectors: vec![EMPTY_VECTOR; messages].into(),
+            headers: vec![empty_header(); messages].into(),
+            received: 0,
+        }
+    }
+
+    /// As [`new`](Self::new), with the sender of each datagram and, when wished, the local address it came to.
+    pub(crate) fn with_peers(messages: usize, message_size: usize, local_address: bool) -> Self {
+        let controls = if local_address { messages } else { 0 };
+        Self {
+            peers: vec![empty_peer(); messages].into(),
+            controls: vec![Control([0; CONTROL_SIZE]); controls].into(),
+            ..Self::new(messages, message_size)
+        }
+    }
+
+    /// The datagrams of the last call, in order of arrival; one that was too long is cut to the room there is.
+    pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
+        self.octets
+            .chunks(self.message_size)
+            .zip(&self.headers)
+            .take(self.received)
+            .map(|(octets, header)| octets.get(..header.msg_len as usize).unwrap_or(octets))
+    }
+
+    /// Datagram `index` of the last call with its sender; nothing when it was longer than the room there is
+    /// or has no sender.
+    pub(crate) fn datagram(&self, index: usize) -> Option<(&[u8], SocketAddr)> {
+        let header = self.headers.get(index)?;
+        if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 {
+            return None;
+        }
+        let peer = self.peers.get(index)?.to_socket_addr(header.msg_hdr.msg_namelen)?;
+        let start = index * self.message_size;
+        Some((self.octets.get(start..start + header.msg_len as usize)?, peer))
+    }
+
+    /// Receives what is there, at most a batch, in one call.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, wait: Wait) -> io::Result<usize> {
+        self.received = 0;
+        self.prepare();
+        let flags = match wait {
+            Wait::ForOne => libc::MSG_WAITFORONE,
+            Wait::No => libc::MSG_DONTWAIT,
+        };
+        // SAFETY: `headers` holds as many entries as its length says; `prepare` has pointed each at memory
+        // that this object owns exclusively, with its true sizes, and the call keeps no pointer.
+        let result = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                self.headers.len() as c_uint,
+                flags,
+                ptr::null_mut(),
+            )
+        };
+        self.received = usize::try_from(result).map_err(|_| io::Error::last_os_error())?;
+        Ok(self.received)
+    }
+
+    /// Points the headers at the buffers, since the kernel overwrites the lengths.
+    fn prepare(&mut self) {
+        let octets = self.octets.as_mut_ptr();
+        for (index, vector) in self.vectors.iter_mut().enumerate() {
+            let base = octets.wrapping_add(index * self.message_size).cast();
+            *vector = iovec { iov_base: base, iov_len: self.message_size };
+        }
+        let vectors = self.vectors.as_mut_ptr();
+        let (peers, with_peers) = (self.peers.as_mut_ptr(), !self.peers.is_empty());
+        let (controls, with_controls) = (self.controls.as_mut_ptr(), !self.controls.is_empty());
+        for (index, header) in self.headers.iter_mut().enumerate() {
+            let message = &mut header.msg_hdr;
+            message.msg_iov = vectors.wrapping_add(index);
+            message.msg_iovlen = 1;
+            if with_peers {
+                message.msg_name = peers.wrapping_add(index).cast();
+                message.msg_namelen = size_of::<PeerAddress>() as socklen_t;
+            }
+            if with_controls {
+                message.msg_control = controls.wrapping_add(index).cast();
+                message.msg_controllen = CONTROL_SIZE as _;
+            }
+        }
+    }
+
+    /// Turns the control message received with datagram `index` into the one that makes its answer leave from
+    /// the same address, in place; returns its length, 0 for none.
+    fn turn_control(&mut self, index: usize) -> usize {
+        let (Some(control), Some(header)) = (self.controls.get_mut(index), self.headers.get(index)) else {
+            return 0;
+        };
+        let length = header.msg_hdr.msg_controllen.min(CONTROL_SIZE);
+        let cut = header.msg_hdr.msg_flags & libc::MSG_CTRUNC != 0;
+        if cut || length < size_of::<libc::cmsghdr>() {
+            return 0;
+        }
+        let start: *mut u8 = control.0.as_mut_ptr();
+        // SAFETY: the buffer is aligned for cmsghdr (8) and holds at least its size.
+        let message = unsafe { ptr::read(start.cast::<libc::cmsghdr>()) };
+        // SAFETY: CMSG_LEN only computes a length.
+        let data = unsafe { libc::CMSG_LEN(0) } as usize;
+        let fits = |size: usize| message.cmsg_len >= data + size && length >= data + size;
+        match (message.cmsg_level, message.cmsg_type) {
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) if fits(size_of::<libc::in_pktinfo>()) => {
+                let place = start.wrapping_add(data).cast::<libc::in_pktinfo>();
+                // SAFETY: `fits` has checked that the buffer holds the whole structure at this place; it is
+                // made of integers, and the unaligned forms ask for no alignment.
+                let mut info = unsafe { ptr::read_unaligned(place) };
+                // The routing table chooses the interface; only the source address is fixed.
+                info.ipi_ifindex = 0;
+                // SAFETY: as above.
+                unsafe { ptr::write_unaligned(place, info) };
+                length
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) if fits(size_of::<libc::in6_pktinfo>()) => {
+                let place = start.wrapping_add(data).cast::<libc::in6_pktinfo>();
+                // SAFETY: as for IPv4.
+                let mut info = unsafe { ptr::read_unaligned(place) };
+                // A link-local address means nothing without its interface (RFC 4007 section 4).
+                if !Ipv6Addr::from(info.ipi6_addr.s6_addr).is_unicast_link_local() {
+                    info.ipi6_ifindex = 0;
+                }
+                // SAFETY: as above.
+                unsafe { ptr::write_unaligned(place, info) };
+                length
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// What sending a batch came to.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct SendOutcome {
+    pub(crate) sent: u64,
+    pub(crate) failed: u64,
+    pub(crate) calls: u64,
+}
+
+/// The headers for sending the answers to a [`ReceiveBatch`], allocated once.
+pub(crate) struct Replies {
+    /// Which datagram of the batch each message answers.
+    order: Vec<usize>,
+    vectors: Box<[iovec]>,
+    headers: Box<[mmsghdr]>,
+}
+
+impl Replies {
+    pub(crate) fn new(messages: usize) -> Self {
+        Self {
+            order: Vec::with_capacity(messages),
+            vectors: vec![EMPTY_VECTOR; messages].into(),
+            headers: vec![empty_header(); messages].into(),
+        }
+    }
+
+    /// Sends `responses[i]` to the sender of datagram `i` for each `i` in `answered`, normally in one call.
+    /// A message that the system refuses is skipped.
+    pub(crate) fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        received: &mut ReceiveBatch,
+        answered: &[usize],
+        responses: &[Vec<u8>],
+    ) -> SendOutcome {
+        self.prepare(received, answered, responses);
+        let headers = &mut self.headers[..self.order.len()];
+        let mut outcome = SendOutcome::default();
+        let mut next = 0;
+        while next < headers.len() {
+            outcome.calls += 1;
+            // SAFETY: `prepare` pointed each header of the slice at a response, an address and a control message
+            // that `responses` and `received`, borrowed for the whole of this call, hold with their true lengths.
+            match unsafe { send_headers(socket, &mut headers[next..]) } {
+                Ok(sent) => {
+                    next += sent;
+                    outcome.sent += sent as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    next += 1;
+                    outcome.failed += 1;
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Points a header at each response, its receiver and its control message.
+    fn prepare(&mut self, received: &mut ReceiveBatch, answered: &[usize], responses: &[Vec<u8>]) {
+        let known = received.received.min(received.peers.len()).min(responses.len());
+        self.order.clear();
+        self.order.extend(answered.iter().copied().filter(|&index| index < known).take(self.headers.len()));
+        for (&index, (vector, header)) in
+            self.order.iter().zip(self.vectors.iter_mut().zip(&mut self.headers))
+        {
+            let response = &responses[index];
+            // The kernel only reads what it sends; the cast away from const is the interface's.
+            *vector = iovec { iov_base: response.as_ptr().cast_mut().cast(), iov_len: response.len() };
+            header.msg_hdr.msg_namelen = received.headers[index].msg_hdr.msg_namelen;
+            header.msg_hdr.msg_controllen = received.turn_control(index) as _;
+        }
+        let vectors = self.vectors.as_mut_ptr();
+        let peers = received.peers.as_mut_ptr();
+        let controls = received.controls.as_mut_ptr();
+        for (place, (&index, header)) in self.order.iter().zip(&mut self.headers).enumerate() {
+            let message = &mut header.msg_hdr;
+            message.msg_name = peers.wrapping_add(index).cast();
+            message.msg_iov = vectors.wrapping_add(place);
+            message.msg_iovlen = 1;
+            message.msg_control = match message.msg_controllen {
+                0 => ptr::null_mut(),
+                _ => controls.wrapping_add(index).cast(),
+            };
+        }
+    }
+}
+
+/// Sends the messages from the front in one call; returns how many were taken, at least one.
+///
+/// # Safety
+/// Each header must point at memory that is valid for reading with the lengths given.
+unsafe fn send_headers(socket: BorrowedFd<'_>, headers: &mut [mmsghdr]) -> io::Result<usize> {
+    // SAFETY: the slice is valid for writing (the kernel sets msg_len), the caller vouches for what it points at.
+    let result =
+        unsafe { libc::sendmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), headers.len() as c_uint, 0) };
+    match usize::try_from(result) {
+        Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+        Ok(sent) => Ok(sent),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Messages to send on a connected socket, in buffers allocated once.
+pub struct SendBatch {
+    octets: Box<[u8]>,
+    message_size: usize,
+    vectors: Box<[iovec]>,
+    headers: Box<[mmsghdr]>,
+    /// Messages before `start` are sent, those before `filled` are written.
+    start: usize,
+    filled: usize,
+}
+
+// SAFETY: as for ReceiveBatch.
+unsafe impl Send for SendBatch {}
+
+impl SendBatch {
+    /// Room for `messages` datagrams of at most `message_size` octets each.
+    #[must_use]
+    pub fn new(messages: usize, message_size: usize) -> Self {
+        Self {
+            octets: vec![0; messages * message_size].into(),
+            message_size,
+            vectors: vec![EMPTY_VECTOR; messages].into(),
+            headers: vec![empty_header(); messages].into(),
+            start: 0,
+            filled: 0,
+        }
+    }
+
+    /// How many messages wait to be sent.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.filled - self.start
+    }
+
+    /// Whether there is no room for another message.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.filled == self.headers.len()
+    }
+
+    /// Adds a message: `write` is given a whole slot, as the last message left it, and returns how many octets
+    /// of it are the message. Returns false, without calling `write`, when the batch is full.
+    pub fn push_with(&mut self, write: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        let offset = self.filled * self.message_size;
+        let Some(vector) = self.vectors.get_mut(self.filled) else { return false };
+        let Some(slot) = self.octets.get_mut(offset..offset + self.message_size) else { return false };
+        vector.iov_len = write(slot).min(self.message_size);
+        self.filled += 1;
+        true
+    }
+
+    /// Gives up the first waiting message.
+    pub fn skip_first(&mut self) {
+        self.advance(self.pending().min(1));
+    }
+
+    fn advance(&mut self, messages: usize) {
+        self.start += messages;
+        if self.start == self.filled {
+            (self.start, self.filled) = (0, 0);
+        }
+    }
+
+    /// Sends waiting messages from the front in one call; returns how many were sent.
+    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        if self.pending() == 0 {
+            return Ok(0);
+        }
+        let octets = self.octets.as_mut_ptr();
+        for index in self.start..self.filled {
+            self.vectors[index].iov_base = octets.wrapping_add(index * self.message_size).cast();
+        }
+        let vectors = self.vectors.as_mut_ptr();
+        for index in self.start..self.filled {
+            let message = &mut self.headers[index].msg_hdr;
+            message.msg_iov = vectors.wrapping_add(index);
+            message.msg_iovlen = 1;
+        }
+        // SAFETY: the headers sent were pointed above at slots of `octets`, and `push_with` keeps each
+        // length within its slot; name and control stay null with length 0.
+        let sent = unsafe { send_headers(socket, &mut self.headers[self.start..self.filled]) }?;
+        self.advance(sent);
+        Ok(sent)
+    }
+}
+
+/// Waits until `socket` has something to receive, at most `limit`; returns whether it has.
+pub(crate) fn wait_readable(socket: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
+    let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let timeout = libc::timespec {
+        tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: limit.subsec_nanos() as _,
+    };
+    // SAFETY: one pollfd and one timespec on the stack, valid for the call; no signal mask.
+    let result = unsafe { libc::ppoll(&raw mut entry, 1, &raw const timeout, ptr::null()) };
+    match result {
+        0 => Ok(false),
+        1.. => Ok(true),
+        _ => match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            error => Err(error),
+        },
+    }
+}
+
+fn set_option(socket: &impl AsFd, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
+    let length = size_of::<c_int>() as socklen_t;
+    let place: *const c_void = (&raw const value).cast();
+    // SAFETY: `place` points at an integer of the length given, valid for the call.
+    let result = unsafe { libc::setsockopt(socket.as_fd().as_raw_fd(), level, option, place, length) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sends without regard to what ICMP claims about the path MTU, which an attacker could lower to make
+/// answers fragment (the danger that RFC 9715 describes).
+pub(crate) fn ignore_path_mtu(socket: &impl AsFd, address: SocketAddr) -> io::Result<()> {
+    match address {
+        SocketAddr::V4(_) => {
+            set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_OMIT)
+        }
+        SocketAddr::V6(_) => {
+            set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_OMIT)
+        }
+    }
+}
+
+/// Has the kernel tell the local address that each datagram came to.
+pub(crate) fn receive_local_address(socket: &impl AsFd, address: SocketAddr) -> io::Result<()> {
+    match address {
+        SocketAddr::V4(_) => set_option(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1),
+        SocketAddr::V6(_) => set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1),
+    }
+}
+
+/// Keeps the calling thread on one CPU, numbered from 0.
+///
+/// # Errors
+/// When there is no such CPU, or this process may not use it.
+pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
+    if cpu >= 8 * size_of::<libc::cpu_set_t>() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: cpu_set_t is an array of integers, for which all zeroes is a valid value (the empty set).
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    // SAFETY: `cpu` is within the set, checked above.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: `set` is valid for the call and of the size given; 0 is the calling thread.
+    let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Ends the reading of a datagram socket, which wakes a thread that waits in a receive call.
+pub(crate) fn wake_receiver(socket: &impl AsFd) {
+    // SAFETY: no memory is passed. Linux wakes the receiver and reports ENOTCONN for an unconnected socket; a
+    // failure only means that the receiver notices after its receive timeout.
+    let _ = unsafe { libc::shutdown(socket.as_fd().as_raw_fd(), libc::SHUT_RD) };
+}
