@@ -206,6 +206,13 @@ impl Builder {
         }
     }
 
+    /// Owner, type and RDATA of the records, in the order in which they were added.
+    pub(crate) fn into_records(self) -> Vec<(Name, Rtype, Vec<u8>)> {
+        let record =
+            |record: &Record| (self.name(record.owner).to_name(), record.rtype, self.rdata(record).to_vec());
+        self.records.iter().map(record).collect()
+    }
+
     /// Sorts and checks the records. `origin` is the apex where it is known; otherwise the SOA record's owner is.
     pub fn finish(self, origin: Option<&Name>) -> Result<(Contents, Vec<Warning>), ZoneError> {
         let apex = self.find_apex(origin)?;

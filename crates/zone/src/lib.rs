@@ -17,3 +17,6 @@ pub use contents::{Contents, Node, Rrset, Run, Soa};
 pub use image::Image;
 pub use read::{ReadError, ReadFault, Reading};
 pub use standing::{Standing, standings};
+
+#[cfg(test)]
+mod tests;

@@ -115,6 +115,23 @@ pub fn read_file(path: &Path, origin: Option<&Name>) -> Result<Reading, ReadErro
     read_text(&text, path, origin)
 }
 
+/// Reads records that need not be a zone, as DS and DNSKEY records in a file of trust anchors; a TTL may be
+/// missing. Returns owner, type and RDATA in the order of the file.
+pub fn read_records(
+    text: &[u8],
+    path: &Path,
+    origin: &Name,
+) -> Result<Vec<(Name, Rtype, Vec<u8>)>, ReadError> {
+    let mut reader = Reader {
+        builder: Builder::with_capacity_for(text.len()),
+        files: vec![path.to_path_buf()],
+        default_ttl: None,
+        last_ttl: Some(0),
+    };
+    reader.read(text, 0, 0, Some(origin.clone()))?;
+    Ok(reader.builder.into_records())
+}
+
 /// Reads a zone file's `text`; `path` is used in errors and to find included files.
 pub fn read_text(text: &[u8], path: &Path, origin: Option<&Name>) -> Result<Reading, ReadError> {
     let mut reader = Reader {
@@ -308,7 +325,7 @@ fn read_fixed_fields(
             ttl = Some(value.ok_or_else(unknown)?);
             continue;
         }
-        if let Some(rtype) = Rtype::from_mnemonic(token.octets).filter(|rtype| *rtype != Rtype::ANY) {
+        if let Some(rtype) = Rtype::from_mnemonic(token.octets) {
             return Ok((ttl, rtype, index + 1));
         }
         match Class::from_mnemonic(token.octets) {

@@ -1,0 +1,244 @@
+//! Reading, writing and compiling, from the text of zone files.
+
+use crate::read::{ReadError, read_text};
+use crate::write::write_zone;
+use crate::{Contents, Image, Standing, Warning, standings};
+use nonesuch_proto::message::Message;
+use nonesuch_proto::{Name, NameRef, Rtype};
+use proptest::prelude::*;
+use std::path::Path;
+
+const HEAD: &str = "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 1 2 3 4 300\n@ NS ns\nns A 192.0.2.1\n";
+
+fn read(text: &str) -> Result<crate::Reading, ReadError> {
+    read_text(text.as_bytes(), Path::new("zone"), Some(&"example.".parse().unwrap()))
+}
+
+fn contents(rest: &str) -> Contents {
+    read(&format!("{HEAD}{rest}")).unwrap().contents
+}
+
+fn fault(text: &str) -> String {
+    read(text).unwrap_err().to_string()
+}
+
+fn written(contents: &Contents) -> String {
+    let mut text = Vec::new();
+    write_zone(contents, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[test]
+fn directives_blanks_parentheses_and_comments() {
+    let zone = contents(
+        "; a comment\nwww 1h IN A 192.0.2.2 ; another\n  IN 60 AAAA ( 2001:db8::1 ; inside\n )\n\
+         $ORIGIN sub.example.\n$TTL 1d\na TXT \"b ; c\" d\n@ MX 10 a\n",
+    );
+    let text = written(&zone);
+    for line in [
+        "www.example.\t3600\tIN\tA\t192.0.2.2",
+        "www.example.\t60\tIN\tAAAA\t2001:db8::1",
+        "a.sub.example.\t86400\tIN\tTXT\t\"b ; c\" \"d\"",
+        "sub.example.\t86400\tIN\tMX\t10 a.sub.example.",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line} not in\n{text}");
+    }
+}
+
+#[test]
+fn faults_name_file_line_and_column() {
+    let cases = [
+        ("www A 192.0.2\n", "zone:6:7: A: expected an IPv4 address"),
+        ("www A\n", "zone:6:5: A: a field is missing"),
+        ("www A 192.0.2.1 x\n", "zone:6:17: A: there is more than the type takes"),
+        ("www TXT \"a\n", "zone:6:9: a double quote is not closed on its line"),
+        ("www TXT (a\n", "zone:6:9: a parenthesis is not closed"),
+        ("www TXT a )\n", "zone:6:11: a closing parenthesis without an opening one"),
+        ("www TXT ((a))\n", "zone:6:10: parentheses do not nest"),
+        ("www FOO a\n", "zone:6:5: 'FOO' is no TTL, class or type"),
+        ("www CH TXT a\n", "zone:6:5: class CH is not served here"),
+        ("www ANY a\n", "zone:6:5: ANY is a query or meta type"),
+        ("www AXFR a\n", "zone:6:5: AXFR is a query or meta type"),
+        ("www\n", "zone:6:1: the record ends before its type"),
+        ("a..b A 192.0.2.1\n", "zone:6:1: bad owner name: the name has an empty label"),
+        ("$FOO\n", "zone:6:1: unknown directive $FOO"),
+        ("$TTL x\n", "zone:6:6: malformed $TTL directive"),
+        ("$INCLUDE missing\n", "missing: cannot be read"),
+        ("@ SOA ns hostmaster 2 2 3 4 5\n", "zone:6:1: a second SOA record, at example."),
+        ("www SOA ns hostmaster 2 2 3 4 5\n", "zone:6:1: a second SOA record, at www.example."),
+        ("www.other. A 192.0.2.1\n", "zone:6:1: www.other. is not in the zone example."),
+        ("w CNAME x\nw A 192.0.2.1\n", "zone:7:1: w.example. has a CNAME record and A too"),
+        ("w CNAME x\nw CNAME y\n", "w.example. has more than one CNAME record"),
+        ("w DNAME x\nw DNAME y\n", "w.example. has more than one DNAME record"),
+    ];
+    for (text, expected) in cases {
+        let error = fault(&format!("{HEAD}{text}"));
+        assert!(error.starts_with(expected), "{text:?}: {error}");
+    }
+    assert!(fault("@ 60 NS ns\n").starts_with("zone: the zone has no SOA record at its apex example."));
+    assert!(
+        fault("$ORIGIN a.\n@ 60 SOA ns h 1 2 3 4 5\n").starts_with("zone:2:1: the SOA record is at a., but")
+    );
+    assert!(fault(" A 192.0.2.1\n").starts_with("zone:1:2: the first record has no owner name"));
+    assert!(fault("www A 192.0.2.1\n").starts_with("zone:1:1: no TTL"));
+    assert!(fault("").contains("no SOA record"));
+    let missing = crate::read::read_file(Path::new("/nonexistent/zone"), None).unwrap_err();
+    assert!(missing.to_string().starts_with("/nonexistent/zone: cannot be read"));
+}
+
+#[test]
+fn a_file_that_includes_itself_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zone");
+    std::fs::write(&path, format!("{HEAD}$INCLUDE zone\n")).unwrap();
+    let error = crate::read::read_file(&path, None).unwrap_err();
+    assert!(error.to_string().contains("$INCLUDE nests deeper than 10 files"), "{error}");
+}
+
+#[test]
+fn included_files_keep_the_origin_of_the_including_one() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("sub"), "$ORIGIN elsewhere.example.\na A 192.0.2.9\n").unwrap();
+    let path = dir.path().join("zone");
+    std::fs::write(&path, format!("{HEAD}$INCLUDE sub s.example.\nb A 192.0.2.8\n")).unwrap();
+    let text = written(&crate::read::read_file(&path, None).unwrap().contents);
+    assert!(text.contains("a.elsewhere.example.\t") && text.contains("\nb.example.\t"), "{text}");
+}
+
+#[test]
+fn duplicates_go_and_mixed_ttls_are_said() {
+    let reading = read(&format!("{HEAD}w 60 MX 1 A\nw 30 MX 2 b\nw 60 MX 1 a\n")).unwrap();
+    let node = reading.contents.find("w.example.".parse::<Name>().unwrap().view()).unwrap();
+    let mail = node.rrset(Rtype::MX).unwrap();
+    assert_eq!((mail.count(), mail.ttl()), (2, 30));
+    assert!(reading.warnings.contains(&Warning::Duplicates { count: 1 }), "{:?}", reading.warnings);
+    assert!(reading.warnings.iter().any(|w| matches!(w, Warning::MixedTtl { rtype: Rtype::MX, .. })));
+}
+
+#[test]
+fn standings_of_names() {
+    let zone = contents(
+        "cut NS a.cut\ncut DS 1 13 2 00\na.cut A 192.0.2.3\nb.a.cut TXT x\nd DNAME x\ne.d TXT occluded\ncutter TXT x\n",
+    );
+    let expected = [
+        ("example.", Standing::Authoritative),
+        ("cut.example.", Standing::Delegation),
+        ("a.cut.example.", Standing::BelowCut),
+        ("b.a.cut.example.", Standing::BelowCut),
+        ("cutter.example.", Standing::Authoritative),
+        ("d.example.", Standing::Authoritative),
+        ("e.d.example.", Standing::BelowDname),
+        ("ns.example.", Standing::Authoritative),
+    ];
+    let found: Vec<(String, Standing)> = zone
+        .nodes()
+        .zip(standings(&zone))
+        .map(|(node, standing)| (node.name().to_string(), standing))
+        .collect();
+    let expected: Vec<(String, Standing)> =
+        expected.map(|(name, standing)| (name.to_owned(), standing)).into();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn templates_read_back_as_the_records_that_they_were_made_of() {
+    let zone = contents(
+        "a MX 1 mail.a\na MX 2 mail.b.a\na MX 3 example.\nx.y SRV 0 0 1 ns\n*.w MX 1 w\ncut NS ns.cut\ncut NS ns\ncut NS ns.other.\n\
+         ns.cut A 192.0.2.7\nns.cut AAAA 2001:db8::7\na NSEC cut A MX\na RRSIG NSEC 13 2 60 1 2 3 example. AAAA\n",
+    );
+    let image = Image::compile(&zone).unwrap();
+    for node in zone.nodes() {
+        let Some(compiled) = image.find_exact(node.name().to_canonical().view()) else {
+            panic!("{} not found", node.name());
+        };
+        for template in compiled.templates() {
+            let rrset = node.rrset(template.rtype()).unwrap();
+            let expanded = template.expand();
+            let own: Vec<&[u8]> =
+                expanded.iter().filter(|r| r.1 == rrset.rtype()).map(|r| r.3.as_slice()).collect();
+            assert_eq!(own, rrset.rdatas().collect::<Vec<_>>(), "{} {}", node.name(), rrset.rtype());
+            assert!(expanded.iter().all(|record| record.0.view() == node.name()), "{expanded:?}");
+        }
+    }
+    let cut = image.find_exact("cut.example.".parse::<Name>().unwrap().view()).unwrap();
+    let glue: Vec<(String, bool)> =
+        cut.glue().map(|(template, required)| (template.expand()[0].0.to_string(), required)).collect();
+    let expected = [("ns.cut.example.", true), ("ns.cut.example.", true), ("ns.example.", false)];
+    assert_eq!(glue, expected.map(|(name, required)| (name.to_owned(), required)));
+    assert!(matches!(
+        image.find("y.example.".parse::<Name>().unwrap().view()),
+        crate::image::Lookup::Exact(node) if node.templates().count() == 0
+    ));
+}
+
+#[test]
+fn large_rrsets_are_written_out_beyond_the_reach_of_pointers() {
+    let many: String = (0..2000).map(|n| format!("big MX {n} host{n}\n")).collect();
+    let zone = contents(&many);
+    let image = Image::compile(&zone).unwrap();
+    let name: Name = "big.example.".parse().unwrap();
+    let template = image.find_exact(name.view()).unwrap().template(Rtype::MX).unwrap();
+    // Behind 20,000 octets of something else no pointer reaches the template's own names.
+    let mut out = vec![0; 12];
+    out[5] = 1;
+    out.extend_from_slice(name.wire());
+    out.extend_from_slice(&[0, 15, 0, 1]);
+    out.extend_from_slice(b"\0\xff\x00\x00\x01\x00\x00\x00\x00\x4e\x20");
+    out.extend_from_slice(&[0; 20_000]);
+    let position =
+        crate::image::Position { question: name.wire().len(), owner: crate::image::Owner::AsRendered };
+    let count = template.append(position, false, &mut out);
+    out[6..8].copy_from_slice(&(count + 1).to_be_bytes());
+    let message = Message::parse(&out).unwrap();
+    let rrset = zone.find(name.view()).unwrap().rrset(Rtype::MX).unwrap();
+    let read: Vec<&[u8]> = message.records[1..].iter().map(|record| record.rdata.as_slice()).collect();
+    assert_eq!(read, rrset.rdatas().collect::<Vec<_>>());
+    assert!(message.records[1..].iter().all(|record| record.owner == name));
+}
+
+fn any_zone() -> impl Strategy<Value = String> {
+    let label = prop_oneof![Just("a"), Just("b"), Just("*"), Just("\\000"), Just("A")];
+    let owner = proptest::collection::vec(label, 0..4)
+        .prop_map(|labels| if labels.is_empty() { "@".to_owned() } else { labels.join(".") });
+    let data = prop_oneof![
+        Just("A 192.0.2.1"),
+        Just("A 192.0.2.2"),
+        Just("MX 1 a"),
+        Just("MX 1 A"),
+        Just("TXT \"\\000\" b"),
+        Just("TYPE700 \\# 2 0102"),
+        Just("SRV 1 2 3 b.a"),
+        Just("NAPTR 1 2 \"\" \"x\" \"\" ."),
+    ];
+    proptest::collection::vec((owner, data), 0..20)
+        .prop_map(|records| records.iter().map(|(owner, data)| format!("{owner} {data}\n")).collect())
+}
+
+proptest! {
+    #[test]
+    fn written_zones_are_read_back_the_same(records in any_zone()) {
+        let zone = contents(&records);
+        let text = written(&zone);
+        let again = read(&text).unwrap().contents;
+        prop_assert_eq!(written(&again), text);
+        prop_assert!(zone.nodes().zip(zone.nodes().skip(1)).all(|(a, b)| a.name() < b.name()));
+    }
+
+    #[test]
+    fn every_name_is_found_in_the_image(records in any_zone()) {
+        let zone = contents(&records);
+        let image = Image::compile(&zone).unwrap();
+        for node in zone.nodes() {
+            let mut name: Option<NameRef<'_>> = Some(node.name());
+            while let Some(at) = name.filter(|at| at.is_at_or_below(zone.apex().view())) {
+                prop_assert!(image.find_exact(at.to_canonical().view()).is_some());
+                name = at.parent();
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_text_never_panics(text in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = read_text(&text, Path::new("zone"), None);
+    }
+}
