@@ -1,0 +1,186 @@
+//! Denial of existence: the mechanisms, and for each its chain ([`nsec`], [`nsec3`]).
+//!
+//! Each mechanism has a folder: `chain` makes its records, `check` checks them in a signed zone. What a chain
+//! shows of a name is the same for all of them and stands here.
+
+pub mod nsec;
+pub mod nsec3;
+pub mod prove;
+
+pub use nsec3::Nsec3Params;
+
+use nonesuch_proto::Rtype;
+use nonesuch_zone::Standing;
+use std::fmt;
+use std::str::FromStr;
+
+/// How a zone denies that a name or type exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Mechanism {
+    /// NSEC (RFC 4034 §4): the names themselves.
+    Nsec,
+    /// NSEC3 (RFC 5155): hashes of the names.
+    Nsec3,
+    /// NSEC3 that leaves insecure delegations out (RFC 5155 §6).
+    Nsec3OptOut,
+}
+
+/// One row of the table of mechanisms.
+#[derive(Clone, Copy, Debug)]
+pub struct MechanismEntry {
+    /// The mechanism.
+    pub mechanism: Mechanism,
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Other names that the command line takes.
+    pub aliases: &'static [&'static str],
+    /// Its name in tables and reports.
+    pub title: &'static str,
+    /// Whether its records stand at hashed names.
+    pub hashed: bool,
+    /// Whether insecure delegations are left out of its chain.
+    pub opt_out: bool,
+}
+
+/// Every mechanism; adding one is a row here, a variant above and a folder beside this file.
+pub static MECHANISMS: &[MechanismEntry] = &[
+    MechanismEntry {
+        mechanism: Mechanism::Nsec,
+        name: "nsec",
+        aliases: &[],
+        title: "NSEC",
+        hashed: false,
+        opt_out: false,
+    },
+    MechanismEntry {
+        mechanism: Mechanism::Nsec3,
+        name: "nsec3",
+        aliases: &[],
+        title: "NSEC3",
+        hashed: true,
+        opt_out: false,
+    },
+    MechanismEntry {
+        mechanism: Mechanism::Nsec3OptOut,
+        name: "nsec3-opt-out",
+        aliases: &["nsec3-optout"],
+        title: "NSEC3 opt-out",
+        hashed: true,
+        opt_out: true,
+    },
+];
+
+impl Mechanism {
+    /// The row of the table.
+    #[must_use]
+    pub fn entry(self) -> &'static MechanismEntry {
+        // The rows stand in the order of the variants, which a test checks.
+        &MECHANISMS[self as usize]
+    }
+
+    /// Whether insecure delegations are left out of the chain.
+    #[must_use]
+    pub fn is_opt_out(self) -> bool {
+        self.entry().opt_out
+    }
+
+    /// Whether the records stand at hashed names.
+    #[must_use]
+    pub fn is_hashed(self) -> bool {
+        self.entry().hashed
+    }
+}
+
+impl fmt::Display for Mechanism {
+    /// The name on the command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.entry().name)
+    }
+}
+
+/// The text names no mechanism.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown denial mechanism (known: nsec, nsec3, nsec3-opt-out)")]
+pub struct UnknownMechanism;
+
+impl FromStr for Mechanism {
+    type Err = UnknownMechanism;
+
+    fn from_str(text: &str) -> Result<Self, UnknownMechanism> {
+        let matches = |name: &str| name.eq_ignore_ascii_case(text);
+        MECHANISMS
+            .iter()
+            .find(|entry| matches(entry.name) || entry.aliases.iter().any(|alias| matches(alias)))
+            .map(|entry| entry.mechanism)
+            .ok_or(UnknownMechanism)
+    }
+}
+
+/// Whether records of `rtype` at a name of `standing` are the zone's own, to be signed and shown in the chain.
+///
+/// RFC 4035 §2.2: at a delegation the zone has authority over the DS RRset and the chain's records alone; glue and
+/// the NS RRset of the child are not signed.
+#[must_use]
+pub const fn is_signed(rtype: Rtype, standing: Standing) -> bool {
+    match standing {
+        Standing::Authoritative => rtype.0 != Rtype::RRSIG.0,
+        Standing::Delegation => matches!(rtype, Rtype::DS | Rtype::NSEC | Rtype::NSEC3),
+        // A DNAME at the apex occludes all names but the hashed ones, which stand directly below it.
+        Standing::BelowDname => rtype.0 == Rtype::NSEC3.0,
+        Standing::BelowCut => false,
+    }
+}
+
+/// Appends the types of a name's own records that its chain record shows, ascending; `rtypes` come ascending.
+///
+/// RFC 4035 §2.3: at a delegation the NS bit is set and no other bit but those of what the parent has authority
+/// over. RFC 5155 §7.1: RRSIG, NSEC and NSEC3 are not among them: the mechanism adds what belongs there.
+pub(crate) fn push_shown_types(
+    rtypes: impl Iterator<Item = Rtype>,
+    standing: Standing,
+    out: &mut Vec<Rtype>,
+) {
+    let shown = |rtype: &Rtype| match *rtype {
+        Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3 => false,
+        Rtype::NS => true,
+        rtype => is_signed(rtype, standing),
+    };
+    out.extend(rtypes.filter(shown));
+}
+
+/// Adds `rtype` to `types`, which stay ascending.
+pub(crate) fn insert_type(types: &mut Vec<Rtype>, rtype: Rtype) {
+    if let Err(place) = types.binary_search(&rtype) {
+        types.insert(place, rtype);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_variants_and_names_are_read_back() {
+        for entry in MECHANISMS {
+            assert_eq!(entry.mechanism.entry().name, entry.name);
+            assert_eq!(entry.mechanism.to_string().parse(), Ok(entry.mechanism));
+            for alias in entry.aliases {
+                assert_eq!(alias.to_uppercase().parse(), Ok(entry.mechanism));
+            }
+        }
+        assert_eq!("nsec4".parse::<Mechanism>(), Err(UnknownMechanism));
+    }
+
+    #[test]
+    fn at_a_delegation_only_ns_and_ds_are_shown() {
+        let all = [Rtype::A, Rtype::NS, Rtype::DS, Rtype::RRSIG, Rtype::NSEC, Rtype::NSEC3];
+        let shown = |standing| {
+            let mut types = Vec::new();
+            push_shown_types(all.into_iter(), standing, &mut types);
+            types
+        };
+        assert_eq!(shown(Standing::Delegation), [Rtype::NS, Rtype::DS]);
+        assert_eq!(shown(Standing::Authoritative), [Rtype::A, Rtype::NS, Rtype::DS]);
+    }
+}

@@ -1,0 +1,60 @@
+//! Checking the NSEC chain of a signed zone (RFC 4035 §2.3).
+
+use crate::denial::{insert_type, push_shown_types};
+use crate::verify::{Findings, Reason, Zone, check_bitmap, owns_data};
+use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_zone::{Node, Rrset};
+
+/// Checks that each name of the zone has one NSEC record, which points to the next and shows its types.
+pub(crate) fn check(zone: &Zone<'_>, findings: &mut Findings) {
+    check_extra(zone, findings);
+    let chained = zone.chained();
+    let mut types = Vec::new();
+    for (place, &index) in chained.iter().enumerate() {
+        let node = zone.contents.node(index as usize);
+        // The last name points to the apex.
+        let next = chained.get(place + 1).map_or(0, |next| *next as usize);
+        check_node(zone, node, zone.contents.node(next).name(), &mut types, findings);
+    }
+}
+
+fn check_node(
+    zone: &Zone<'_>,
+    node: Node<'_>,
+    next: NameRef<'_>,
+    types: &mut Vec<Rtype>,
+    findings: &mut Findings,
+) {
+    let owner = node.name();
+    let Some(rrset) = node.rrset(Rtype::NSEC) else {
+        return findings.fault(owner, Some(Rtype::NSEC), Reason::ChainMissing);
+    };
+    findings.check_chain_ttl(owner, Rtype::NSEC, zone.chain_ttl, rrset.ttl());
+    if rrset.count() > 1 {
+        findings.fault(owner, Some(Rtype::NSEC), Reason::MultipleRecords);
+    }
+    types.clear();
+    push_shown_types(node.rrsets().map(Rrset::rtype), zone.standings[node.index()], types);
+    insert_type(types, Rtype::RRSIG);
+    insert_type(types, Rtype::NSEC);
+    for rdata in rrset.rdatas() {
+        let Ok((found, map)) = NameRef::split_from(rdata) else {
+            findings.fault(owner, Some(Rtype::NSEC), Reason::MalformedRecord);
+            continue;
+        };
+        if found != next {
+            let reason = Reason::ChainBroken { expected: next.to_name(), found: found.to_name() };
+            findings.fault(owner, Some(Rtype::NSEC), reason);
+        }
+        check_bitmap(node, Rtype::NSEC, types, map, findings);
+    }
+}
+
+/// An NSEC record at a name without other data would deny what nobody asked (RFC 4035 §2.3).
+fn check_extra(zone: &Zone<'_>, findings: &mut Findings) {
+    for (node, standing) in zone.contents.nodes().zip(&zone.standings) {
+        if standing.is_in_zone() && node.has(Rtype::NSEC) && !owns_data(node) {
+            findings.fault(node.name(), Some(Rtype::NSEC), Reason::ChainExtra);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! NSEC (RFC 4034 §4, RFC 4035 §2.3): each name points to the next one in canonical order.
+
+pub(crate) mod chain;
+pub(crate) mod check;
+pub(in crate::denial) mod prove;

@@ -1,0 +1,204 @@
+//! Checking the NSEC3 chains of a signed zone (RFC 5155 §7.1).
+
+use super::chain::{self, ChainName, Hashed};
+use super::{Hash, LABEL, MAX_ITERATIONS, Nsec3, Nsec3Params, OPT_OUT, SHA1};
+use crate::denial::{Mechanism, push_shown_types};
+use crate::verify::{Findings, Reason, VerifyWarning, Zone, check_bitmap};
+use data_encoding::BASE32HEX_NOPAD;
+use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_zone::{Node, Rrset};
+use std::cmp::Ordering;
+
+/// An NSEC3 record.
+struct Record<'z> {
+    hash: Hash,
+    node: Node<'z>,
+    fields: Nsec3<'z>,
+}
+
+/// Checks the chain of each NSEC3PARAM record.
+pub(crate) fn check(zone: &Zone<'_>, findings: &mut Findings) -> Mechanism {
+    let apex = zone.contents.apex().view();
+    let chains = read_params(zone, findings);
+    let records = read_records(zone, &chains, findings);
+    if chains.is_empty() {
+        findings.fault(apex, Some(Rtype::NSEC3PARAM), Reason::NoNsec3Param);
+    }
+    let names = chain::chain_names(zone.contents, &zone.standings, &zone.chained());
+    for params in &chains {
+        if params.iterations > MAX_ITERATIONS {
+            findings.fault(apex, Some(Rtype::NSEC3PARAM), Reason::TooManyIterations(params.iterations));
+            continue;
+        }
+        let of_chain: Vec<&Record<'_>> =
+            records.iter().filter(|record| record.fields.has_params(params)).collect();
+        let of_chain = check_links(zone, of_chain, findings);
+        let expected = chain::hash_names(zone.contents, &names, params);
+        compare(zone, &expected, &of_chain, findings);
+    }
+    let opt_out = records.iter().any(|record| record.fields.flags & OPT_OUT != 0);
+    if opt_out { Mechanism::Nsec3OptOut } else { Mechanism::Nsec3 }
+}
+
+/// The parameters of the chains; RFC 5155 §4.1.2: records with flags are not used.
+fn read_params(zone: &Zone<'_>, findings: &mut Findings) -> Vec<Nsec3Params> {
+    let mut chains = Vec::new();
+    let rrset = zone.contents.apex_rrset(Rtype::NSEC3PARAM);
+    for rdata in rrset.into_iter().flat_map(|rrset| rrset.rdatas()) {
+        let Some((fields, [])) = Nsec3::parse_param(rdata) else {
+            findings.fault(zone.contents.apex().view(), Some(Rtype::NSEC3PARAM), Reason::MalformedRecord);
+            continue;
+        };
+        let (algorithm, flags, iterations) = (fields.algorithm, fields.flags, fields.iterations);
+        if algorithm != SHA1 || flags != 0 {
+            findings.warn(VerifyWarning::UnusedNsec3Param { algorithm, flags });
+            continue;
+        }
+        if iterations > 0 || !fields.salt.is_empty() {
+            findings.warn(VerifyWarning::Nsec3Parameters { iterations, salt: fields.salt.len() as u8 });
+        }
+        chains.push(Nsec3Params { salt: fields.salt.to_vec(), iterations });
+    }
+    chains
+}
+
+/// All NSEC3 records of the zone, by hash; reports those that belong to no chain.
+fn read_records<'z>(zone: &Zone<'z>, chains: &[Nsec3Params], findings: &mut Findings) -> Vec<Record<'z>> {
+    let mut records = Vec::new();
+    for node in zone.contents.nodes() {
+        let Some(rrset) = node.rrset(Rtype::NSEC3) else { continue };
+        findings.check_chain_ttl(node.name(), Rtype::NSEC3, zone.chain_ttl, rrset.ttl());
+        let Some(hash) = hash_of(node.name(), zone.contents.apex().view()) else {
+            findings.fault(node.name(), Some(Rtype::NSEC3), Reason::ChainExtra);
+            continue;
+        };
+        for rdata in rrset.rdatas() {
+            match check_record(rdata, chains) {
+                Ok(fields) => records.push(Record { hash, node, fields }),
+                Err(reason) => findings.fault(node.name(), Some(Rtype::NSEC3), reason),
+            }
+        }
+    }
+    // Hashed names keep their order in base32hex: the records are already sorted, but for the order of cases.
+    records.sort_by_key(|record| record.hash);
+    records
+}
+
+fn check_record<'z>(rdata: &'z [u8], chains: &[Nsec3Params]) -> Result<Nsec3<'z>, Reason> {
+    let fields = Nsec3::parse(rdata).ok_or(Reason::MalformedRecord)?;
+    if fields.next.len() != size_of::<Hash>() {
+        return Err(Reason::MalformedRecord);
+    }
+    if fields.flags & !OPT_OUT != 0 {
+        return Err(Reason::UnknownNsec3Flags(fields.flags));
+    }
+    if !chains.iter().any(|params| fields.has_params(params)) {
+        return Err(Reason::Nsec3ParamMismatch);
+    }
+    Ok(fields)
+}
+
+/// The hash that the owner of an NSEC3 record is made of.
+fn hash_of(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
+    let label = owner.labels().next().filter(|label| label.len() == LABEL)?;
+    if owner.parent()? != apex {
+        return None;
+    }
+    let mut hash = Hash::default();
+    BASE32HEX_NOPAD.decode_mut(&label.to_ascii_uppercase(), &mut hash).ok()?;
+    Some(hash)
+}
+
+/// Checks that each record points to the next hash, the last to the first; returns one record for each hash.
+fn check_links<'r, 'z>(
+    zone: &Zone<'z>,
+    records: Vec<&'r Record<'z>>,
+    findings: &mut Findings,
+) -> Vec<&'r Record<'z>> {
+    let mut unique: Vec<&Record<'z>> = Vec::with_capacity(records.len());
+    for record in records {
+        if unique.last().is_some_and(|last| last.hash == record.hash) {
+            findings.fault(record.node.name(), Some(Rtype::NSEC3), Reason::MultipleRecords);
+        } else {
+            unique.push(record);
+        }
+    }
+    for (place, record) in unique.iter().enumerate() {
+        let next = unique[(place + 1) % unique.len()].hash;
+        if record.fields.next != next {
+            // The length was checked when the record was read.
+            let found = record.fields.next.try_into().unwrap_or_default();
+            let reason =
+                Reason::ChainBroken { expected: hashed_name(zone, &next), found: hashed_name(zone, &found) };
+            findings.fault(record.node.name(), Some(Rtype::NSEC3), reason);
+        }
+    }
+    unique
+}
+
+/// The owner of the NSEC3 record of `hash`. An apex too long for it has no NSEC3 record at all: the apex stands in.
+fn hashed_name(zone: &Zone<'_>, hash: &Hash) -> Name {
+    let apex = zone.contents.apex();
+    Name::prepend(&chain::label(hash), apex.view()).unwrap_or_else(|_| apex.clone())
+}
+
+/// Walks the names that should be in the chain and the records that are, both by hash.
+fn compare(zone: &Zone<'_>, expected: &[Hashed], records: &[&Record<'_>], findings: &mut Findings) {
+    let (mut name, mut place) = (0, 0);
+    let mut types = Vec::new();
+    loop {
+        let order = match (expected.get(name), records.get(place)) {
+            (None, None) => return,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(name), Some(record)) => name.hash.cmp(&record.hash),
+        };
+        match order {
+            Ordering::Less => {
+                // Names are covered by the record before them, those before the first by the last.
+                let covering = place.checked_sub(1).map_or_else(|| records.last(), |before| records.get(before));
+                report_missing(zone, &expected[name], covering.copied(), findings);
+                name += 1;
+            }
+            Ordering::Equal => {
+                check_types(zone, expected[name].name, records[place], &mut types, findings);
+                name += 1;
+                place += 1;
+            }
+            Ordering::Greater => {
+                findings.fault(records[place].node.name(), Some(Rtype::NSEC3), Reason::ChainExtra);
+                place += 1;
+            }
+        }
+    }
+}
+
+/// RFC 5155 §7.1: only insecure delegations, and what is there for them alone, may be left out, and only where an
+/// opt-out record covers them.
+fn report_missing(zone: &Zone<'_>, missing: &Hashed, covering: Option<&Record<'_>>, findings: &mut Findings) {
+    let opted_out = covering.is_some_and(|record| record.fields.flags & OPT_OUT != 0);
+    let hashed = hashed_name(zone, &missing.hash);
+    let reason = match (missing.name.required, opted_out) {
+        (false, true) => return,
+        (true, true) => Reason::OptOutOverSecure { hashed },
+        (_, false) => Reason::Nsec3Missing { hashed },
+    };
+    findings.fault(missing.name.name(zone.contents), Some(Rtype::NSEC3), reason);
+}
+
+fn check_types(
+    zone: &Zone<'_>,
+    name: ChainName,
+    record: &Record<'_>,
+    types: &mut Vec<Rtype>,
+    findings: &mut Findings,
+) {
+    types.clear();
+    if !name.is_empty() {
+        let standing = zone.standings[name.node as usize];
+        let node = zone.contents.node(name.node as usize);
+        push_shown_types(node.rrsets().map(Rrset::rtype), standing, types);
+        chain::complete_types(types, standing);
+    }
+    check_bitmap(record.node, Rtype::NSEC3, types, record.fields.bitmap, findings);
+}

@@ -1,0 +1,123 @@
+//! Key pairs of a zone: DNSKEY, DS, CDS and CDNSKEY RDATA (RFC 4034 §2 and §5, RFC 7344), key files, and which key
+//! signs what ([`KeySet`]).
+
+mod ds;
+mod file;
+mod set;
+
+pub use ds::{cds_rdata, ds_rdata};
+pub use file::KeyFileError;
+pub use set::{KeySet, KeySetError};
+
+use nonesuch_crypto::{Algorithm, KeyError, PrivateKey, key_tag};
+use nonesuch_proto::{Name, NameRef};
+use std::fmt::Write as _;
+
+/// DNSKEY flag of a key that signs zone data (RFC 4034 §2.1.1).
+pub const ZONE_KEY: u16 = 0x0100;
+/// DNSKEY flag of a revoked key (RFC 5011 §2.1).
+pub const REVOKE: u16 = 0x0080;
+/// DNSKEY flag of a secure entry point, the mark of a KSK or CSK (RFC 3757).
+pub const SEP: u16 = 0x0001;
+/// The protocol field of every DNSKEY (RFC 4034 §2.1.2).
+pub const PROTOCOL: u8 = 3;
+
+/// A key pair of one zone.
+#[derive(Debug)]
+pub struct KeyPair {
+    /// The zone that the key belongs to.
+    pub owner: Name,
+    /// The DNSKEY flags: 256 for a ZSK, 257 for a KSK or CSK.
+    pub flags: u16,
+    private: PrivateKey,
+}
+
+impl KeyPair {
+    /// Puts a private key into the service of the zone at `owner`.
+    #[must_use]
+    pub const fn new(owner: Name, flags: u16, private: PrivateKey) -> Self {
+        Self { owner, flags, private }
+    }
+
+    /// Makes a key pair. `bits` is the length of an RSA key; the default of the algorithm where `None`.
+    ///
+    /// # Errors
+    /// As [`PrivateKey::generate`].
+    pub fn generate(
+        owner: &Name,
+        flags: u16,
+        algorithm: Algorithm,
+        bits: Option<u16>,
+    ) -> Result<Self, KeyError> {
+        Ok(Self::new(owner.clone(), flags, PrivateKey::generate(algorithm, bits)?))
+    }
+
+    /// The private key.
+    #[must_use]
+    pub const fn private(&self) -> &PrivateKey {
+        &self.private
+    }
+
+    /// The algorithm.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        self.private.algorithm()
+    }
+
+    /// RDATA of the DNSKEY record (RFC 4034 §2.1).
+    #[must_use]
+    pub fn dnskey_rdata(&self) -> Vec<u8> {
+        let key = self.private.public_key();
+        let mut rdata = Vec::with_capacity(4 + key.len());
+        rdata.extend_from_slice(&self.flags.to_be_bytes());
+        rdata.extend_from_slice(&[PROTOCOL, self.algorithm().0]);
+        rdata.extend_from_slice(key);
+        rdata
+    }
+
+    /// The key tag (RFC 4034, appendix B).
+    #[must_use]
+    pub fn tag(&self) -> u16 {
+        key_tag(&self.dnskey_rdata())
+    }
+
+    /// Whether the SEP flag is set: a KSK or CSK.
+    #[must_use]
+    pub const fn is_sep(&self) -> bool {
+        self.flags & SEP != 0
+    }
+
+    /// Whether the key is revoked (RFC 5011 §2.1).
+    #[must_use]
+    pub const fn is_revoked(&self) -> bool {
+        self.flags & REVOKE != 0
+    }
+
+    /// Name of the key's two files without `.key` and `.private`: `Kexample.+013+12345`, as BIND names them.
+    #[must_use]
+    pub fn base_name(&self) -> String {
+        let mut text = String::from("K");
+        push_file_name(self.owner.view(), &mut text);
+        // Writing to a string does not fail.
+        let _ = write!(text, "+{:03}+{:05}", self.algorithm().0, self.tag());
+        text
+    }
+}
+
+/// A name as BIND writes it in file names: in lower case, anything but letters, digits, `-` and `_` as `%XX`.
+fn push_file_name(name: NameRef<'_>, text: &mut String) {
+    if name.is_root() {
+        text.push('.');
+    }
+    for label in name.labels() {
+        for octet in label {
+            match octet.to_ascii_lowercase() {
+                octet @ (b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_') => text.push(char::from(octet)),
+                _ => {
+                    let _ = write!(text, "%{octet:02X}");
+                }
+            }
+        }
+        text.push('.');
+    }
+}

@@ -1,0 +1,158 @@
+//! The keys of one zone and which of them signs what.
+
+use super::{KeyPair, ZONE_KEY};
+use nonesuch_crypto::Algorithm;
+use nonesuch_proto::{Name, Rtype};
+
+/// Why keys cannot sign a zone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeySetError {
+    /// There is no key.
+    #[error("there is no key for the zone {0}: make one with `nonesuch key generate {0}`")]
+    NoKey(Name),
+    /// A key is another zone's.
+    #[error("key {tag} belongs to the zone {owner}, not to {zone}: give the keys of {zone} only")]
+    WrongZone {
+        /// The zone to be signed.
+        zone: Name,
+        /// The key's owner.
+        owner: Name,
+        /// The key's tag.
+        tag: u16,
+    },
+    /// A key has not the zone key flag (RFC 4034 §2.1.1).
+    #[error("key {tag} of {zone} is no zone key (flags {flags}): its flags must be 256 or 257")]
+    NotAZoneKey {
+        /// The zone.
+        zone: Name,
+        /// The key's tag.
+        tag: u16,
+        /// The key's flags.
+        flags: u16,
+    },
+    /// All keys of an algorithm are revoked.
+    #[error("all keys of algorithm {algorithm} of {zone} are revoked: add another one, or remove them all")]
+    NoUsableKey {
+        /// The zone.
+        zone: Name,
+        /// The algorithm.
+        algorithm: Algorithm,
+    },
+    /// Two keys have one algorithm and tag.
+    #[error("two keys of {zone} have algorithm {algorithm} and tag {tag}: remove one of them")]
+    SameTag {
+        /// The zone.
+        zone: Name,
+        /// The algorithm.
+        algorithm: Algorithm,
+        /// The tag.
+        tag: u16,
+    },
+}
+
+/// The keys that sign one zone, at least one, by algorithm, KSKs first, and tag.
+#[derive(Debug)]
+pub struct KeySet {
+    zone: Name,
+    keys: Vec<KeyPair>,
+    /// Indices of the keys that sign DNSKEY, CDS and CDNSKEY RRsets.
+    for_keys: Vec<usize>,
+    /// Indices of the keys that sign all other RRsets.
+    for_data: Vec<usize>,
+}
+
+impl KeySet {
+    /// Gathers the keys of `zone`.
+    ///
+    /// # Errors
+    /// Where there is no key, one is of another zone or no zone key, an algorithm has revoked keys only, or two keys
+    /// cannot be told apart in an RRSIG.
+    pub fn new(zone: &Name, mut keys: Vec<KeyPair>) -> Result<Self, KeySetError> {
+        if keys.is_empty() {
+            return Err(KeySetError::NoKey(zone.clone()));
+        }
+        for key in &keys {
+            check_key(zone, key)?;
+        }
+        keys.sort_by_key(|key| (key.algorithm(), !key.is_sep(), key.tag()));
+        check_tags(zone, &keys)?;
+        let (for_keys, for_data) = assign_roles(zone, &keys)?;
+        Ok(Self { zone: zone.clone(), keys, for_keys, for_data })
+    }
+
+    /// The zone.
+    #[must_use]
+    pub const fn zone(&self) -> &Name {
+        &self.zone
+    }
+
+    /// All keys.
+    #[must_use]
+    pub fn keys(&self) -> &[KeyPair] {
+        &self.keys
+    }
+
+    /// Indices into [`KeySet::keys`] of the keys that sign RRsets of `rtype`, at least one of each algorithm
+    /// (RFC 4035 §2.2, RFC 7344 §4.1 for CDS and CDNSKEY).
+    #[must_use]
+    pub fn signers(&self, rtype: Rtype) -> &[usize] {
+        match rtype {
+            Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY => &self.for_keys,
+            _ => &self.for_data,
+        }
+    }
+
+    /// The keys that the parent's DS RRset should name: those that sign the DNSKEY RRset, without revoked ones.
+    pub fn entry_points(&self) -> impl Iterator<Item = &KeyPair> {
+        self.for_keys.iter().map(|index| &self.keys[*index]).filter(|key| !key.is_revoked())
+    }
+
+    /// Whether a key of `algorithm` signs.
+    #[must_use]
+    pub fn has_algorithm(&self, algorithm: Algorithm) -> bool {
+        self.keys.iter().any(|key| key.algorithm() == algorithm)
+    }
+}
+
+fn check_key(zone: &Name, key: &KeyPair) -> Result<(), KeySetError> {
+    if key.owner != *zone {
+        return Err(KeySetError::WrongZone { zone: zone.clone(), owner: key.owner.clone(), tag: key.tag() });
+    }
+    if key.flags & ZONE_KEY == 0 {
+        return Err(KeySetError::NotAZoneKey { zone: zone.clone(), tag: key.tag(), flags: key.flags });
+    }
+    Ok(())
+}
+
+fn check_tags(zone: &Name, keys: &[KeyPair]) -> Result<(), KeySetError> {
+    for (index, key) in keys.iter().enumerate() {
+        let (algorithm, tag) = (key.algorithm(), key.tag());
+        if keys[..index].iter().any(|other| other.algorithm() == algorithm && other.tag() == tag) {
+            return Err(KeySetError::SameTag { zone: zone.clone(), algorithm, tag });
+        }
+    }
+    Ok(())
+}
+
+/// For each algorithm: a SEP key signs the keys and another key the data; where an algorithm has keys of one kind
+/// only, they sign both. A revoked key signs the keys alone (RFC 5011 §2.1).
+fn assign_roles(zone: &Name, keys: &[KeyPair]) -> Result<(Vec<usize>, Vec<usize>), KeySetError> {
+    let (mut for_keys, mut for_data) = (Vec::new(), Vec::new());
+    for (index, key) in keys.iter().enumerate() {
+        let algorithm = key.algorithm();
+        let usable = || keys.iter().filter(|other| other.algorithm() == algorithm && !other.is_revoked());
+        if usable().next().is_none() {
+            return Err(KeySetError::NoUsableKey { zone: zone.clone(), algorithm });
+        }
+        let has_sep = usable().any(KeyPair::is_sep);
+        let has_other = usable().any(|key| !key.is_sep());
+        if key.is_sep() || !has_sep || key.is_revoked() {
+            for_keys.push(index);
+        }
+        if !key.is_revoked() && (!key.is_sep() || !has_other) {
+            for_data.push(index);
+        }
+    }
+    Ok((for_keys, for_data))
+}

@@ -1,0 +1,175 @@
+//! RRSIG RDATA and the octets that a signature covers (RFC 4034 §3.1).
+//!
+//! Signer and verifier make the signed data with one function, [`push_signed_data`].
+
+use nonesuch_crypto::Algorithm;
+use nonesuch_proto::{Class, NameRef, Rtype, rdata};
+
+/// Octets of RRSIG RDATA in front of the signer's name.
+const FIXED: usize = 18;
+
+/// The fields of an RRSIG record (RFC 4034 §3.1).
+#[derive(Clone, Copy, Debug)]
+pub struct Rrsig<'a> {
+    /// The type of the RRset that is signed.
+    pub covered: Rtype,
+    /// The algorithm of the key.
+    pub algorithm: Algorithm,
+    /// Labels of the owner, without root and a leading `*`; fewer where an answer comes from a wildcard.
+    pub labels: u8,
+    /// TTL of the RRset in the zone, in seconds.
+    pub original_ttl: u32,
+    /// Last second of validity, in serial arithmetic (RFC 4034 §3.1.5).
+    pub expiration: u32,
+    /// First second of validity, in serial arithmetic.
+    pub inception: u32,
+    /// Tag of the key.
+    pub tag: u16,
+    /// The zone that signs.
+    pub signer: NameRef<'a>,
+    /// The signature; empty while there is none.
+    pub signature: &'a [u8],
+}
+
+impl<'a> Rrsig<'a> {
+    /// Reads RRSIG RDATA; `None` where it is cut off or the signer is no name.
+    #[must_use]
+    pub fn parse(rdata: &'a [u8]) -> Option<Self> {
+        let (fixed, rest) = rdata.split_first_chunk::<FIXED>()?;
+        let (signer, signature) = NameRef::split_from(rest).ok()?;
+        let short = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+        let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+        Some(Self {
+            covered: Rtype(short(0)),
+            algorithm: Algorithm(fixed[2]),
+            labels: fixed[3],
+            original_ttl: word(4),
+            expiration: word(8),
+            inception: word(12),
+            tag: short(16),
+            signer,
+            signature,
+        })
+    }
+
+    /// Octets of the RDATA without the signature.
+    #[must_use]
+    pub const fn fields_len(&self) -> usize {
+        FIXED + self.signer.len()
+    }
+
+    /// Appends the RDATA without the signature, the signer's name in canonical form (RFC 4034 §3.1.8.1).
+    pub fn push_fields(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.covered.0.to_be_bytes());
+        out.extend_from_slice(&[self.algorithm.0, self.labels]);
+        out.extend_from_slice(&self.original_ttl.to_be_bytes());
+        out.extend_from_slice(&self.expiration.to_be_bytes());
+        out.extend_from_slice(&self.inception.to_be_bytes());
+        out.extend_from_slice(&self.tag.to_be_bytes());
+        self.signer.push_canonical(out);
+    }
+}
+
+/// Appends what a signature is made over (RFC 4034 §3.1.8.1): the fields of the RRSIG, and each record in
+/// canonical form with the original TTL. `rdatas` come in canonical order without duplicates (§6.3).
+pub fn push_signed_data<'r>(
+    fields: &Rrsig<'_>,
+    owner: NameRef<'_>,
+    rdatas: impl Iterator<Item = &'r [u8]>,
+    out: &mut Vec<u8>,
+) {
+    fields.push_fields(out);
+    let mut head = [0; 255 + 8];
+    let length = write_head(fields, owner, &mut head);
+    for octets in rdatas {
+        out.extend_from_slice(&head[..length]);
+        let length_at = out.len();
+        out.extend_from_slice(&[0, 0]);
+        rdata::push_canonical(fields.covered, octets, out);
+        let octets = (out.len() - length_at - 2) as u16;
+        out[length_at..length_at + 2].copy_from_slice(&octets.to_be_bytes());
+    }
+}
+
+/// Owner, type, class and original TTL, the same for every record of the RRset; returns how many octets they take.
+fn write_head(fields: &Rrsig<'_>, owner: NameRef<'_>, head: &mut [u8; 263]) -> usize {
+    let mut length = 0;
+    let mut put = |octets: &[u8]| {
+        head[length..length + octets.len()].copy_from_slice(octets);
+        length += octets.len();
+    };
+    // RFC 4034 §3.1.8.1: an owner with more labels than the RRSIG says came from the wildcard above it.
+    if fields.labels < owner.rrsig_labels() {
+        put(b"\x01*");
+        put(owner.suffix(usize::from(fields.labels)).wire());
+    } else {
+        put(owner.wire());
+    }
+    put(&fields.covered.0.to_be_bytes());
+    put(&Class::IN.0.to_be_bytes());
+    put(&fields.original_ttl.to_be_bytes());
+    let name = length - 8;
+    head[..name].make_ascii_lowercase();
+    length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_proto::Name;
+
+    fn fields(labels: u8) -> Rrsig<'static> {
+        Rrsig {
+            covered: Rtype::MX,
+            algorithm: Algorithm(13),
+            labels,
+            original_ttl: 3600,
+            expiration: 2,
+            inception: 1,
+            tag: 7,
+            signer: NameRef::ROOT,
+            signature: &[],
+        }
+    }
+
+    fn signed_data(labels: u8, owner: &str) -> Vec<u8> {
+        let owner: Name = owner.parse().unwrap();
+        let mut out = Vec::new();
+        push_signed_data(&fields(labels), owner.view(), [&b"\0\x01\x01A\0"[..]].into_iter(), &mut out);
+        out
+    }
+
+    #[test]
+    fn names_are_lower_case_and_the_length_is_set() {
+        let mut expected = Vec::new();
+        fields(2).push_fields(&mut expected);
+        expected.extend_from_slice(b"\x01x\x01y\0\0\x0f\0\x01\0\0\x0e\x10\0\x05\0\x01\x01a\0");
+        assert_eq!(signed_data(2, "X.y."), expected);
+    }
+
+    #[test]
+    fn an_expanded_owner_is_signed_as_its_wildcard() {
+        assert_eq!(signed_data(2, "a.b.w.example."), signed_data(2, "*.w.example."));
+        assert_ne!(signed_data(2, "a.b.w.example."), signed_data(2, "w.example."));
+    }
+
+    #[test]
+    fn the_longest_owner_fits() {
+        let long = format!("{0}.{0}.{0}.{1}", "X".repeat(63), "Y".repeat(61));
+        assert_eq!(signed_data(4, &long).len(), 18 + 1 + 255 + 8 + 2 + 5);
+    }
+
+    #[test]
+    fn fields_survive_a_round_trip_and_cut_off_octets_are_refused() {
+        let mut octets = Vec::new();
+        fields(2).push_fields(&mut octets);
+        let read = Rrsig::parse(&octets).unwrap();
+        let mut again = Vec::new();
+        read.push_fields(&mut again);
+        assert_eq!(again, octets);
+        assert_eq!(read.fields_len(), octets.len());
+        for length in 0..octets.len() {
+            assert!(Rrsig::parse(&octets[..length]).is_none(), "{length}");
+        }
+    }
+}

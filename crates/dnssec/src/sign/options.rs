@@ -1,0 +1,212 @@
+//! What is asked of signing, and what can be wrong with that.
+
+use crate::denial::nsec3::MAX_ITERATIONS;
+use crate::denial::{Mechanism, Nsec3Params};
+use nonesuch_crypto::Algorithm;
+use nonesuch_proto::Name;
+use std::fmt;
+use std::str::FromStr;
+
+/// What becomes of the SOA serial number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum SerialPolicy {
+    /// It stays.
+    #[default]
+    Keep,
+    /// One more, in serial arithmetic (RFC 1982), never 0.
+    Increment,
+    /// Seconds since 1970.
+    Unixtime,
+    /// `YYYYMMDDnn`.
+    Date,
+}
+
+const POLICIES: [(SerialPolicy, &str); 4] = [
+    (SerialPolicy::Keep, "keep"),
+    (SerialPolicy::Increment, "increment"),
+    (SerialPolicy::Unixtime, "unixtime"),
+    (SerialPolicy::Date, "date"),
+];
+
+impl fmt::Display for SerialPolicy {
+    /// The name on the command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = POLICIES.iter().find(|(policy, _)| policy == self).map_or("", |(_, name)| name);
+        f.pad(name)
+    }
+}
+
+/// The text names no serial policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown serial policy (known: keep, increment, unixtime, date)")]
+pub struct UnknownPolicy;
+
+impl FromStr for SerialPolicy {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
+        let found = POLICIES.iter().find(|(_, name)| name.eq_ignore_ascii_case(text));
+        found.map(|(policy, _)| *policy).ok_or(UnknownPolicy)
+    }
+}
+
+/// How a zone is to be signed. Times are seconds since 1970 modulo 2^32.
+#[derive(Clone)]
+pub struct SignOptions<'a> {
+    /// How the zone denies existence.
+    pub mechanism: Mechanism,
+    /// Salt and iterations, for NSEC3.
+    pub nsec3: Nsec3Params,
+    /// First second of validity.
+    pub inception: u32,
+    /// Last second of validity.
+    pub expiration: u32,
+    /// Most seconds taken off the expiration, so that not all signatures expire at once; less than the period.
+    pub jitter: u32,
+    /// What the jitter is drawn from: the same seed gives each RRset the same expiration.
+    pub seed: u64,
+    /// What becomes of the SOA serial number.
+    pub serial: SerialPolicy,
+    /// The time of signing, for the serial number.
+    pub now: u32,
+    /// Whether CDS (SHA-256) and CDNSKEY records of the keys that sign DNSKEY are published (RFC 7344), in place of
+    /// those that the zone has.
+    pub publish_cds: bool,
+    /// TTL of DNSKEY, CDS and CDNSKEY; else that of the RRset in the zone, else that of the SOA record.
+    pub dnskey_ttl: Option<u32>,
+    /// Whether DNSKEY records that are not in the key set are dropped.
+    pub drop_foreign_dnskeys: bool,
+    /// Called now and then with the number of signatures made so far, from any thread.
+    pub progress: Option<&'a (dyn Fn(u64) + Sync)>,
+}
+
+impl SignOptions<'_> {
+    /// Options for signatures from `inception` to `expiration`: no jitter, the serial kept, no CDS, no salt.
+    #[must_use]
+    pub fn new(mechanism: Mechanism, inception: u32, expiration: u32) -> Self {
+        Self {
+            mechanism,
+            nsec3: Nsec3Params::default(),
+            inception,
+            expiration,
+            jitter: 0,
+            seed: 0,
+            serial: SerialPolicy::Keep,
+            now: inception,
+            publish_cds: false,
+            dnskey_ttl: None,
+            drop_foreign_dnskeys: false,
+            progress: None,
+        }
+    }
+}
+
+impl fmt::Debug for SignOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignOptions")
+            .field("mechanism", &self.mechanism)
+            .field("nsec3", &self.nsec3)
+            .field("inception", &self.inception)
+            .field("expiration", &self.expiration)
+            .field("jitter", &self.jitter)
+            .field("serial", &self.serial)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was done otherwise than asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignWarning {
+    /// The serial that the policy asks for would not move forward.
+    #[error("serial {wanted} ({policy}) does not come after {old} (RFC 1982): {used} was taken")]
+    SerialBehind {
+        /// The policy.
+        policy: SerialPolicy,
+        /// Serial of the unsigned zone.
+        old: u32,
+        /// Serial by the policy.
+        wanted: u32,
+        /// Serial taken.
+        used: u32,
+    },
+}
+
+/// Why a zone cannot be signed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignError {
+    /// There is no well-formed SOA record at the apex.
+    #[error("the zone {0} has no well-formed SOA record at its apex")]
+    NoSoa(Name),
+    /// The keys are another zone's.
+    #[error("the keys are those of {keys}, but the zone is {zone}: give the keys of {zone}")]
+    KeysOfOtherZone {
+        /// The zone.
+        zone: Name,
+        /// Owner of the keys.
+        keys: Name,
+    },
+    /// The period of validity is empty or longer than 2^31 seconds.
+    #[error(
+        "the signatures would never be valid: the expiration must come after the inception, by less than 68 years"
+    )]
+    Period,
+    /// The jitter would leave no period of validity.
+    #[error("a jitter of {jitter} s leaves nothing of a validity of {period} s: give less")]
+    Jitter {
+        /// Seconds of jitter.
+        jitter: u32,
+        /// Seconds of validity.
+        period: u32,
+    },
+    /// Too many NSEC3 iterations.
+    #[error(
+        "{iterations} NSEC3 iterations: at most {MAX_ITERATIONS} are signed with, and RFC 9276 section 3.1 wants 0"
+    )]
+    Iterations {
+        /// Iterations asked for.
+        iterations: u16,
+    },
+    /// The NSEC3 salt is too long.
+    #[error("an NSEC3 salt of {octets} octets: at most 255 fit, and RFC 9276 section 3.1 wants none")]
+    Salt {
+        /// Octets of the salt.
+        octets: usize,
+    },
+    /// Hashed owner names do not fit below the apex.
+    #[error("the name {zone} is too long for NSEC3, whose hashes take 33 octets in front of it: use NSEC")]
+    ApexTooLong {
+        /// The zone.
+        zone: Name,
+    },
+    /// Two names have the same hash (RFC 5155 §7.1).
+    #[error("{first} and {second} have the same NSEC3 hash: sign with another salt")]
+    HashCollision {
+        /// One name.
+        first: Name,
+        /// The other.
+        second: Name,
+    },
+    /// A DNSKEY record of the zone has an algorithm that no key signs with (RFC 4035 §2.2).
+    #[error(
+        "the zone holds the DNSKEY {tag} of algorithm {algorithm}, with which no given key signs: give a key of \
+         that algorithm, remove the record, or drop foreign keys"
+    )]
+    ForeignKey {
+        /// The key's tag.
+        tag: u16,
+        /// The key's algorithm.
+        algorithm: Algorithm,
+    },
+    /// A DNSKEY record of the zone is too short.
+    #[error("the zone holds a malformed DNSKEY record: remove it")]
+    MalformedDnskey,
+    /// Signed, the zone would hold more than can be addressed.
+    #[error("the signed zone would be too large: names take more than 4 GiB")]
+    TooLarge,
+    /// A signature could not be made.
+    #[error(transparent)]
+    Crypto(#[from] nonesuch_crypto::SignError),
+}

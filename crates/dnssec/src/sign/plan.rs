@@ -1,0 +1,276 @@
+//! What the signed zone will consist of: its names in order, and at each the RRsets, those of the chain included.
+
+use super::{SignError, SignOptions};
+use crate::denial::nsec3::chain::{self, ChainName, Hashed};
+use crate::denial::{self, Nsec3Params, nsec};
+use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
+use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
+use std::cmp::Ordering;
+
+/// No node, or no record of the chain.
+const NONE: u32 = u32::MAX;
+
+/// A name of the signed zone: a node of the unsigned one, or a record of the chain, or both.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item {
+    node: u32,
+    /// Place in the chain.
+    link: u32,
+}
+
+/// The chain in its order.
+enum Chain {
+    /// Nodes.
+    Nsec(Vec<u32>),
+    /// Hashed names.
+    Nsec3 { names: Vec<Hashed>, params: Nsec3Params, opt_out: bool },
+}
+
+/// An RRset of the signed zone.
+#[derive(Clone, Copy)]
+pub(super) struct Piece<'p> {
+    pub(super) rtype: Rtype,
+    pub(super) ttl: u32,
+    pub(super) records: Records<'p>,
+    /// Whether it gets signatures.
+    pub(super) signed: bool,
+}
+
+/// The records of an RRset.
+#[derive(Clone, Copy)]
+pub(super) enum Records<'p> {
+    /// As they stand in the zone.
+    Kept(Rrset<'p>),
+    /// RDATA of the one record of the chain.
+    Made(&'p [u8]),
+}
+
+/// Room that is used again for every name.
+#[derive(Default)]
+pub(super) struct Room {
+    types: Vec<Rtype>,
+    rdata: Vec<u8>,
+    owner: Vec<u8>,
+}
+
+pub(super) struct Plan<'z> {
+    contents: &'z Contents,
+    /// The apex, in place of that of `contents`.
+    apex: &'z Contents,
+    standings: Vec<Standing>,
+    chain: Chain,
+    chain_ttl: u32,
+    items: Vec<Item>,
+}
+
+impl<'z> Plan<'z> {
+    pub(super) fn new(
+        contents: &'z Contents,
+        apex: &'z Contents,
+        options: &SignOptions<'_>,
+    ) -> Result<Self, SignError> {
+        let soa = contents.soa().ok_or_else(|| SignError::NoSoa(contents.apex().clone()))?;
+        let standings = standings(contents);
+        let kept: Vec<u32> =
+            contents.nodes().filter(|node| is_kept(*node)).map(|node| node.index() as u32).collect();
+        let in_zone = |index: &&u32| standings[**index as usize].is_in_zone();
+        let chained: Vec<u32> = kept.iter().filter(in_zone).copied().collect();
+        let (chain, items) = if options.mechanism.is_hashed() {
+            let names = hashed_names(contents, &standings, &chained, options)?;
+            let items = merge_hashed(contents, &kept, &names);
+            let opt_out = options.mechanism.is_opt_out();
+            (Chain::Nsec3 { names, params: options.nsec3.clone(), opt_out }, items)
+        } else {
+            let items = link_nodes(&kept, &standings);
+            (Chain::Nsec(chained), items)
+        };
+        // Names are addressed by 32 bits in contents.
+        let octets =
+            || contents.nodes().map(|node| node.name().len()).sum::<usize>() + chain.owner_octets(contents);
+        if items.len() > u32::MAX as usize / MAX_NAME && octets() > u32::MAX as usize {
+            return Err(SignError::TooLarge);
+        }
+        // RFC 9077 §3: the lesser of the SOA record's TTL and its minimum field.
+        Ok(Self { contents, apex, standings, chain, chain_ttl: soa.negative_ttl(), items })
+    }
+
+    pub(super) fn items(&self) -> &[Item] {
+        &self.items
+    }
+
+    pub(super) fn zone(&self) -> NameRef<'_> {
+        self.contents.apex().view()
+    }
+
+    /// The name of `item`.
+    pub(super) fn owner<'r>(&'r self, item: Item, room: &'r mut Vec<u8>) -> NameRef<'r> {
+        match (self.node(item.node), &self.chain) {
+            (None, Chain::Nsec3 { names, .. }) => {
+                room.clear();
+                chain::push_owner(&names[item.link as usize].hash, self.zone(), room);
+                NameRef::from_checked(room)
+            }
+            (node, _) => node.map_or(NameRef::ROOT, Node::name),
+        }
+    }
+
+    /// Shows every RRset of `item` in the order of types, together with its owner.
+    pub(super) fn visit(&self, item: Item, room: &mut Room, mut visit: impl FnMut(NameRef<'_>, Piece<'_>)) {
+        room.rdata.clear();
+        let mut made = self.make_record(item.link, room);
+        let mut owner = std::mem::take(&mut room.owner);
+        let name = self.owner(item, &mut owner);
+        let standing = self.standings.get(item.node as usize).copied().unwrap_or(Standing::Authoritative);
+        let piece =
+            |rtype| Piece { rtype, ttl: self.chain_ttl, records: Records::Made(&room.rdata), signed: true };
+        for rrset in self.node(item.node).into_iter().flat_map(|node| self.kept(node)) {
+            if let Some(rtype) = made.take_if(|rtype| *rtype < rrset.rtype()) {
+                visit(name, piece(rtype));
+            }
+            let (rtype, ttl) = (rrset.rtype(), rrset.ttl());
+            let signed = denial::is_signed(rtype, standing);
+            visit(name, Piece { rtype, ttl, records: Records::Kept(rrset), signed });
+        }
+        if let Some(rtype) = made {
+            visit(name, piece(rtype));
+        }
+        room.owner = owner;
+    }
+
+    /// Makes the RDATA of the chain's record at `link`; returns its type.
+    fn make_record(&self, link: u32, room: &mut Room) -> Option<Rtype> {
+        if link == NONE {
+            return None;
+        }
+        let link = link as usize;
+        match &self.chain {
+            Chain::Nsec(nodes) => {
+                let next = nodes[(link + 1) % nodes.len()];
+                self.collect_types(nodes[link], &mut room.types);
+                let next = self.contents.node(next as usize).name();
+                nsec::chain::push_rdata(next, &mut room.types, &mut room.rdata);
+                Some(Rtype::NSEC)
+            }
+            Chain::Nsec3 { names, params, opt_out } => {
+                let next = &names[(link + 1) % names.len()].hash;
+                let name = names[link].name;
+                room.types.clear();
+                if !name.is_empty() {
+                    self.collect_types(name.node, &mut room.types);
+                    chain::complete_types(&mut room.types, self.standings[name.node as usize]);
+                }
+                chain::push_rdata(params, *opt_out, next, &room.types, &mut room.rdata);
+                Some(Rtype::NSEC3)
+            }
+        }
+    }
+
+    fn collect_types(&self, index: u32, types: &mut Vec<Rtype>) {
+        types.clear();
+        let standing = self.standings[index as usize];
+        if let Some(node) = self.node(index) {
+            denial::push_shown_types(self.kept(node).map(Rrset::rtype), standing, types);
+        }
+    }
+
+    fn node(&self, index: u32) -> Option<Node<'z>> {
+        match index {
+            NONE => None,
+            0 => Some(self.apex.node(0)),
+            _ => Some(self.contents.node(index as usize)),
+        }
+    }
+
+    /// The RRsets of a node that go into the signed zone; the apex is already prepared.
+    fn kept(&self, node: Node<'z>) -> impl Iterator<Item = Rrset<'z>> {
+        let is_apex = node.index() == 0;
+        node.rrsets().filter(move |rrset| is_apex || !rrset.rtype().is_made_by_signing())
+    }
+}
+
+impl Chain {
+    fn owner_octets(&self, contents: &Contents) -> usize {
+        match self {
+            Self::Nsec(_) => 0,
+            Self::Nsec3 { names, .. } => {
+                names.len() * (1 + denial::nsec3::LABEL + contents.apex().view().len())
+            }
+        }
+    }
+}
+
+/// Whether anything is left of a node without what signing makes.
+fn is_kept(node: Node<'_>) -> bool {
+    node.index() == 0 || node.rrsets().any(|rrset| !rrset.rtype().is_made_by_signing())
+}
+
+/// NSEC records stand at the names of the zone (RFC 4035 §2.3).
+fn link_nodes(kept: &[u32], standings: &[Standing]) -> Vec<Item> {
+    let mut next = 0;
+    kept.iter()
+        .map(|&node| {
+            if !standings[node as usize].is_in_zone() {
+                return Item { node, link: NONE };
+            }
+            next += 1;
+            Item { node, link: next - 1 }
+        })
+        .collect()
+}
+
+fn hashed_names(
+    contents: &Contents,
+    standings: &[Standing],
+    chained: &[u32],
+    options: &SignOptions<'_>,
+) -> Result<Vec<Hashed>, SignError> {
+    let mut names: Vec<ChainName> = chain::chain_names(contents, standings, chained);
+    if options.mechanism.is_opt_out() {
+        names.retain(|name| name.required);
+    }
+    let hashed = chain::hash_names(contents, &names, &options.nsec3);
+    let collision = hashed.iter().zip(hashed.iter().skip(1)).find(|(a, b)| a.hash == b.hash);
+    if let Some((a, b)) = collision {
+        let (first, second) = (a.name.name(contents).to_name(), b.name.name(contents).to_name());
+        return Err(SignError::HashCollision { first, second });
+    }
+    Ok(hashed)
+}
+
+/// Puts the owners of NSEC3 records, all of them directly below the apex, between the nodes in canonical order.
+fn merge_hashed(contents: &Contents, kept: &[u32], hashed: &[Hashed]) -> Vec<Item> {
+    let mut items = Vec::with_capacity(kept.len() + hashed.len());
+    let mut link = 0;
+    for &node in kept {
+        let mut here = NONE;
+        while let Some(entry) = hashed.get(link) {
+            match cmp_hashed(contents, &entry.hash, node) {
+                Ordering::Less => items.push(Item { node: NONE, link: link as u32 }),
+                Ordering::Equal => here = link as u32,
+                Ordering::Greater => break,
+            }
+            link += 1;
+        }
+        items.push(Item { node, link: here });
+    }
+    items.extend((link..hashed.len()).map(|link| Item { node: NONE, link: link as u32 }));
+    items
+}
+
+/// Canonical order of an NSEC3 owner and a node: that of the labels directly below the apex.
+fn cmp_hashed(contents: &Contents, hash: &denial::nsec3::Hash, node: u32) -> Ordering {
+    let apex_octets = contents.apex().view().len();
+    let mut name = contents.node(node as usize).name();
+    if name.len() == apex_octets {
+        return Ordering::Greater;
+    }
+    let whole = name.len();
+    while let Some(parent) = name.parent().filter(|parent| parent.len() > apex_octets) {
+        name = parent;
+    }
+    let label = name.labels().next().unwrap_or_default();
+    let hashed = chain::label(hash);
+    let order = hashed.iter().copied().cmp(label.iter().map(u8::to_ascii_lowercase));
+    // A node further below comes after the name that it is below.
+    order.then(if name.len() < whole { Ordering::Less } else { Ordering::Equal })
+}

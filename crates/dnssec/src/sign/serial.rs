@@ -1,0 +1,85 @@
+//! The serial number of the signed zone (RFC 1982).
+
+use super::{SerialPolicy, SignWarning};
+use nonesuch_proto::serial::is_before;
+
+/// Serials that one day has in `YYYYMMDDnn`.
+const PER_DAY: u32 = 100;
+
+/// The serial that follows `old` by `policy` at `now`.
+pub(super) fn next(policy: SerialPolicy, old: u32, now: u32) -> (u32, Option<SignWarning>) {
+    let wanted = match policy {
+        SerialPolicy::Keep => return (old, None),
+        SerialPolicy::Increment => return (increment(old), None),
+        SerialPolicy::Unixtime => now,
+        SerialPolicy::Date => date(now),
+    };
+    if is_before(old, wanted) {
+        return (wanted, None);
+    }
+    let used = increment(old);
+    // A later signing of the same day is what the last two digits are for.
+    let same_day = policy == SerialPolicy::Date && used.wrapping_sub(wanted) < PER_DAY;
+    let warning = SignWarning::SerialBehind { policy, old, wanted, used };
+    (used, (!same_day).then_some(warning))
+}
+
+/// Secondaries of old take a serial of 0 for none.
+const fn increment(old: u32) -> u32 {
+    match old.wrapping_add(1) {
+        0 => 1,
+        next => next,
+    }
+}
+
+/// `YYYYMMDD00`.
+fn date(now: u32) -> u32 {
+    let mut text = Vec::with_capacity(14);
+    nonesuch_proto::timestamp::push(now, &mut text);
+    let day = text.iter().take(8).fold(0, |day: u32, digit| day * 10 + u32::from(digit - b'0'));
+    day * PER_DAY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2024-02-29 23:59:59.
+    const NOW: u32 = 1_709_251_199;
+
+    #[test]
+    fn keep_and_increment() {
+        assert_eq!(next(SerialPolicy::Keep, 7, NOW), (7, None));
+        assert_eq!(next(SerialPolicy::Increment, 7, NOW), (8, None));
+        assert_eq!(next(SerialPolicy::Increment, u32::MAX, NOW), (1, None));
+    }
+
+    #[test]
+    fn unixtime_moves_forward_or_says_so() {
+        assert_eq!(next(SerialPolicy::Unixtime, 7, NOW), (NOW, None));
+        let (used, warning) = next(SerialPolicy::Unixtime, 2_017_082_100, NOW);
+        assert_eq!(used, 2_017_082_101);
+        let policy = SerialPolicy::Unixtime;
+        let expected = SignWarning::SerialBehind { policy, old: 2_017_082_100, wanted: NOW, used };
+        assert_eq!(warning, Some(expected));
+        // Equal is not forward either.
+        assert_eq!(next(SerialPolicy::Unixtime, NOW, NOW).0, NOW + 1);
+    }
+
+    #[test]
+    fn date_counts_within_a_day_and_says_when_it_leaves_it() {
+        assert_eq!(next(SerialPolicy::Date, 2_024_022_803, NOW), (2_024_022_900, None));
+        assert_eq!(next(SerialPolicy::Date, 2_024_022_900, NOW), (2_024_022_901, None));
+        assert_eq!(next(SerialPolicy::Date, 2_024_022_998, NOW), (2_024_022_999, None));
+        let (used, warning) = next(SerialPolicy::Date, 2_024_022_999, NOW);
+        assert_eq!(used, 2_024_023_000);
+        assert!(warning.is_some());
+        assert!(next(SerialPolicy::Date, 2_024_030_100, NOW).1.is_some());
+    }
+
+    #[test]
+    fn forward_is_meant_in_serial_arithmetic() {
+        // 4_000_000_000 is more than 2^31 ahead of the time: the time comes after it.
+        assert_eq!(next(SerialPolicy::Unixtime, 4_000_000_000, NOW), (NOW, None));
+    }
+}

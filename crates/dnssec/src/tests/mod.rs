@@ -1,0 +1,267 @@
+//! Signing and verifying whole zones: what the tests share.
+
+mod faults;
+mod keys;
+mod random;
+mod rfc;
+mod root;
+mod signing;
+
+use crate::denial::{Mechanism, Nsec3Params};
+use crate::keys::{KeyPair, KeySet};
+use crate::rrsig::{Rrsig, push_signed_data};
+use crate::sign::{SignOptions, sign};
+use crate::verify::{Fault, Reason, Report, VerifyOptions, verify};
+use nonesuch_crypto::{Algorithm, PrivateKey};
+use nonesuch_proto::{Name, Rtype, rdata};
+use nonesuch_zone::{Contents, Node, Run, read, write};
+use std::path::{Path, PathBuf};
+
+const NOW: u32 = 1_750_000_000;
+const INCEPTION: u32 = NOW - 3600;
+const EXPIRATION: u32 = NOW + 14 * 86_400;
+const ALL: [Mechanism; 3] = [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut];
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+/// The records below `$ORIGIN example.`, behind an SOA record with TTL 3600 and minimum 900 and an NS record.
+fn zone(records: &str) -> Contents {
+    let text = format!(
+        "$ORIGIN example.\n$TTL 3600\n@ SOA ns1 hostmaster 7 3600 300 3600000 900\n@ NS ns.elsewhere.test.\n{records}\n"
+    );
+    read_zone(&text, &name("example."))
+}
+
+fn read_zone(text: &str, apex: &Name) -> Contents {
+    read::read_text(text.as_bytes(), Path::new("test"), Some(apex)).unwrap().contents
+}
+
+/// A key that is the same in every run: `seed` is its scalar.
+fn key(zone: &str, flags: u16, algorithm: Algorithm, seed: u8) -> KeyPair {
+    let scalar = data_encoding::BASE64.encode(&[seed; 32]);
+    let text = format!("Private-key-format: v1.3\nAlgorithm: {} (X)\nPrivateKey: {scalar}\n", algorithm.0);
+    KeyPair::new(name(zone), flags, PrivateKey::from_bind(&text).unwrap())
+}
+
+/// KSK and ZSK of Ed25519.
+fn pair_of(zone: &str) -> KeySet {
+    let keys = vec![key(zone, 257, Algorithm::ED25519, 1), key(zone, 256, Algorithm::ED25519, 2)];
+    KeySet::new(&name(zone), keys).unwrap()
+}
+
+/// One key for everything.
+fn csk_of(zone: &str) -> KeySet {
+    KeySet::new(&name(zone), vec![key(zone, 257, Algorithm::ED25519, 1)]).unwrap()
+}
+
+fn options(mechanism: Mechanism) -> SignOptions<'static> {
+    SignOptions::new(mechanism, INCEPTION, EXPIRATION)
+}
+
+fn report(contents: &Contents) -> Report {
+    verify(contents, &VerifyOptions { now: Some(NOW), ..VerifyOptions::default() })
+}
+
+/// Signs with KSK and ZSK and sees that it verifies without fault or warning.
+fn signed(contents: &Contents, mechanism: Mechanism) -> Contents {
+    let keys = pair_of(&contents.apex().to_string());
+    let signed = sign(contents, &keys, &options(mechanism)).unwrap();
+    assert_sound(signed.contents());
+    let report = report(signed.contents());
+    assert_eq!(report.signatures_verified, signed.statistics().signatures);
+    assert_eq!(report.rrsets, signed.statistics().rrsets_signed);
+    signed.into_contents()
+}
+
+#[track_caller]
+fn assert_sound(contents: &Contents) {
+    let report = report(contents);
+    assert_eq!(report.faults, [], "{}", text(contents));
+    assert_eq!(report.warnings, []);
+}
+
+fn text(contents: &Contents) -> String {
+    let mut out = Vec::new();
+    write::write_zone(contents, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn node<'z>(contents: &'z Contents, owner: &str) -> Node<'z> {
+    contents.find(name(owner).view()).unwrap_or_else(|_| panic!("{owner} is not in the zone"))
+}
+
+fn has_node(contents: &Contents, owner: &str) -> bool {
+    contents.find(name(owner).view()).is_ok()
+}
+
+/// RDATA of an RRset in presentation form; empty where there is none.
+fn rdatas(contents: &Contents, owner: &str, rtype: Rtype) -> Vec<String> {
+    let Some(rrset) = node(contents, owner).rrset(rtype) else { return Vec::new() };
+    let to_text = |octets| {
+        let mut out = Vec::new();
+        rdata::push_text(rtype, octets, &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    rrset.rdatas().map(to_text).collect()
+}
+
+/// Types whose RRsets are signed at `owner`.
+fn signed_types(contents: &Contents, owner: &str) -> Vec<Rtype> {
+    let signatures = node(contents, owner).rrsets().filter(|rrset| rrset.rtype() == Rtype::RRSIG);
+    signatures.map(|rrset| rrset.covered()).collect()
+}
+
+/// Owner of the NSEC3 record for `owner` without salt and iterations.
+fn hashed(owner: &str) -> String {
+    let hash = Nsec3Params::default().hash(name(owner).view(), &mut Vec::new());
+    let label = crate::denial::nsec3::chain::label(&hash);
+    format!("{}.example.", String::from_utf8_lossy(&label))
+}
+
+/// The types that the NSEC3 record for `owner` shows; `None` where there is no such record.
+fn nsec3_types(contents: &Contents, owner: &str) -> Option<String> {
+    let hashed = hashed(owner);
+    let rdata = rdatas(contents.find(name(&hashed).view()).ok().map(|_| contents)?, &hashed, Rtype::NSEC3);
+    Some(rdata[0].split(' ').skip(5).collect::<Vec<_>>().join(" "))
+}
+
+/// Public data, where they are at hand; else says which test is skipped.
+fn data(test: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("NONESUCH_DATA").map(PathBuf::from);
+    if path.is_none() {
+        eprintln!("skipped: {test} (NONESUCH_DATA is not set)");
+    }
+    path
+}
+
+/// A zone as lines of text, to be damaged.
+struct Bench {
+    keys: KeySet,
+    apex: Name,
+    lines: Vec<String>,
+}
+
+impl Bench {
+    fn new(contents: &Contents, keys: KeySet, mechanism: Mechanism) -> Self {
+        let signed = sign(contents, &keys, &options(mechanism)).unwrap();
+        assert_sound(signed.contents());
+        let lines = text(signed.contents()).lines().map(str::to_owned).collect();
+        Self { keys, apex: contents.apex().clone(), lines }
+    }
+
+    fn contents(&self) -> Contents {
+        read_zone(&self.lines.join("\n"), &self.apex)
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        report(&self.contents()).faults
+    }
+
+    /// Owner, type and reason of each fault.
+    #[track_caller]
+    fn assert_faults(&self, expected: &[(&str, Option<Rtype>, Reason)]) {
+        let expected: Vec<Fault> = expected
+            .iter()
+            .map(|(owner, rtype, reason)| Fault { owner: name(owner), rtype: *rtype, reason: reason.clone() })
+            .collect();
+        assert_eq!(self.faults(), expected);
+    }
+
+    /// Fields of the lines: owner, TTL, class, type, RDATA.
+    fn fields(line: &str) -> Vec<&str> {
+        line.splitn(5, '\t').collect()
+    }
+
+    fn is(line: &str, owner: &str, rtype: &str) -> bool {
+        let fields = Self::fields(line);
+        name(fields[0]) == name(owner) && fields[3] == rtype
+    }
+
+    /// Whether the line is an RRSIG at `owner` that covers `rtype`.
+    fn is_signature(line: &str, owner: &str, rtype: &str) -> bool {
+        Self::is(line, owner, "RRSIG") && Self::fields(line)[4].starts_with(&format!("{rtype} "))
+    }
+
+    fn remove(&mut self, owner: &str, rtype: &str) {
+        let before = self.lines.len();
+        self.lines.retain(|line| !Self::is(line, owner, rtype));
+        assert!(self.lines.len() < before, "{owner} {rtype}");
+    }
+
+    fn remove_signatures(&mut self, owner: &str, rtype: &str) {
+        self.lines.retain(|line| !Self::is_signature(line, owner, rtype));
+    }
+
+    /// Adds a record, its fields between single blanks.
+    fn add(&mut self, line: &str) {
+        self.lines.push(line.replacen(' ', "\t", 4));
+    }
+
+    /// Changes the RDATA text of every record of an RRset.
+    fn edit(&mut self, owner: &str, rtype: &str, change: impl Fn(&str) -> String) {
+        let mut changed = false;
+        for line in self.lines.iter_mut().filter(|line| Self::is(line, owner, rtype)) {
+            let mut fields: Vec<String> = Self::fields(line).into_iter().map(str::to_owned).collect();
+            let new = change(&fields[4]);
+            changed |= new != fields[4];
+            fields[4] = new;
+            *line = fields.join("\t");
+        }
+        assert!(changed, "{owner} {rtype}");
+    }
+
+    /// Signs an RRset anew with the keys that should sign it; `change` may alter the fields before.
+    fn sign_again(&mut self, owner: &str, rtype: Rtype, change: impl Fn(&mut Rrsig<'_>)) {
+        self.remove_signatures(owner, &rtype.to_string());
+        self.sign_more(owner, rtype, change);
+    }
+
+    /// Adds signatures to an RRset.
+    fn sign_more(&mut self, owner: &str, rtype: Rtype, change: impl Fn(&mut Rrsig<'_>)) {
+        let contents = self.contents();
+        let rrset = node(&contents, owner).rrset(rtype).unwrap();
+        let view = name(owner);
+        for &place in self.keys.signers(rtype) {
+            let key = &self.keys.keys()[place];
+            let mut fields = Rrsig {
+                covered: rtype,
+                algorithm: key.algorithm(),
+                labels: view.view().rrsig_labels(),
+                original_ttl: rrset.ttl(),
+                expiration: EXPIRATION,
+                inception: INCEPTION,
+                tag: key.tag(),
+                signer: self.apex.view(),
+                signature: &[],
+            };
+            change(&mut fields);
+            let (mut message, mut octets) = (Vec::new(), Vec::new());
+            push_signed_data(&fields, view.view(), rrset.rdatas(), &mut message);
+            fields.push_fields(&mut octets);
+            key.private().sign(&message, &mut octets).unwrap();
+            let mut out = Vec::new();
+            rdata::push_text(Rtype::RRSIG, &octets, &mut out);
+            let rdata = String::from_utf8(out).unwrap();
+            self.lines.push(format!("{owner}\t{}\tIN\tRRSIG\t{rdata}", rrset.ttl()));
+        }
+    }
+}
+
+/// Copies contents, with the RDATA of each record passed through `change` (node, type, type covered, RDATA).
+fn rewrite(contents: &Contents, mut change: impl FnMut(Node<'_>, Rtype, Rtype, &mut Vec<u8>)) -> Contents {
+    let mut run = Run::default();
+    for node in contents.nodes() {
+        run.begin_node(node.name());
+        for rrset in node.rrsets() {
+            run.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());
+            for octets in rrset.rdatas() {
+                let mut octets = octets.to_vec();
+                change(node, rrset.rtype(), rrset.covered(), &mut octets);
+                run.push_record(|out| out.extend_from_slice(&octets));
+            }
+        }
+    }
+    Contents::from_runs(contents.apex(), vec![run])
+}

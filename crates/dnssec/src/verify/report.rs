@@ -1,0 +1,383 @@
+//! What verifying found.
+
+use crate::denial::Mechanism;
+use nonesuch_crypto::Algorithm;
+use nonesuch_proto::{Name, NameRef, Rtype, timestamp};
+use std::fmt;
+
+/// A fault of a zone: where, and what.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{owner} {}: {reason}", TypeOrNone(*rtype))]
+pub struct Fault {
+    /// Owner of the RRset; of a name that lacks an NSEC3 record, the name itself.
+    pub owner: Name,
+    /// Type of the RRset, where it is about one.
+    pub rtype: Option<Rtype>,
+    /// What is wrong.
+    pub reason: Reason,
+}
+
+struct TypeOrNone(Option<Rtype>);
+
+impl fmt::Display for TypeOrNone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(rtype) => fmt::Display::fmt(&rtype, f),
+            None => f.write_str("(zone)"),
+        }
+    }
+}
+
+/// A time in the presentation form of RRSIG.
+struct Time(u32);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::with_capacity(14);
+        timestamp::push(self.0, &mut text);
+        f.write_str(&String::from_utf8_lossy(&text))
+    }
+}
+
+/// What is wrong with an RRset or a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// There is no SOA record.
+    #[error("there is no well-formed SOA record at the apex")]
+    NoSoa,
+    /// There is no DNSKEY record, though the zone has signatures or should be signed.
+    #[error("there is no DNSKEY record at the apex, though the zone is or should be signed")]
+    NoDnskey,
+    /// No DNSKEY record can verify anything.
+    #[error("no DNSKEY record is a zone key of an algorithm that is supported")]
+    NoUsableKey,
+    /// A DNSKEY record of a known algorithm holds no key.
+    #[error("the DNSKEY {tag} does not hold a public key of algorithm {algorithm}")]
+    MalformedKey {
+        /// The key's tag.
+        tag: u16,
+        /// The key's algorithm.
+        algorithm: Algorithm,
+    },
+    /// No trust anchor or DS record matches a key that signs the DNSKEY RRset.
+    #[error("no given DS record or trust anchor matches a key that signs the DNSKEY RRset")]
+    AnchorMismatch,
+    /// The RRset has no signature.
+    #[error("there is no signature")]
+    NoSignature,
+    /// The RRset has no signature of an algorithm that the DNSKEY RRset has (RFC 4035 §2.2).
+    #[error(
+        "there is no signature of algorithm {algorithm}, which the DNSKEY RRset has (RFC 4035 section 2.2)"
+    )]
+    MissingAlgorithm {
+        /// The algorithm.
+        algorithm: Algorithm,
+    },
+    /// The signature does not fit the key and the records.
+    #[error("the signature by key {tag} ({algorithm}) does not fit the records")]
+    BadSignature {
+        /// The key's tag.
+        tag: u16,
+        /// The key's algorithm.
+        algorithm: Algorithm,
+    },
+    /// The signature is not valid any more.
+    #[error("the signature by key {tag} expired at {}", Time(*expiration))]
+    Expired {
+        /// The key's tag.
+        tag: u16,
+        /// Its last second of validity.
+        expiration: u32,
+    },
+    /// The signature is not valid yet.
+    #[error("the signature by key {tag} is not valid before {}", Time(*inception))]
+    NotYetValid {
+        /// The key's tag.
+        tag: u16,
+        /// Its first second of validity.
+        inception: u32,
+    },
+    /// The signature expires before it begins to be valid.
+    #[error("the signature by key {tag} is never valid: its expiration comes before its inception")]
+    EmptyPeriod {
+        /// The key's tag.
+        tag: u16,
+    },
+    /// The signer is not the zone.
+    #[error("the signature by key {tag} names {signer} as its signer, not the zone")]
+    WrongSigner {
+        /// The key's tag.
+        tag: u16,
+        /// The signer named.
+        signer: Name,
+    },
+    /// The Labels field does not fit the owner.
+    #[error("the signature by key {tag} says {found} labels, the owner has {expected}")]
+    WrongLabels {
+        /// The key's tag.
+        tag: u16,
+        /// Labels of the owner.
+        expected: u8,
+        /// Labels in the signature.
+        found: u8,
+    },
+    /// The RRset's TTL is less than the signature says.
+    #[error("the signature by key {tag} says a TTL of {original}, the RRset has {ttl}")]
+    WrongOriginalTtl {
+        /// The key's tag.
+        tag: u16,
+        /// TTL in the signature.
+        original: u32,
+        /// TTL of the RRset.
+        ttl: u32,
+    },
+    /// The RRset's TTL is more than the signature allows.
+    #[error("the RRset's TTL {ttl} is above the {original} that the signature by key {tag} allows")]
+    TtlAboveOriginal {
+        /// The key's tag.
+        tag: u16,
+        /// TTL in the signature.
+        original: u32,
+        /// TTL of the RRset.
+        ttl: u32,
+    },
+    /// The signatures' TTL is not the RRset's (RFC 4034 §3).
+    #[error("the signatures have TTL {found}, the RRset has {expected} (RFC 4034 section 3)")]
+    WrongSignatureTtl {
+        /// TTL of the RRset.
+        expected: u32,
+        /// TTL of its signatures.
+        found: u32,
+    },
+    /// The signature is by a key that is not in the DNSKEY RRset.
+    #[error("the signature is by key {tag} ({algorithm}), which is not in the DNSKEY RRset")]
+    UnknownKey {
+        /// The key's tag.
+        tag: u16,
+        /// The key's algorithm.
+        algorithm: Algorithm,
+    },
+    /// RRSIG, NSEC, NSEC3 or NSEC3PARAM RDATA is malformed.
+    #[error("the record is malformed")]
+    MalformedRecord,
+    /// There is a signature over what the zone has no authority over, or over nothing.
+    #[error("there is a signature where none belongs: over glue, a delegation, occluded data or no data")]
+    UnexpectedSignature,
+    /// There are records of the chain at an occluded name, or NSEC3PARAM away from the apex.
+    #[error("there is a DNSSEC record where none belongs: below a zone cut or DNAME, or away from the apex")]
+    UnexpectedRecords,
+    /// There is more than one NSEC record, or NSEC3 record of one chain, at a name.
+    #[error("there is more than one record of the chain at this name")]
+    MultipleRecords,
+    /// A type in the bit map is not there.
+    #[error("the bit map has {0}, the name has not")]
+    BitmapExtra(Rtype),
+    /// A type that is there is not in the bit map.
+    #[error("the name has {0}, the bit map has not")]
+    BitmapMissing(Rtype),
+    /// A record of the chain does not point to the next one.
+    #[error("the chain is broken: the next name is {expected}, the record says {found}")]
+    ChainBroken {
+        /// Owner of the next record.
+        expected: Name,
+        /// What the record says.
+        found: Name,
+    },
+    /// A name of the zone has no NSEC record.
+    #[error("the name has no NSEC record")]
+    ChainMissing,
+    /// There is a record of the chain for a name that is not in the zone.
+    #[error("the chain has a record here, but the zone has no such name")]
+    ChainExtra,
+    /// A name of the zone has no NSEC3 record.
+    #[error("the name has no NSEC3 record (it would be at {hashed})")]
+    Nsec3Missing {
+        /// Where the record would stand.
+        hashed: Name,
+    },
+    /// An opt-out record covers a name that is no insecure delegation (RFC 5155 §6).
+    #[error(
+        "the name has no NSEC3 record (it would be at {hashed}), and opt-out is for insecure delegations only"
+    )]
+    OptOutOverSecure {
+        /// Where the record would stand.
+        hashed: Name,
+    },
+    /// An NSEC3 record has parameters that no NSEC3PARAM record has.
+    #[error("no usable NSEC3PARAM record at the apex has the parameters of this NSEC3 record")]
+    Nsec3ParamMismatch,
+    /// There are NSEC3 records and no NSEC3PARAM record that can be used.
+    #[error("there is no NSEC3PARAM record with flags 0 and hash algorithm 1 at the apex")]
+    NoNsec3Param,
+    /// An NSEC3 record has flags that are not defined (RFC 5155 §8.2).
+    #[error("the NSEC3 record has unknown flags ({0}): validators ignore it")]
+    UnknownNsec3Flags(u8),
+    /// So many iterations that no validator would follow (RFC 9276 §3.2).
+    #[error("{0} NSEC3 iterations: validators take such a zone for insecure (RFC 9276 section 3.2)")]
+    TooManyIterations(u16),
+    /// There are records of NSEC and of NSEC3.
+    #[error("the zone has records of both NSEC and NSEC3")]
+    MixedDenial,
+    /// The zone is signed and has neither NSEC nor NSEC3 records.
+    #[error("the zone is signed, but has neither NSEC nor NSEC3 records")]
+    NoDenial,
+}
+
+/// What is odd about a zone without being a fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyWarning {
+    /// A key has an algorithm that is not supported; its signatures are not verified.
+    #[error("key {tag} has algorithm {algorithm}, which is not supported: its signatures are not verified")]
+    UnknownAlgorithm {
+        /// The key's tag.
+        tag: u16,
+        /// The key's algorithm.
+        algorithm: Algorithm,
+    },
+    /// A DNSKEY record without zone key flag or of another protocol than 3; it is left out (RFC 4034 §2.1).
+    #[error("DNSKEY {tag} is no zone key (flags {flags}) and is left out")]
+    NotAZoneKey {
+        /// The key's tag.
+        tag: u16,
+        /// The key's flags.
+        flags: u16,
+    },
+    /// A revoked key does not sign the DNSKEY RRset, and so is not seen as revoked (RFC 5011 §2.1).
+    #[error("key {tag} is revoked but does not sign the DNSKEY RRset: nobody will take note")]
+    RevokedSilently {
+        /// The key's tag.
+        tag: u16,
+    },
+    /// A signature that cannot be used stands beside enough that can.
+    #[error("{owner} {rtype}: {reason}; other signatures are good")]
+    SpareSignature {
+        /// Owner of the RRset.
+        owner: Name,
+        /// Type of the RRset.
+        rtype: Rtype,
+        /// Why it cannot be used.
+        reason: Reason,
+    },
+    /// A DS record or trust anchor matches no key that signs the DNSKEY RRset.
+    #[error("DS record or trust anchor {tag} ({algorithm}) matches no key that signs the DNSKEY RRset")]
+    AnchorUnused {
+        /// Tag of the key that it names.
+        tag: u16,
+        /// Algorithm of the key that it names.
+        algorithm: Algorithm,
+    },
+    /// Records of the chain have another TTL than RFC 9077 §3 wants; older signers write the SOA minimum.
+    #[error("{count} {rtype} records have TTL {found} where RFC 9077 wants {expected}, the first at {first}")]
+    ChainTtl {
+        /// NSEC or NSEC3.
+        rtype: Rtype,
+        /// TTL that RFC 9077 wants.
+        expected: u32,
+        /// TTL found.
+        found: u32,
+        /// How many records.
+        count: u64,
+        /// Owner of the first one.
+        first: Name,
+    },
+    /// The NSEC3 chain has iterations or a salt (RFC 9276 §3.1).
+    #[error("NSEC3 with {iterations} iterations and {salt} octets of salt: RFC 9276 section 3.1 wants none")]
+    Nsec3Parameters {
+        /// Additional iterations.
+        iterations: u16,
+        /// Octets of the salt.
+        salt: u8,
+    },
+    /// An NSEC3PARAM record with flags other than 0 or another hash algorithm is not used (RFC 5155 §4.1).
+    #[error("an NSEC3PARAM record with hash algorithm {algorithm} and flags {flags} is not used")]
+    UnusedNsec3Param {
+        /// The hash algorithm.
+        algorithm: u8,
+        /// The flags.
+        flags: u8,
+    },
+}
+
+/// What verifying a zone found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// All faults, in canonical order of owners, then by type.
+    pub faults: Vec<Fault>,
+    /// What is odd.
+    pub warnings: Vec<VerifyWarning>,
+    /// Signatures that were verified and are good.
+    pub signatures_verified: u64,
+    /// RRsets that the zone has authority over.
+    pub rrsets: u64,
+    /// How the zone denies existence; `None` where it is unsigned or has no chain.
+    pub mechanism: Option<Mechanism>,
+}
+
+impl Report {
+    /// Whether there is no fault.
+    #[must_use]
+    pub const fn is_sound(&self) -> bool {
+        self.faults.is_empty()
+    }
+}
+
+/// A report in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    faults: Vec<Fault>,
+    warnings: Vec<VerifyWarning>,
+    pub(super) signatures_verified: u64,
+    pub(super) rrsets: u64,
+}
+
+impl Findings {
+    pub(crate) fn fault(&mut self, owner: NameRef<'_>, rtype: Option<Rtype>, reason: Reason) {
+        self.faults.push(Fault { owner: owner.to_name(), rtype, reason });
+    }
+
+    pub(crate) fn warn(&mut self, warning: VerifyWarning) {
+        self.warnings.push(warning);
+    }
+
+    /// Counts a record of the chain whose TTL is not `expected`: one warning for each TTL found.
+    pub(crate) fn check_chain_ttl(&mut self, owner: NameRef<'_>, rtype: Rtype, expected: u32, found: u32) {
+        if found == expected {
+            return;
+        }
+        for warning in &mut self.warnings {
+            match warning {
+                VerifyWarning::ChainTtl { rtype: of, found: known, count, .. }
+                    if *of == rtype && *known == found =>
+                {
+                    *count += 1;
+                    return;
+                }
+                _ => {}
+            }
+        }
+        let first = owner.to_name();
+        self.warn(VerifyWarning::ChainTtl { rtype, expected, found, count: 1, first });
+    }
+
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.faults.append(&mut other.faults);
+        self.warnings.append(&mut other.warnings);
+        self.signatures_verified += other.signatures_verified;
+        self.rrsets += other.rrsets;
+    }
+
+    pub(super) fn into_report(mut self, mechanism: Option<Mechanism>) -> Report {
+        // Stable: faults of one RRset stay in the order in which its parts were looked at.
+        self.faults.sort_by(|a, b| a.owner.cmp(&b.owner).then(a.rtype.cmp(&b.rtype)));
+        Report {
+            faults: self.faults,
+            warnings: self.warnings,
+            signatures_verified: self.signatures_verified,
+            rrsets: self.rrsets,
+            mechanism,
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Verifying the signatures of all RRsets (RFC 4035 §2.2, §5.3).
+
+use super::keys::ZoneKeys;
+use super::{Findings, Mode, Reason, VerifyOptions, VerifyWarning, Zone};
+use crate::denial::is_signed;
+use crate::rrsig::{Rrsig, push_signed_data};
+use nonesuch_crypto::{Algorithm, BadSignature, VerifyItem, verify_batch};
+use nonesuch_proto::{Rtype, serial};
+use nonesuch_zone::{Node, Rrset};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Nodes verified at once by one thread.
+const CHUNK: usize = 256;
+
+/// Checks the signatures of every RRset; returns the places of the keys that sign the DNSKEY RRset.
+pub(super) fn check(
+    zone: &Zone<'_>,
+    keys: &ZoneKeys<'_>,
+    options: &VerifyOptions,
+    findings: &mut Findings,
+) -> Vec<usize> {
+    let count = zone.contents.node_count();
+    let outcomes: Vec<(Findings, Vec<usize>)> = (0..count.div_ceil(CHUNK))
+        .into_par_iter()
+        .map(|chunk| {
+            let mut checker = Checker::new(zone, keys, options);
+            let end = ((chunk + 1) * CHUNK).min(count);
+            (chunk * CHUNK..end).for_each(|index| checker.collect(zone.contents.node(index)));
+            checker.finish()
+        })
+        .collect();
+    let mut signing_keys = Vec::new();
+    for (part, keys) in outcomes {
+        findings.append(part);
+        signing_keys.extend(keys);
+    }
+    signing_keys
+}
+
+/// A signature with what is known of it.
+struct Signature<'z> {
+    tag: u16,
+    algorithm: Algorithm,
+    /// Why it is not good, where its fields already say so.
+    fault: Option<Reason>,
+    /// The keys that it may be by.
+    tries: Range<usize>,
+    message: Range<usize>,
+    octets: &'z [u8],
+}
+
+/// An RRset that must be signed.
+struct Subject<'z> {
+    node: Node<'z>,
+    rtype: Rtype,
+    signatures: Range<usize>,
+}
+
+struct Checker<'c, 'z> {
+    zone: &'c Zone<'z>,
+    keys: &'c ZoneKeys<'c>,
+    options: &'c VerifyOptions,
+    findings: Findings,
+    subjects: Vec<Subject<'z>>,
+    signatures: Vec<Signature<'z>>,
+    /// For each try: place of the signature, place of the key.
+    tries: Vec<(usize, usize)>,
+    /// The signed data of one signature after the other.
+    messages: Vec<u8>,
+}
+
+impl<'c, 'z> Checker<'c, 'z> {
+    fn new(zone: &'c Zone<'z>, keys: &'c ZoneKeys<'c>, options: &'c VerifyOptions) -> Self {
+        Self {
+            zone,
+            keys,
+            options,
+            findings: Findings::default(),
+            subjects: Vec::new(),
+            signatures: Vec::new(),
+            tries: Vec::new(),
+            messages: Vec::new(),
+        }
+    }
+
+    fn collect(&mut self, node: Node<'z>) {
+        let standing = self.zone.standing(node);
+        let mut previous: Option<Rrset<'z>> = None;
+        for rrset in node.rrsets() {
+            if rrset.rtype() == Rtype::RRSIG {
+                // Signatures stand directly behind what they cover.
+                let covered = previous.filter(|covered| covered.rtype() == rrset.covered());
+                if !covered.is_some_and(|covered| is_signed(covered.rtype(), standing)) {
+                    self.findings.fault(node.name(), Some(rrset.covered()), Reason::UnexpectedSignature);
+                }
+            } else if is_signed(rrset.rtype(), standing) {
+                self.collect_rrset(node, rrset);
+            }
+            previous = Some(rrset);
+        }
+    }
+
+    fn collect_rrset(&mut self, node: Node<'z>, rrset: Rrset<'z>) {
+        self.findings.rrsets += 1;
+        let start = self.signatures.len();
+        match node.signatures(rrset.rtype()) {
+            None => self.findings.fault(node.name(), Some(rrset.rtype()), Reason::NoSignature),
+            Some(signatures) => {
+                let (expected, found) = (rrset.ttl(), signatures.ttl());
+                if expected != found {
+                    let reason = Reason::WrongSignatureTtl { expected, found };
+                    self.findings.fault(node.name(), Some(rrset.rtype()), reason);
+                }
+                for rdata in signatures.rdatas() {
+                    self.collect_signature(node, rrset, rdata);
+                }
+            }
+        }
+        let signatures = start..self.signatures.len();
+        if !signatures.is_empty() {
+            self.subjects.push(Subject { node, rtype: rrset.rtype(), signatures });
+        }
+    }
+
+    fn collect_signature(&mut self, node: Node<'z>, rrset: Rrset<'z>, rdata: &'z [u8]) {
+        let Some(fields) = Rrsig::parse(rdata) else {
+            self.findings.fault(node.name(), Some(rrset.rtype()), Reason::MalformedRecord);
+            return;
+        };
+        let (first_try, first_octet) = (self.tries.len(), self.messages.len());
+        let place = self.signatures.len();
+        let fault = self.check_fields(node, rrset, &fields);
+        if fault.is_none() {
+            self.tries.extend(self.keys.candidates(fields.tag, fields.algorithm).map(|key| (place, key)));
+            if self.options.mode == Mode::Full {
+                push_signed_data(&fields, node.name(), rrset.rdatas(), &mut self.messages);
+            }
+        }
+        self.signatures.push(Signature {
+            tag: fields.tag,
+            algorithm: fields.algorithm,
+            fault,
+            tries: first_try..self.tries.len(),
+            message: first_octet..self.messages.len(),
+            octets: fields.signature,
+        });
+    }
+
+    /// What the fields of a signature say against it (RFC 4035 §5.3.1).
+    fn check_fields(&self, node: Node<'_>, rrset: Rrset<'_>, fields: &Rrsig<'_>) -> Option<Reason> {
+        let tag = fields.tag;
+        if self.keys.candidates(tag, fields.algorithm).next().is_none() {
+            return Some(Reason::UnknownKey { tag, algorithm: fields.algorithm });
+        }
+        if fields.signer != self.zone.contents.apex().view() {
+            return Some(Reason::WrongSigner { tag, signer: fields.signer.to_name() });
+        }
+        // In a zone nothing is expanded yet: a wildcard's owner is the wildcard itself.
+        let expected = node.name().rrsig_labels();
+        if fields.labels != expected {
+            return Some(Reason::WrongLabels { tag, expected, found: fields.labels });
+        }
+        let (original, ttl) = (fields.original_ttl, rrset.ttl());
+        match ttl.cmp(&original) {
+            std::cmp::Ordering::Less => return Some(Reason::WrongOriginalTtl { tag, original, ttl }),
+            std::cmp::Ordering::Greater => return Some(Reason::TtlAboveOriginal { tag, original, ttl }),
+            std::cmp::Ordering::Equal => {}
+        }
+        self.check_times(fields)
+    }
+
+    /// RFC 4034 §3.1.5: times are compared in serial arithmetic.
+    fn check_times(&self, fields: &Rrsig<'_>) -> Option<Reason> {
+        let (tag, inception, expiration) = (fields.tag, fields.inception, fields.expiration);
+        if serial::is_before(expiration, inception) {
+            return Some(Reason::EmptyPeriod { tag });
+        }
+        let now = self.options.now?;
+        if serial::is_before(expiration, now) {
+            return Some(Reason::Expired { tag, expiration });
+        }
+        serial::is_before(now, inception).then_some(Reason::NotYetValid { tag, inception })
+    }
+
+    fn finish(mut self) -> (Findings, Vec<usize>) {
+        let outcomes = self.verify_all();
+        let mut signing_keys = Vec::new();
+        let mut good = Vec::new();
+        for place in 0..self.subjects.len() {
+            self.judge(place, &outcomes, &mut good, &mut signing_keys);
+        }
+        (self.findings, signing_keys)
+    }
+
+    /// One outcome for each try; a key that is not supported has none.
+    fn verify_all(&self) -> Vec<Option<bool>> {
+        let supported = |key: usize| self.keys.keys[key].public.as_ref();
+        if self.options.mode == Mode::Structural {
+            return self.tries.iter().map(|(_, key)| supported(*key).map(|_| true)).collect();
+        }
+        let items = self.tries.iter().filter_map(|&(place, key)| {
+            let signature = &self.signatures[place];
+            let message = &self.messages[signature.message.clone()];
+            Some(VerifyItem { key: supported(key)?, message, signature: signature.octets })
+        });
+        let items: Vec<_> = items.collect();
+        let mut results: Vec<Result<(), BadSignature>> = Vec::with_capacity(items.len());
+        verify_batch(&items, &mut results);
+        let mut results = results.into_iter();
+        let outcome = |(_, key): &(usize, usize)| {
+            supported(*key).and_then(|_| results.next()).map(|result| result.is_ok())
+        };
+        self.tries.iter().map(outcome).collect()
+    }
+
+    /// Sums up the signatures of one RRset: each must be good, and each algorithm of the keys must be there.
+    fn judge(
+        &mut self,
+        place: usize,
+        outcomes: &[Option<bool>],
+        good: &mut Vec<Algorithm>,
+        signing_keys: &mut Vec<usize>,
+    ) {
+        good.clear();
+        let Subject { node, rtype, ref signatures } = self.subjects[place];
+        let signatures = signatures.clone();
+        for signature in &mut self.signatures[signatures.clone()] {
+            if signature.fault.is_some() {
+                continue;
+            }
+            let tries = signature.tries.clone();
+            let signer =
+                tries.clone().find(|place| outcomes[*place] == Some(true)).map(|place| self.tries[place].1);
+            if let Some(key) = signer {
+                self.findings.signatures_verified += u64::from(self.options.mode == Mode::Full);
+                if !self.keys.keys[key].revoked {
+                    good.push(signature.algorithm);
+                }
+                if rtype == Rtype::DNSKEY && node.index() == 0 {
+                    signing_keys.push(key);
+                }
+            } else if outcomes[tries].contains(&Some(false)) {
+                let (tag, algorithm) = (signature.tag, signature.algorithm);
+                signature.fault = Some(Reason::BadSignature { tag, algorithm });
+            }
+        }
+        self.report(node, rtype, signatures, good);
+    }
+
+    fn report(&mut self, node: Node<'_>, rtype: Rtype, signatures: Range<usize>, good: &[Algorithm]) {
+        let required = &self.keys.required;
+        let complete = !required.is_empty() && required.iter().all(|algorithm| good.contains(algorithm));
+        let mut faulty = Vec::new();
+        for signature in &mut self.signatures[signatures] {
+            let Some(reason) = signature.fault.take() else { continue };
+            faulty.push(signature.algorithm);
+            // A validator needs one good signature (RFC 4035 §5.3.3): what a roll-over left or brings is no fault.
+            let spare = matches!(
+                reason,
+                Reason::Expired { .. } | Reason::NotYetValid { .. } | Reason::UnknownKey { .. }
+            );
+            if spare && complete {
+                let owner = node.name().to_name();
+                self.findings.warn(VerifyWarning::SpareSignature { owner, rtype, reason });
+            } else {
+                self.findings.fault(node.name(), Some(rtype), reason);
+            }
+        }
+        for &algorithm in &self.keys.required {
+            if !good.contains(&algorithm) && !faulty.contains(&algorithm) {
+                self.findings.fault(node.name(), Some(rtype), Reason::MissingAlgorithm { algorithm });
+            }
+        }
+    }
+}
