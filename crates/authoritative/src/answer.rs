@@ -1,0 +1,325 @@
+//! From query to response (RFC 1034 §4.3.2, RFC 4035 §3.1, RFC 5155 §7.2, RFC 6672 §3.2, RFC 8482, RFC 8906).
+
+use crate::query::{Malformed, Query};
+use crate::response::{Response, Section, Transport};
+use nonesuch_dnssec::denial::prove::{Denied, Proof, prove};
+use nonesuch_proto::message::{Header, Rcode, flags};
+use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype};
+use nonesuch_zone::Image;
+use nonesuch_zone::image::{ImageNode, Lookup, NodeKind, Owner, TO_QUESTION, Template, push_fixed};
+
+/// Most CNAME and DNAME steps followed inside the zone for one query.
+const MOST_STEPS: usize = 16;
+/// RFC 6672 §2.2: the substituted name is too long.
+const YXDOMAIN: Rcode = Rcode(6);
+/// RFC 8914 §4.31 as extended by RFC 9824 §3.5: invalid query type.
+const INVALID_QUERY_TYPE: u16 = 30;
+
+/// Answers `message` from `image` into `out`, which is emptied first; `false` where nothing is to be sent.
+pub fn answer(image: &Image, message: &[u8], transport: Transport, out: &mut Vec<u8>) -> bool {
+    out.clear();
+    match Query::parse(message) {
+        Ok(query) => answer_query(image, &query, transport, out),
+        Err(Malformed::Ignore) => return false,
+        Err(Malformed::Opcode(header)) => push_bare(header, Rcode::NOTIMP, out),
+        Err(Malformed::Form(header)) => push_bare(header, Rcode::FORMERR, out),
+    }
+    true
+}
+
+/// A header alone: of a message whose form is not understood nothing is repeated but its identifier.
+fn push_bare(header: Header, rcode: Rcode, out: &mut Vec<u8>) {
+    let copied = header.flags & (flags::OPCODE | flags::RD);
+    let header = Header { id: header.id, flags: flags::QR | copied | rcode.0, counts: [0; 4] };
+    out.extend_from_slice(&header.to_octets());
+}
+
+fn answer_query(image: &Image, query: &Query<'_>, transport: Transport, out: &mut Vec<u8>) {
+    let mut response = Response::begin(query, transport, out);
+    let mut lower = [0; MAX_NAME];
+    let name = &mut lower[..query.name_length];
+    name.copy_from_slice(query.name().wire());
+    name.make_ascii_lowercase();
+    let name = NameRef::from_checked(name);
+    if let Some(rcode) = refuse(image, query, name, &mut response) {
+        response.rcode = rcode;
+        return response.finish(query, false);
+    }
+    response.authoritative = true;
+    let mut answerer = Answerer { image, qtype: query.qtype, response: &mut response, proved: Vec::new() };
+    let truncate = answerer.follow(name);
+    response.finish(query, truncate);
+}
+
+/// What is answered without looking into the zone.
+fn refuse(image: &Image, query: &Query<'_>, name: NameRef<'_>, response: &mut Response<'_>) -> Option<Rcode> {
+    if query.opt.is_some_and(|opt| opt.version != 0) {
+        return Some(Rcode::BADVERS);
+    }
+    match query.qtype {
+        // Transfers are not offered.
+        Rtype::AXFR | Rtype::IXFR => return Some(Rcode::REFUSED),
+        Rtype::MAILA | Rtype::MAILB => return Some(Rcode::NOTIMP),
+        Rtype::OPT | Rtype::TSIG | Rtype::TKEY => return Some(Rcode::FORMERR),
+        Rtype::NXNAME => {
+            response.set_extended_error(INVALID_QUERY_TYPE);
+            return Some(Rcode::FORMERR);
+        }
+        _ => {}
+    }
+    let in_zone = query.class == Class::IN && name.is_at_or_below(image.apex());
+    (!in_zone).then_some(Rcode::REFUSED)
+}
+
+struct Answerer<'i, 'r, 'o> {
+    image: &'i Image,
+    qtype: Rtype,
+    response: &'r mut Response<'o>,
+    /// What the aliases on the way need proved: proofs stand behind all answers. Mostly empty.
+    proved: Vec<Template<'i>>,
+}
+
+/// What one step of the search came to.
+enum Step {
+    /// The response is complete; whether it must be truncated.
+    Done(bool),
+    /// An alias: go on with the name that stands at this offset of the response.
+    Follow(usize),
+}
+
+impl<'i> Answerer<'i, '_, '_> {
+    /// Answers for `name` and for the names that it is an alias of; tells whether required data did not fit.
+    fn follow(&mut self, name: NameRef<'_>) -> bool {
+        let mut step = self.step(name, Owner::AsRendered);
+        for _ in 0..MOST_STEPS {
+            let Step::Follow(at) = step else { break };
+            let Ok((target, _)) = Name::from_message(self.response.octets(), at) else { break };
+            let Some(pointer) = u16::try_from(at).ok().filter(|at| *at < 0x4000) else { break };
+            let target = target.view().to_canonical();
+            // RFC 1034 §4.3.2 step 3a: a target outside the zone is the resolver's to follow.
+            if !target.view().is_at_or_below(self.image.apex()) {
+                break;
+            }
+            step = self.step(target.view(), Owner::At(0xc000 | pointer));
+        }
+        match step {
+            Step::Done(truncate) => truncate,
+            Step::Follow(_) => {
+                self.finish_proof(Proof::default());
+                false
+            }
+        }
+    }
+
+    /// One pass of RFC 1034 §4.3.2 step 3 for `name`, which the response names by `owner`.
+    fn step(&mut self, name: NameRef<'_>, owner: Owner) -> Step {
+        match self.image.find(name) {
+            Lookup::Exact(node) => match node.kind() {
+                NodeKind::Delegation if self.qtype == Rtype::DS => self.answer_ds(node, owner),
+                NodeKind::Delegation => self.refer(node),
+                NodeKind::Occluded => self.leave_zone(name, node, owner),
+                NodeKind::Authoritative | NodeKind::Hash => self.answer_node(node, owner, None),
+            },
+            Lookup::Encloser(node) => match node.kind() {
+                NodeKind::Delegation => self.refer(node),
+                NodeKind::Occluded => self.leave_zone(name, node, owner),
+                NodeKind::Authoritative | NodeKind::Hash => self.answer_below(name, node, owner),
+            },
+        }
+    }
+
+    /// The name is at or below an occluded node: what occludes it answers.
+    fn leave_zone(&mut self, name: NameRef<'_>, occluded: ImageNode<'i>, owner: Owner) -> Step {
+        match occluded.cover() {
+            Some(cover) if cover.kind() == NodeKind::Delegation => self.refer(cover),
+            Some(cover) => self.answer_below(name, cover, owner),
+            None => Step::Done(false),
+        }
+    }
+
+    /// The name does not exist; `encloser` is its closest encloser or a DNAME above it.
+    fn answer_below(&mut self, name: NameRef<'_>, encloser: ImageNode<'i>, owner: Owner) -> Step {
+        if let Some(dname) = encloser.template(Rtype::DNAME) {
+            return self.substitute(name, encloser, dname, owner);
+        }
+        let mut wildcard = [0; MAX_NAME + 2];
+        let length = 2 + encloser.name().len();
+        wildcard[..2].copy_from_slice(b"\x01*");
+        wildcard[2..length].copy_from_slice(encloser.name().wire());
+        match self.image.find_exact(NameRef::from_checked(&wildcard[..length])) {
+            // RFC 4592 §4.2: a wildcard that is a zone cut matches nothing.
+            Some(source) if source.kind() == NodeKind::Authoritative => {
+                self.answer_node(source, owner, Some((name, encloser)))
+            }
+            _ => {
+                self.response.rcode = Rcode::NXDOMAIN;
+                self.deny(Denied::Name { name, encloser });
+                Step::Done(false)
+            }
+        }
+    }
+
+    /// Answers from the records of `node`: the name's own, or those of the wildcard that matches a name below
+    /// an encloser.
+    fn answer_node(
+        &mut self,
+        node: ImageNode<'i>,
+        owner: Owner,
+        matched: Option<(NameRef<'_>, ImageNode<'i>)>,
+    ) -> Step {
+        let before = self.response.end();
+        if !self.add_answers(node, owner) {
+            if let Some(alias) = node.template(Rtype::CNAME) {
+                self.response.add(Section::Answer, alias, owner);
+                if let Some((name, encloser)) = matched {
+                    self.proved.extend(self.prove(Denied::CloserMatch { name, encloser }).templates());
+                }
+                // The target begins behind owner pointer, type, class, TTL and length.
+                return Step::Follow(before + 12);
+            }
+            let denied = match matched {
+                None => Denied::Type { node },
+                Some((name, encloser)) => Denied::WildcardType { name, encloser, wildcard: node },
+            };
+            self.deny(denied);
+            return Step::Done(false);
+        }
+        match matched {
+            // RFC 4035 §3.1.3.3: the proof that nothing closer than the wildcard matches.
+            Some((name, encloser)) => self.finish_proof(self.prove(Denied::CloserMatch { name, encloser })),
+            None => self.finish_proof(Proof::default()),
+        }
+        Step::Done(false)
+    }
+
+    /// Adds what answers the type asked for; tells whether anything did.
+    fn add_answers(&mut self, node: ImageNode<'i>, owner: Owner) -> bool {
+        match self.qtype {
+            // RFC 8482 §4.1: one RRset stands for all of them.
+            Rtype::ANY => {
+                let Some(template) = node.templates().find(|template| template.rtype() != Rtype::NSEC3)
+                else {
+                    return false;
+                };
+                self.response.add(Section::Answer, template, owner);
+                true
+            }
+            Rtype::RRSIG => {
+                let mut added = false;
+                for template in
+                    node.templates().filter(|t| t.rtype() != Rtype::NSEC3 && t.signature_count() > 0)
+                {
+                    self.response.add_signatures(template, owner);
+                    added = true;
+                }
+                added
+            }
+            // RFC 5155 §7.2.8: NSEC3 records are never the answer.
+            Rtype::NSEC3 => false,
+            qtype => match node.template(qtype) {
+                Some(template) => {
+                    self.response.add(Section::Answer, template, owner);
+                    true
+                }
+                None => false,
+            },
+        }
+    }
+
+    /// RFC 4035 §3.1.4.1: DS belongs to the parent side of the cut.
+    fn answer_ds(&mut self, cut: ImageNode<'i>, owner: Owner) -> Step {
+        match cut.template(Rtype::DS) {
+            Some(template) => self.response.add(Section::Answer, template, owner),
+            None => self.deny(Denied::Ds { cut }),
+        }
+        Step::Done(false)
+    }
+
+    /// RFC 6672 §3.2: the DNAME record, and the CNAME record that it makes of the name.
+    fn substitute(
+        &mut self,
+        name: NameRef<'_>,
+        above: ImageNode<'i>,
+        dname: Template<'i>,
+        owner: Owner,
+    ) -> Step {
+        let is_question = owner == Owner::AsRendered;
+        let dname_owner =
+            if is_question { self.response.suffix_pointer(above.name().len()) } else { Owner::WrittenOut };
+        self.response.add(Section::Answer, dname, dname_owner);
+        let Some((_, _, ttl, target)) = dname.expand().into_iter().next() else { return Step::Done(false) };
+        let kept = &name.wire()[..name.len() - above.name().len()];
+        if kept.len() + target.len() > MAX_NAME {
+            self.response.rcode = YXDOMAIN;
+            self.finish_proof(Proof::default());
+            return Step::Done(false);
+        }
+        let at = self.response.end();
+        self.response.add_record(|out| {
+            let pointer = if let Owner::At(pointer) = owner { pointer } else { TO_QUESTION };
+            out.extend_from_slice(&pointer.to_be_bytes());
+            push_fixed(Rtype::CNAME, ttl, (kept.len() + target.len()) as u16, out);
+            out.extend_from_slice(kept);
+            out.extend_from_slice(&target);
+        });
+        if self.qtype == Rtype::CNAME {
+            // RFC 6672 §3.2: the synthesised record is what was asked for.
+            self.finish_proof(Proof::default());
+            return Step::Done(false);
+        }
+        Step::Follow(at + 12)
+    }
+
+    /// A referral: NS RRset, DS RRset or the proof that there is none, addresses (RFC 4035 §3.1.4).
+    fn refer(&mut self, cut: ImageNode<'i>) -> Step {
+        // Behind an alias, the templates' pointers into the question name lead nowhere: the cut is none of its suffixes.
+        let behind_alias = self.response.has_answer();
+        let owner =
+            if behind_alias { Owner::WrittenOut } else { self.response.suffix_pointer(cut.name().len()) };
+        self.response.authoritative = behind_alias;
+        if let Some(servers) = cut.template(Rtype::NS) {
+            self.response.add(Section::Authority, servers, owner);
+        }
+        if self.response.dnssec_ok {
+            match cut.template(Rtype::DS) {
+                Some(ds) => {
+                    self.response.add(Section::Authority, ds, owner);
+                    self.finish_proof(Proof::default());
+                }
+                None => self.finish_proof(self.prove(Denied::Ds { cut })),
+            }
+        }
+        // RFC 9471 §3.1: a referral without its in-domain glue is truncated; other addresses may be left out.
+        let mut truncate = false;
+        for (addresses, is_required) in cut.glue() {
+            truncate |= !self.response.add_if_fits(addresses, behind_alias) && is_required;
+        }
+        Step::Done(truncate)
+    }
+
+    /// Adds a negative answer's SOA and, where DNSSEC records are wanted, the proof.
+    fn deny(&mut self, denied: Denied<'i, '_>) {
+        let owner = self.response.suffix_pointer(self.image.apex().len());
+        self.response.add(Section::Authority, self.image.negative_soa(), owner);
+        self.finish_proof(self.prove(denied));
+    }
+
+    fn prove(&self, denied: Denied<'i, '_>) -> Proof<'i> {
+        if self.response.dnssec_ok { prove(self.image, denied) } else { Proof::default() }
+    }
+
+    /// Adds the proof of the last name, then what the aliases before it need and it does not have.
+    fn finish_proof(&mut self, last: Proof<'i>) {
+        for template in last.templates() {
+            self.response.add(Section::Authority, template, Owner::AsRendered);
+        }
+        let aliases = std::mem::take(&mut self.proved);
+        for (index, template) in aliases.iter().enumerate() {
+            let is_there = last.templates().any(|other| other.is(*template))
+                || aliases[..index].iter().any(|other| other.is(*template));
+            if !is_there {
+                self.response.add(Section::Authority, *template, Owner::AsRendered);
+            }
+        }
+    }
+}
