@@ -1,0 +1,323 @@
+//! The command line: the one set of commands, from which help, manual pages and completions are made.
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+use nonesuch_crypto::Algorithm;
+use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::sign::SerialPolicy;
+use nonesuch_lab::generate::Like;
+use nonesuch_proto::{Name, timestamp};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// DNSSEC suite: signs, verifies and serves zones, and measures what each choice costs.
+#[derive(Debug, Parser)]
+#[command(name = "nonesuch", version, max_term_width = 100, propagate_version = true)]
+pub(crate) struct Arguments {
+    /// Say more on standard error; twice for everything.
+    #[arg(short, long, action = ArgAction::Count, global = true)]
+    pub(crate) verbose: u8,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure every algorithm and denial mechanism on a zone: one table, one report.
+    Compare(CompareArguments),
+    /// Sign, verify and generate zones.
+    #[command(subcommand)]
+    Zone(ZoneCommand),
+    /// Make keys.
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Serve a zone as an authoritative nameserver.
+    Serve(ServeArguments),
+    /// Send queries to a nameserver and measure what comes back.
+    Load(LoadArguments),
+    /// Write the manual pages and shell completions.
+    Manual(ManualArguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ZoneCommand {
+    /// Sign a zone.
+    Sign(SignArguments),
+    /// Verify a signed zone: every signature, every bitmap, the whole chain.
+    Verify(VerifyArguments),
+    /// Make a realistic zone.
+    Generate(GenerateArguments),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Make a key pair; prints the base name of its two files.
+    Generate(KeyGenerateArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyGenerateArguments {
+    /// The zone that the key is for.
+    pub(crate) zone: Name,
+    /// Algorithm: mnemonic or number.
+    #[arg(long, short, default_value = "ecdsap256sha256")]
+    pub(crate) algorithm: Algorithm,
+    /// Make a key-signing key.
+    #[arg(long, conflicts_with = "csk")]
+    pub(crate) ksk: bool,
+    /// Make a combined signing key: a key-signing key that signs all of the zone where there is no other.
+    #[arg(long)]
+    pub(crate) csk: bool,
+    /// Length of an RSA key: 1280, 2048, 3072 or 4096.
+    #[arg(long)]
+    pub(crate) bits: Option<u16>,
+    /// Folder that the files are written to.
+    #[arg(long, default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SignArguments {
+    /// Zone file.
+    pub(crate) file: PathBuf,
+    /// The zone's apex; else the owner of the file's SOA record.
+    #[arg(long, short)]
+    pub(crate) origin: Option<Name>,
+    /// Folder with the zone's key files.
+    #[arg(long, default_value = ".")]
+    pub(crate) keys: PathBuf,
+    /// Denial mechanism: nsec, nsec3, nsec3-opt-out.
+    #[arg(long, default_value = "nsec")]
+    pub(crate) denial: Mechanism,
+    /// Output file; - for standard output. Default: FILE.signed
+    #[arg(long = "output", short = 'f')]
+    pub(crate) output: Option<PathBuf>,
+    /// First second of validity; default one hour ago.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) inception: Option<u32>,
+    /// Last second of validity; default 14 days from now.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) expiration: Option<u32>,
+    /// Most seconds that are taken off the expiration, so that signatures expire one after the other.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) jitter: u32,
+    /// What becomes of the serial: keep, increment, unixtime, date.
+    #[arg(long, default_value = "keep")]
+    pub(crate) serial: SerialPolicy,
+    /// NSEC3 salt in hexadecimal digits; - for none, as RFC 9276 wants.
+    #[arg(long, default_value = "-", value_name = "HEX")]
+    pub(crate) nsec3_salt: String,
+    /// NSEC3 iterations, at most 500; RFC 9276 wants 0.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) nsec3_iterations: u16,
+    /// Publish CDS and CDNSKEY records of the keys that the parent's DS records are to name.
+    #[arg(long)]
+    pub(crate) cds: bool,
+    /// TTL of the DNSKEY RRset.
+    #[arg(long)]
+    pub(crate) dnskey_ttl: Option<u32>,
+    /// Drop DNSKEY records of the zone file that no given key belongs to.
+    #[arg(long)]
+    pub(crate) drop_foreign_dnskeys: bool,
+    /// Time of signing: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) now: Option<u32>,
+    /// What the jitter is drawn from.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArguments {
+    /// Zone file.
+    pub(crate) file: PathBuf,
+    /// The zone's apex; else the owner of the file's SOA record.
+    #[arg(long, short)]
+    pub(crate) origin: Option<Name>,
+    /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) now: Option<u32>,
+    /// File of DS or DNSKEY records, of which one must lead to the zone's DNSKEY RRset.
+    #[arg(long)]
+    pub(crate) anchor: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArguments {
+    /// What the zone is like: tld or sld.
+    #[arg(long, default_value = "tld")]
+    pub(crate) like: Like,
+    /// Number of names: delegations of a tld, owner names of an sld.
+    #[arg(long, default_value_t = 10_000)]
+    pub(crate) names: u64,
+    /// What the zone is drawn from: the same seed makes the same zone.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// The zone's apex.
+    #[arg(long, short, default_value = "example.")]
+    pub(crate) origin: Name,
+    /// Output file; - for standard output.
+    #[arg(long = "output", short = 'f', default_value = "-")]
+    pub(crate) output: PathBuf,
+    /// Write a query file that fits the zone too.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) queries: Option<PathBuf>,
+    /// Number of queries.
+    #[arg(long, default_value_t = 100_000)]
+    pub(crate) query_count: u64,
+    /// Share of the queries that ask for names that do not exist, in percent.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) denied: u8,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArguments {
+    /// Zone file.
+    pub(crate) file: PathBuf,
+    /// The zone's apex; else the owner of the file's SOA record.
+    #[arg(long, short)]
+    pub(crate) origin: Option<Name>,
+    /// Address and port; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:5300")]
+    pub(crate) listen: SocketAddr,
+    /// UDP threads; default one for each core.
+    #[arg(long)]
+    pub(crate) workers: Option<usize>,
+    /// CPUs that the workers are bound to, as 0,1,2.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) cpus: Vec<usize>,
+    /// How a signed zone is verified before it is served: full, structural (chain and bitmaps without
+    /// signatures), or auto: full up to 100,000 signatures.
+    #[arg(long, default_value = "auto")]
+    pub(crate) verify: VerifyMode,
+    /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) now: Option<u32>,
+}
+
+/// How thoroughly a zone is verified before it is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum VerifyMode {
+    Auto,
+    Full,
+    Structural,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    /// The server: address and port.
+    #[arg(long)]
+    pub(crate) server: SocketAddr,
+    /// Query file: a name and a type on each line, as dnsperf takes it.
+    #[arg(long)]
+    pub(crate) queries: PathBuf,
+    /// Seconds to run.
+    #[arg(long, default_value_t = 10.0)]
+    pub(crate) seconds: f64,
+    /// Stop after so many queries.
+    #[arg(long)]
+    pub(crate) limit: Option<u64>,
+    /// Queries outstanding at once, all threads together.
+    #[arg(long, default_value_t = 256)]
+    pub(crate) outstanding: usize,
+    /// Threads, each with a socket of its own.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) threads: usize,
+    /// Queries per second; without it as many as the server answers.
+    #[arg(long, value_name = "QPS")]
+    pub(crate) rate: Option<f64>,
+    /// Set the DO bit.
+    #[arg(long = "do")]
+    pub(crate) dnssec_ok: bool,
+    /// UDP payload size announced; 0 sends no EDNS.
+    #[arg(long, default_value_t = 1232)]
+    pub(crate) edns_size: u16,
+    /// Seconds after which a query counts as lost.
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) timeout: f64,
+    /// Process of the server, on this machine: its CPU time and memory are reported.
+    #[arg(long, value_name = "PID")]
+    pub(crate) server_pid: Option<u32>,
+    /// CPUs that the threads are bound to, as 0,1,2.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) cpus: Vec<usize>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// Zone file; without one a TLD-like zone is generated.
+    pub(crate) file: Option<PathBuf>,
+    /// The zone's apex; else the owner of the file's SOA record.
+    #[arg(long, short)]
+    pub(crate) origin: Option<Name>,
+    /// What the generated zone is like: tld or sld.
+    #[arg(long, default_value = "tld", conflicts_with = "file")]
+    pub(crate) like: Like,
+    /// Number of names of the generated zone.
+    #[arg(long, default_value_t = 10_000, conflicts_with = "file")]
+    pub(crate) names: u64,
+    /// What the generated zone and the queries are drawn from.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Every algorithm with every key length and every mechanism, not the default subset.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Seconds of each measurement of the server.
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) seconds: f64,
+    /// Folder that compare.json and report.html are left in.
+    #[arg(long, default_value = "nonesuch-compare")]
+    pub(crate) out: PathBuf,
+    /// Print JSON in place of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManualArguments {
+    /// Folder that the pages and completions are written to.
+    #[arg(long, default_value = "manual")]
+    pub(crate) dir: PathBuf,
+}
+
+/// Reads a time: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
+fn parse_time(text: &str) -> Result<u32, String> {
+    if let Some(seconds) = timestamp::parse(text.as_bytes()) {
+        return Ok(seconds);
+    }
+    let time: jiff::Timestamp =
+        text.parse().map_err(|_| "expected RFC 3339, YYYYMMDDHHmmSS or seconds since 1970".to_owned())?;
+    // RFC 4034 §3.1.5: DNSSEC's times are modulo 2^32.
+    Ok(time.as_second() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn times_in_all_forms() {
+        for text in ["2017-08-22T00:00:00Z", "20170822000000", "1503360000", "2017-08-22T02:00:00+02:00"] {
+            assert_eq!(parse_time(text), Ok(1_503_360_000), "{text}");
+        }
+        assert!(parse_time("yesterday").is_err());
+    }
+}

@@ -1,0 +1,10 @@
+//! One module for each command.
+
+// pub(crate) mod compare;
+pub(crate) mod generate;
+pub(crate) mod key;
+pub(crate) mod load;
+pub(crate) mod manual;
+pub(crate) mod serve;
+pub(crate) mod sign;
+pub(crate) mod verify;

@@ -1,0 +1,88 @@
+//! `nonesuch serve`.
+
+use crate::Outcome;
+use crate::arguments::{ServeArguments, VerifyMode};
+use crate::error::Failure;
+use crate::zones;
+use nonesuch_authoritative::Published;
+use nonesuch_authoritative::server::{Server, ServerOptions};
+use nonesuch_dnssec::verify::Mode;
+use nonesuch_dnssec::{Verified, VerifyOptions, into_verified};
+use nonesuch_proto::Rtype;
+use nonesuch_zone::Contents;
+use std::io::Write as _;
+
+/// Signatures up to which `auto` verifies all of them.
+const FULL: u64 = 100_000;
+
+pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
+    let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
+    let zone = verify(arguments, contents)?;
+    let published = Published::new(&zone)?;
+    drop(zone);
+    let serial = published.image().serial();
+    let origin = published.image().apex().to_name();
+    let workers =
+        arguments.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let options = ServerOptions { listen: arguments.listen, workers, cpus: arguments.cpus.clone() };
+    let server = Server::start(published, &options)?;
+    println!(
+        "ready: listening on {} (udp, tcp), zone {origin} serial {serial}, {workers} workers",
+        server.address()
+    );
+    std::io::stdout().flush().map_err(Failure::Output)?;
+    wait_for_stop().map_err(Failure::Output)?;
+    let counters = server.udp_counters();
+    server.stop()?;
+    println!(
+        "stopped: {} datagrams in, {} out, {} system calls ({:.3} a datagram), {} oversized, {} errors",
+        counters.datagrams_in,
+        counters.datagrams_out,
+        counters.system_calls,
+        counters.system_calls as f64 / counters.datagrams_in.max(1) as f64,
+        counters.oversized,
+        counters.receive_errors + counters.send_errors,
+    );
+    Ok(Outcome::Done)
+}
+
+/// Nothing unverified is published: neither a zone with faults nor one of which nobody knows.
+fn verify(arguments: &ServeArguments, contents: Contents) -> Result<Verified, Failure> {
+    let signatures = count_signatures(&contents);
+    let mode = match arguments.verify {
+        VerifyMode::Full => Mode::Full,
+        VerifyMode::Structural => Mode::Structural,
+        VerifyMode::Auto if signatures <= FULL => Mode::Full,
+        VerifyMode::Auto => Mode::Structural,
+    };
+    tracing::info!("verifying {} signatures, mode {mode:?}", signatures);
+    let options = VerifyOptions { now: Some(zones::now_or(arguments.now)), anchors: Vec::new(), mode };
+    into_verified(contents, &options).map_err(|unverified| {
+        let faults = &unverified.1.faults;
+        Failure::Unverified {
+            path: arguments.file.clone(),
+            faults: faults.len(),
+            first: faults.first().map_or_else(String::new, ToString::to_string),
+        }
+    })
+}
+
+fn count_signatures(contents: &Contents) -> u64 {
+    let sets = contents.nodes().flat_map(|node| node.rrsets());
+    sets.filter(|rrset| rrset.rtype() == Rtype::RRSIG).map(|rrset| rrset.count() as u64).sum()
+}
+
+/// Waits for SIGTERM or SIGINT.
+fn wait_for_stop() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let (mut terminate, mut interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        Ok(())
+    })
+}

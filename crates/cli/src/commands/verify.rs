@@ -1,0 +1,86 @@
+//! `nonesuch zone verify`.
+
+use crate::Outcome;
+use crate::arguments::VerifyArguments;
+use crate::error::Failure;
+use crate::zones;
+use nonesuch_dnssec::verify::{Mode, Report};
+use nonesuch_dnssec::{VerifyOptions, verify};
+use nonesuch_zone::Contents;
+use std::io::{BufWriter, Write};
+use std::time::Instant;
+
+pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
+    let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
+    let anchors = match &arguments.anchor {
+        Some(path) => zones::read_anchors(path, contents.apex())?,
+        None => Vec::new(),
+    };
+    let options = VerifyOptions { now: Some(zones::now_or(arguments.now)), anchors, mode: Mode::Full };
+    let begun = Instant::now();
+    let report = verify(&contents, &options);
+    let seconds = begun.elapsed().as_secs_f64();
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let written = if arguments.json {
+        write_json(&contents, &report, seconds, &mut out)
+    } else {
+        write_text(arguments, &contents, &report, seconds, &mut out)
+    };
+    written.and_then(|()| out.flush()).map_err(Failure::Output)?;
+    Ok(if report.faults.is_empty() { Outcome::Done } else { Outcome::No })
+}
+
+fn write_text(
+    arguments: &VerifyArguments,
+    contents: &Contents,
+    report: &Report,
+    seconds: f64,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    for warning in &report.warnings {
+        writeln!(out, "warning: {warning}")?;
+    }
+    for fault in &report.faults {
+        writeln!(out, "fault: {fault}")?;
+    }
+    let denial = report.mechanism.map_or("no denial records", |mechanism| mechanism.entry().title);
+    let verdict = match report.faults.len() {
+        0 => "verified".to_owned(),
+        1 => "1 fault".to_owned(),
+        count => format!("{count} faults"),
+    };
+    writeln!(
+        out,
+        "{}: zone {}: {verdict}; {} RRsets, {} signatures verified, {denial}, {seconds:.2} s",
+        arguments.file.display(),
+        contents.apex(),
+        report.rrsets,
+        report.signatures_verified,
+    )
+}
+
+fn write_json(
+    contents: &Contents,
+    report: &Report,
+    seconds: f64,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    let faults: Vec<serde_json::Value> = report
+        .faults
+        .iter()
+        .map(|fault| {
+            serde_json::json!({
+                "owner": fault.owner.to_string(), "type": fault.rtype.map(|rtype| rtype.to_string()),
+                "reason": fault.reason.to_string(),
+            })
+        })
+        .collect();
+    let warnings: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
+    let value = serde_json::json!({
+        "zone": contents.apex().to_string(), "verified": report.faults.is_empty(), "rrsets": report.rrsets,
+        "signatures_verified": report.signatures_verified,
+        "denial": report.mechanism.map(|mechanism| mechanism.to_string()), "faults": faults, "warnings": warnings,
+        "seconds": seconds,
+    });
+    writeln!(out, "{value}")
+}

@@ -1,0 +1,59 @@
+//! What can keep a command from being carried out: named by file, line, record and remedy.
+
+use nonesuch_dnssec::keys::{KeyFileError, KeySetError};
+use nonesuch_dnssec::sign::SignError;
+// use nonesuch_lab::compare::CompareError;
+use nonesuch_lab::generate::GenerateError;
+use nonesuch_lab::load::{LoadError, QueryListError};
+use nonesuch_net::NetError;
+use nonesuch_zone::ReadError;
+use nonesuch_zone::image::CompileError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{}: cannot be written: {source}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    #[error("standard output: {0}")]
+    Output(io::Error),
+    #[error(transparent)]
+    Zone(#[from] ReadError),
+    #[error("{}: no key files of {zone} (K*.key beside K*.private); make them with `nonesuch key generate {zone} --dir DIR`", dir.display())]
+    NoKeys { dir: PathBuf, zone: nonesuch_proto::Name },
+    #[error("{}: {source}", path.display())]
+    KeyFile { path: PathBuf, source: KeyFileError },
+    #[error("{}: there is no private key file beside it", path.display())]
+    NoPrivateFile { path: PathBuf },
+    #[error(transparent)]
+    KeySet(#[from] KeySetError),
+    #[error(transparent)]
+    KeyGeneration(#[from] nonesuch_crypto::KeyError),
+    #[error("no key with a tag of its own could be made in {}: remove keys that are no longer used", dir.display())]
+    NoFreeTag { dir: PathBuf },
+    #[error("the salt '{0}' is not hexadecimal digits (write - for none)")]
+    Salt(String),
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    #[error("{}: holds no DS or DNSKEY record of {zone}", path.display())]
+    NoAnchor { path: PathBuf, zone: nonesuch_proto::Name },
+    #[error(
+        "{}: the zone is not fit to be served: {faults} faults, the first: {first}; `nonesuch zone verify` lists all",
+        path.display()
+    )]
+    Unverified { path: PathBuf, faults: usize, first: String },
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    #[error(transparent)]
+    Net(#[from] NetError),
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    #[error(transparent)]
+    Queries(#[from] QueryListError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}

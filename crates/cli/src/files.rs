@@ -1,0 +1,57 @@
+//! Writing files so that a reader meets the old file or the whole new one: beside, fsync, rename.
+
+use crate::error::Failure;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// Writes to `path` what `write` produces; `-` is standard output. Where anything fails, what was there stays.
+pub(crate) fn write_output(
+    path: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        let mut out = BufWriter::new(io::stdout().lock());
+        write(&mut out)?;
+        return out.flush().map_err(Failure::Output);
+    }
+    let failed = |source| Failure::Write { path: path.to_path_buf(), source };
+    let folder = folder_of(path);
+    let beside = tempfile::Builder::new()
+        .prefix(".nonesuch-")
+        .permissions(fs::Permissions::from_mode(mode))
+        .tempfile_in(folder)
+        .map_err(failed)?;
+    let mut out = BufWriter::with_capacity(1 << 20, beside.as_file());
+    write(&mut out)?;
+    out.flush().map_err(failed)?;
+    drop(out);
+    beside.as_file().sync_all().map_err(failed)?;
+    beside.persist(path).map_err(|error| failed(error.error))?;
+    sync_folder(folder).map_err(failed)
+}
+
+/// The folder that `path` stands in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes a rename in `folder` last.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Reads a text file.
+pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|source| Failure::Read { path: path.to_path_buf(), source })
+}
+
+/// A writer's error as one of the output at `path`.
+pub(crate) fn write_failure(path: &Path) -> impl FnOnce(io::Error) -> Failure {
+    let path = path.to_path_buf();
+    move |source| {
+        if path == Path::new("-") { Failure::Output(source) } else { Failure::Write { path, source } }
+    }
+}

@@ -1,0 +1,64 @@
+//! The command `nonesuch`: arguments in, exit status out. What it does stands in the other crates.
+//!
+//! Exit status: 0 done, 1 the answer is "no" (a verification failed), 2 usage or input error.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod commands;
+mod error;
+mod files;
+mod keys;
+mod progress;
+mod zones;
+
+use arguments::{Arguments, Command, KeyCommand, ZoneCommand};
+use clap::Parser as _;
+use error::Failure;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How a command ended.
+enum Outcome {
+    Done,
+    /// The answer is "no".
+    No,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    start_log(arguments.verbose);
+    match run(arguments.command) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::No) => ExitCode::from(1),
+        // A reader that has seen enough, as `head` has, is no error.
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("nonesuch: error: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<Outcome, Failure> {
+    match command {
+        Command::Compare(_) => Ok(Outcome::No),
+        Command::Zone(ZoneCommand::Sign(arguments)) => commands::sign::run(&arguments),
+        Command::Zone(ZoneCommand::Verify(arguments)) => commands::verify::run(&arguments),
+        Command::Zone(ZoneCommand::Generate(arguments)) => commands::generate::run(&arguments),
+        Command::Key(KeyCommand::Generate(arguments)) => commands::key::run(&arguments),
+        Command::Serve(arguments) => commands::serve::run(&arguments),
+        Command::Load(arguments) => commands::load::run(&arguments),
+        Command::Manual(arguments) => commands::manual::run(&arguments),
+    }
+}
+
+fn start_log(verbose: u8) {
+    let level = match verbose {
+        0 => tracing::Level::WARN,
+        1 => tracing::Level::INFO,
+        _ => tracing::Level::DEBUG,
+    };
+    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false).init();
+}
