@@ -1,5 +1,5 @@
-//! Signing a zone (RFC 4035 §2): the apex is prepared ([`apex`]), the chain laid out ([`plan`]), and all RRsets are
-//! signed on all cores ([`chunk`]).
+//! Signing a zone (RFC 4035 §2): the apex is prepared (`apex`), the chain laid out (`plan`), and all RRsets are
+//! signed on all cores (`chunk`).
 
 mod apex;
 mod chunk;

@@ -1,6 +1,6 @@
 //! Key files as BIND and ldns write them: `.key` with the DNSKEY record, `.private` with the private key.
 
-use super::{KeyPair, PROTOCOL, SEP, ZONE_KEY};
+use super::{KeyPair, PROTOCOL, ZONE_KEY};
 use data_encoding::BASE64;
 use nonesuch_crypto::{Algorithm, KeyError, PrivateKey, key_tag};
 use nonesuch_proto::text::{Token, parse_ttl};
@@ -127,12 +127,6 @@ impl KeyPair {
             return Ok(());
         }
         Err(KeyFileError::BaseName { expected, found: base_name.to_owned() })
-    }
-
-    /// What is to be said of the role: `KSK`, `ZSK` by the SEP flag.
-    #[must_use]
-    pub const fn role(&self) -> &'static str {
-        if self.flags & SEP != 0 { "KSK" } else { "ZSK" }
     }
 }
 

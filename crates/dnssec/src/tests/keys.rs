@@ -5,6 +5,9 @@ use crate::keys::{KeyFileError, KeyPair, KeySet, KeySetError, REVOKE, ds_rdata};
 use data_encoding::HEXUPPER;
 use nonesuch_crypto::{Algorithm, DigestType, KeyError};
 use nonesuch_proto::Rtype;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::RngSeed;
 
 const ED25519: Algorithm = Algorithm::ED25519;
 const P256: Algorithm = Algorithm::ECDSAP256SHA256;
@@ -182,4 +185,24 @@ fn sets_that_cannot_sign_are_refused() {
     let tag = twice().tag();
     let expected = KeySetError::SameTag { zone: zone.clone(), algorithm: ED25519, tag };
     assert_eq!(error(vec![twice(), twice()]), expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(21), ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_key_files_never_panic(place: Index, octet in 0_u8..128, cut: bool) {
+        let mut text = KEY_FILE.as_bytes().to_vec();
+        let place = place.index(text.len());
+        if cut { text.truncate(place) } else { text[place] = octet }
+        if let Ok(pair) = KeyPair::parse(&String::from_utf8(text).unwrap(), PRIVATE_FILE) {
+            let key = KeyPair::parse(KEY_FILE, PRIVATE_FILE).unwrap();
+            prop_assert_eq!(pair.private().public_key(), key.private().public_key());
+        }
+    }
+
+    #[test]
+    fn any_text_as_key_file_never_panics(text in "[ -~\\n\\\\;()]{0,200}") {
+        prop_assert!(KeyPair::parse(&text, PRIVATE_FILE).is_err());
+    }
 }

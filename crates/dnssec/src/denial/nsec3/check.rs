@@ -156,7 +156,8 @@ fn compare(zone: &Zone<'_>, expected: &[Hashed], records: &[&Record<'_>], findin
         match order {
             Ordering::Less => {
                 // Names are covered by the record before them, those before the first by the last.
-                let covering = place.checked_sub(1).map_or_else(|| records.last(), |before| records.get(before));
+                let covering =
+                    place.checked_sub(1).map_or_else(|| records.last(), |before| records.get(before));
                 report_missing(zone, &expected[name], covering.copied(), findings);
                 name += 1;
             }
