@@ -35,7 +35,7 @@ pub(crate) fn write_output(
 
 /// The folder that `path` stands in.
 fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
 /// Makes a rename in `folder` last.
@@ -54,4 +54,10 @@ pub(crate) fn write_failure(path: &Path) -> impl FnOnce(io::Error) -> Failure {
     move |source| {
         if path == Path::new("-") { Failure::Output(source) } else { Failure::Write { path, source } }
     }
+}
+
+/// Prints a line to standard output at once; a reader that has gone is an error here, not a panic.
+pub(crate) fn print_line(line: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Failure::Output)
 }

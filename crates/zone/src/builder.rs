@@ -358,7 +358,7 @@ impl Builder {
                 .filter(at_node)
                 .map(|index| &self.records[*index as usize])
                 .find(|record| record.rtype == other)
-                .map_or(Place::default(), |record| record.place);
+                .map_or_else(Place::default, |record| record.place);
             let fault = ZoneFault::CnameAndOther { owner: node.name().to_name(), other };
             return Err(ZoneError { fault, place });
         }

@@ -247,7 +247,8 @@ impl Reader {
         if state.depth + 1 >= MAX_INCLUDE {
             return Err((ReadFault::IncludeDepth, at).into());
         }
-        let folder = self.files[usize::from(state.file)].parent().unwrap_or(Path::new(".")).to_path_buf();
+        let folder =
+            self.files[usize::from(state.file)].parent().unwrap_or_else(|| Path::new(".")).to_path_buf();
         let path = folder.join(&*String::from_utf8_lossy(path));
         let file = u16::try_from(self.files.len()).map_err(|_| (ReadFault::IncludeDepth, at))?;
         self.files.push(path.clone());

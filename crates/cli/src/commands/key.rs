@@ -3,12 +3,10 @@
 use crate::Outcome;
 use crate::arguments::KeyGenerateArguments;
 use crate::error::Failure;
-use crate::files::write_failure;
+use crate::files::print_line;
 use crate::keys;
 use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::{SEP, ZONE_KEY};
-use std::io::Write as _;
-use std::path::Path;
 
 /// Attempts at a key whose tag no other key of the folder has (RFC 4034 appendix B: tags are not unique).
 const ATTEMPTS: usize = 16;
@@ -17,17 +15,15 @@ pub(crate) fn run(arguments: &KeyGenerateArguments) -> Result<Outcome, Failure> 
     let flags = if arguments.ksk || arguments.csk { ZONE_KEY | SEP } else { ZONE_KEY };
     let key = generate(arguments, flags)?;
     keys::store(&arguments.dir, &key)?;
-    let mut out = std::io::stdout();
-    let text = if arguments.json {
+    if arguments.json {
         let report = serde_json::json!({
             "base_name": key.base_name(), "zone": key.owner.to_string(), "algorithm": key.algorithm().to_string(),
             "tag": key.tag(), "flags": key.flags,
         });
-        format!("{report}\n")
+        print_line(&report.to_string())?;
     } else {
-        format!("{}\n", key.base_name())
-    };
-    out.write_all(text.as_bytes()).map_err(write_failure(Path::new("-")))?;
+        print_line(&key.base_name())?;
+    }
     Ok(Outcome::Done)
 }
 

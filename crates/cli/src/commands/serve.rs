@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::arguments::{ServeArguments, VerifyMode};
 use crate::error::Failure;
+use crate::files::print_line;
 use crate::zones;
 use nonesuch_authoritative::Published;
 use nonesuch_authoritative::server::{Server, ServerOptions};
@@ -10,7 +11,6 @@ use nonesuch_dnssec::verify::Mode;
 use nonesuch_dnssec::{Verified, VerifyOptions, into_verified};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::Contents;
-use std::io::Write as _;
 
 /// Signatures up to which `auto` verifies all of them.
 const FULL: u64 = 100_000;
@@ -26,15 +26,14 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
         arguments.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let options = ServerOptions { listen: arguments.listen, workers, cpus: arguments.cpus.clone() };
     let server = Server::start(published, &options)?;
-    println!(
+    print_line(&format!(
         "ready: listening on {} (udp, tcp), zone {origin} serial {serial}, {workers} workers",
         server.address()
-    );
-    std::io::stdout().flush().map_err(Failure::Output)?;
+    ))?;
     wait_for_stop().map_err(Failure::Output)?;
     let counters = server.udp_counters();
     server.stop()?;
-    println!(
+    print_line(&format!(
         "stopped: {} datagrams in, {} out, {} system calls ({:.3} a datagram), {} oversized, {} errors",
         counters.datagrams_in,
         counters.datagrams_out,
@@ -42,7 +41,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
         counters.system_calls as f64 / counters.datagrams_in.max(1) as f64,
         counters.oversized,
         counters.receive_errors + counters.send_errors,
-    );
+    ))?;
     Ok(Outcome::Done)
 }
 

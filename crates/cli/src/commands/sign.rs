@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::arguments::SignArguments;
 use crate::error::Failure;
-use crate::files::{write_failure, write_output};
+use crate::files::{print_line, write_failure, write_output};
 use crate::{keys, progress, zones};
 use data_encoding::HEXLOWER_PERMISSIVE;
 use nonesuch_dnssec::{Nsec3Params, SignOptions, Signed, sign};
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
         write_zone(signed.contents(), &mut out).map_err(write_failure(&output))
     })?;
     if output != Path::new("-") {
-        report(arguments, &signed, &output, (signing.as_secs_f64(), begun.elapsed().as_secs_f64()));
+        report(arguments, &signed, &output, (signing.as_secs_f64(), begun.elapsed().as_secs_f64()))?;
     }
     Ok(Outcome::Done)
 }
@@ -74,7 +74,12 @@ fn parse_salt(text: &str) -> Result<Vec<u8>, Failure> {
     HEXLOWER_PERMISSIVE.decode(text.as_bytes()).map_err(|_| Failure::Salt(text.to_owned()))
 }
 
-fn report(arguments: &SignArguments, signed: &Signed, output: &Path, (signing, all): (f64, f64)) {
+fn report(
+    arguments: &SignArguments,
+    signed: &Signed,
+    output: &Path,
+    (signing, all): (f64, f64),
+) -> Result<(), Failure> {
     let statistics = signed.statistics();
     let contents = signed.contents();
     if arguments.json {
@@ -84,9 +89,9 @@ fn report(arguments: &SignArguments, signed: &Signed, output: &Path, (signing, a
             "signatures": statistics.signatures, "chain_records": statistics.chain_records,
             "signing_seconds": signing, "seconds": all,
         });
-        println!("{report}");
+        print_line(&report.to_string())
     } else {
-        println!(
+        print_line(&format!(
             "{}: zone {} signed with {}: serial {}, {} records, {} signatures, {} denial records; {signing:.2} s of {all:.2} s signing",
             output.display(),
             contents.apex(),
@@ -95,6 +100,6 @@ fn report(arguments: &SignArguments, signed: &Signed, output: &Path, (signing, a
             contents.record_count(),
             statistics.signatures,
             statistics.chain_records,
-        );
+        ))
     }
 }

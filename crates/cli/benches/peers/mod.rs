@@ -1,0 +1,89 @@
+//! What both benchmarks need: the zone and keys, CPU time of other processes, medians and ratios.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The program measured.
+pub(crate) const OURS: &str = env!("CARGO_BIN_EXE_nonesuch");
+/// Apex of the generated zone.
+pub(crate) const ORIGIN: &str = "example.";
+
+/// A denial mode and how each program is told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Nsec,
+    Nsec3,
+    OptOut,
+}
+
+pub(crate) const MODES: [Mode; 3] = [Mode::Nsec, Mode::Nsec3, Mode::OptOut];
+
+impl Mode {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Nsec => "nsec",
+            Self::Nsec3 => "nsec3",
+            Self::OptOut => "nsec3-opt-out",
+        }
+    }
+}
+
+/// `--names N --runs N --seconds S`, for a quicker look than the default.
+pub(crate) fn argument(name: &str, default: u64) -> u64 {
+    let arguments: Vec<String> = std::env::args().collect();
+    let value = arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1));
+    value.and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// Where `program` is installed.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    folders.extend(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    folders.into_iter().map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Runs to the end and says loudly when it fails.
+pub(crate) fn run(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{command:?}: {}{text}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// A generated zone with P-256 keys in `dir`: zone file, base names of KSK and ZSK.
+pub(crate) fn prepare(dir: &Path, names: u64) -> (PathBuf, [String; 2]) {
+    let zone = dir.join("zone");
+    let generate = ["zone", "generate", "--like", "tld", "--seed", "1", "-o", ORIGIN];
+    run(Command::new(OURS).args(generate).arg("--names").arg(names.to_string()).arg("-f").arg(&zone));
+    let key = |flag: &[&str]| {
+        let made = run(Command::new(OURS).args(["key", "generate", ORIGIN]).args(flag).arg("--dir").arg(dir));
+        made.trim().to_owned()
+    };
+    (zone, [key(&["--ksk"]), key(&[])])
+}
+
+/// Median, least and greatest.
+pub(crate) fn spread(values: &[f64]) -> (f64, f64, f64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0;
+    (middle, sorted[0], sorted[sorted.len() - 1])
+}
+
+/// Median, least and greatest of the ratios of two columns, run by run.
+pub(crate) fn ratio(ours: &[f64], theirs: &[f64]) -> String {
+    let ratios: Vec<f64> = ours.iter().zip(theirs).map(|(a, b)| a / b).collect();
+    let (median, least, greatest) = spread(&ratios);
+    format!("{median:.2} ({least:.2}-{greatest:.2})")
+}
+
+/// One line about where this was measured.
+pub(crate) fn machine() -> String {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model =
+        info.lines().find(|line| line.starts_with("model name")).and_then(|line| line.split(": ").nth(1));
+    let cores = info.lines().filter(|line| line.starts_with("processor")).count();
+    format!("{}, {cores} cores", model.unwrap_or("unknown CPU"))
+}

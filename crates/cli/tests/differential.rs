@@ -1,0 +1,159 @@
+//! Our server against NSD and Knot DNS: the same zone, the same questions, in each denial mode.
+//!
+//! Compared are RCODE, AA, and the answer and authority sections as sets. What may differ is listed by cause
+//! in `differential/classes.rs` and in docs/differences.md; any other difference fails, and so does a listed one
+//! that no longer occurs.
+
+#[path = "differential/classes.rs"]
+mod classes;
+#[path = "differential/exchange.rs"]
+mod exchange;
+#[path = "differential/peers.rs"]
+mod peers;
+#[path = "differential/questions.rs"]
+mod questions;
+#[path = "differential/zone.rs"]
+mod zone;
+
+use classes::{CLASSES, Case, Peer};
+use exchange::{Question, Reply, Seen, ask_all};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use zone::{ORIGIN, Zone};
+
+const MECHANISMS: [&str; 3] = ["nsec", "nsec3", "nsec3-opt-out"];
+/// Differences of one kind that a failure shows in full.
+const EXAMPLES: usize = 1;
+
+/// Differences so far.
+#[derive(Default)]
+struct Outcome {
+    /// How often each class explained something, by peer.
+    explained: BTreeMap<(&'static str, Peer), usize>,
+    /// What no class explains, by its outline.
+    unexplained: BTreeMap<String, Vec<String>>,
+}
+
+#[test]
+fn answers_are_those_of_nsd_and_knot() {
+    let peers: Vec<Peer> = [(Peer::Nsd, "nsd"), (Peer::Knot, "knotd")]
+        .into_iter()
+        .filter(|(_, program)| {
+            let installed = peers::is_installed(program);
+            if !installed {
+                eprintln!("skipped: {program} is not installed");
+            }
+            installed
+        })
+        .map(|(peer, _)| peer)
+        .collect();
+    if peers.is_empty() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let unsigned = zone::prepare(folder.path());
+    let mut outcome = Outcome::default();
+    for mechanism in MECHANISMS {
+        let zone = Zone::sign(folder.path(), &unsigned, mechanism);
+        let questions = questions::questions(&zone);
+        let ours = peers::start_ours(&zone.file, ORIGIN);
+        let our_replies = ask_all(ours.address, &questions);
+        for &peer in &peers {
+            let at = folder.path().join(format!("{peer:?}.{mechanism}"));
+            let theirs = match peer {
+                Peer::Nsd => peers::start_nsd(&at, &zone.peer_file, ORIGIN),
+                Peer::Knot => peers::start_knot(&at, &zone.peer_file, ORIGIN),
+            };
+            let their_replies = ask_all(theirs.address, &questions);
+            for ((question, ours), theirs) in questions.iter().zip(&our_replies).zip(their_replies) {
+                compare(&Case { zone: &zone, question, peer }, mechanism, ours, theirs, &mut outcome);
+            }
+        }
+    }
+    judge(&outcome, &peers);
+}
+
+fn compare(case: &Case<'_>, mechanism: &str, ours: &Reply, mut theirs: Reply, outcome: &mut Outcome) {
+    assert!(!ours.repeats, "{:?}: a section of ours holds a record twice", case.question);
+    if *ours == theirs {
+        return;
+    }
+    let (our_reply, their_reply) = (ours, theirs.clone());
+    let mut ours = ours.clone();
+    for class in CLASSES.iter().filter(|class| class.peers.contains(&case.peer)) {
+        if (class.explain)(case, &mut ours, &mut theirs) {
+            *outcome.explained.entry((class.name, case.peer)).or_default() += 1;
+        }
+    }
+    if ours != theirs {
+        let outline = format!("{:?} {mechanism} {}", case.peer, outline(case.question, &ours, &theirs));
+        let whole = describe(case.question, our_reply, &their_reply);
+        outcome.unexplained.entry(outline).or_default().push(whole);
+    }
+}
+
+/// Fails where a difference has no class, or a class no difference.
+fn judge(outcome: &Outcome, peers: &[Peer]) {
+    let mut text = String::new();
+    for (outline, cases) in &outcome.unexplained {
+        let examples = cases.iter().take(EXAMPLES).fold(String::new(), |text, case| text + case);
+        let _ = writeln!(text, "{} × {outline}\n{examples}", cases.len());
+    }
+    for ((class, peer), count) in &outcome.explained {
+        eprintln!("{peer:?}: {class}: {count}");
+    }
+    for class in CLASSES {
+        for peer in class.peers.iter().filter(|peer| peers.contains(peer)) {
+            if !outcome.explained.contains_key(&(class.name, *peer)) {
+                let _ = writeln!(text, "{peer:?} does not differ as class {} says: remove it", class.name);
+            }
+        }
+    }
+    assert!(text.is_empty(), "{text}");
+}
+
+/// What differs, without names: like cases fall together.
+fn outline(question: &Question, ours: &Reply, theirs: &Reply) -> String {
+    let mut text = format!("{} DO={}", question.rtype, u8::from(question.dnssec_ok));
+    if ours.rcode != theirs.rcode {
+        let _ = write!(text, " rcode {}/{}", ours.rcode, theirs.rcode);
+    }
+    if ours.authoritative != theirs.authoritative {
+        let _ = write!(text, " AA {}/{}", ours.authoritative, theirs.authoritative);
+    }
+    if theirs.repeats {
+        text.push_str(" repeats");
+    }
+    let sections =
+        [("answer", &ours.answer, &theirs.answer), ("authority", &ours.authority, &theirs.authority)];
+    for (name, ours, theirs) in sections {
+        for (sign, left, right) in [('+', ours, theirs), ('-', theirs, ours)] {
+            let types: BTreeSet<String> = left.difference(right).map(|seen| seen.rtype.to_string()).collect();
+            if !types.is_empty() {
+                let _ = write!(text, " {name} {sign}{types:?}");
+            }
+        }
+    }
+    text
+}
+
+fn describe(question: &Question, ours: &Reply, theirs: &Reply) -> String {
+    let mut text = format!("  {} {} DO={}\n", question.name, question.rtype, u8::from(question.dnssec_ok));
+    for (who, reply) in [("ours", ours), ("theirs", theirs)] {
+        let _ = writeln!(text, "    {who}: {} AA={}", reply.rcode, reply.authoritative);
+        for (section, records) in [("answer", &reply.answer), ("authority", &reply.authority)] {
+            for seen in records {
+                let _ = writeln!(text, "      {section} {}", line(seen));
+            }
+        }
+    }
+    text
+}
+
+fn line(seen: &Seen) -> String {
+    let mut rdata = Vec::new();
+    nonesuch_proto::rdata::push_text(seen.rtype, &seen.rdata, &mut rdata);
+    rdata.truncate(70);
+    let owner = nonesuch_proto::NameRef::from_checked(&seen.owner);
+    format!("{owner} {} {} {}", seen.ttl, seen.rtype, String::from_utf8_lossy(&rdata))
+}

@@ -1,0 +1,182 @@
+//! Asking a server many questions: over UDP with several outstanding, over TCP where the answer is truncated.
+
+use nonesuch_proto::edns::{self, push_opt};
+use nonesuch_proto::message::{self, Message, Rcode, Section, flags};
+use nonesuch_proto::{Name, Rtype};
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::Duration;
+
+/// Queries sent before answers are waited for; few enough for every socket buffer.
+const OUTSTANDING: usize = 64;
+/// Wait for the answers outstanding, after which the rest is asked again.
+const WAIT: Duration = Duration::from_millis(500);
+/// Times that one batch is asked.
+const ATTEMPTS: usize = 10;
+/// UDP payload size announced.
+const PAYLOAD: u16 = 4096;
+
+/// A question.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Question {
+    pub name: Name,
+    pub rtype: Rtype,
+    pub dnssec_ok: bool,
+}
+
+impl Question {
+    /// SOA of the apex.
+    pub fn apex_soa(origin: &str) -> Self {
+        Self { name: origin.parse().expect("a name"), rtype: Rtype::SOA, dnssec_ok: false }
+    }
+
+    fn query(&self, id: u16) -> Vec<u8> {
+        let mut query = Vec::with_capacity(300);
+        message::push_query(&self.name, self.rtype, id, 0, &mut query);
+        query[11] = 1;
+        push_opt(PAYLOAD, 0, if self.dnssec_ok { edns::DO } else { 0 }, &mut query);
+        query
+    }
+}
+
+/// A record as it stands in a section. Owners keep their case.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seen {
+    pub owner: Vec<u8>,
+    pub rtype: Rtype,
+    pub ttl: u32,
+    pub rdata: Vec<u8>,
+}
+
+impl Seen {
+    /// The owner, without regard to case.
+    pub fn owner(&self) -> Name {
+        nonesuch_proto::NameRef::from_checked(&self.owner).to_canonical()
+    }
+
+    /// For RRSIG the type covered, else the type.
+    pub fn covered(&self) -> Rtype {
+        match self.rdata.as_slice() {
+            [a, b, ..] if self.rtype == Rtype::RRSIG => Rtype(u16::from_be_bytes([*a, *b])),
+            _ => self.rtype,
+        }
+    }
+}
+
+/// What is compared of a response.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Reply {
+    pub rcode: Rcode,
+    pub authoritative: bool,
+    pub answer: BTreeSet<Seen>,
+    pub authority: BTreeSet<Seen>,
+    /// Whether a section holds a record twice (RFC 2181 §5).
+    pub repeats: bool,
+}
+
+impl Reply {
+    fn from_message(message: &Message, question: &Question) -> Self {
+        let asked = message.questions.first().expect("the question is repeated");
+        assert_eq!(asked.0.wire(), question.name.wire(), "the question is repeated as it was asked");
+        assert_eq!(asked.1, question.rtype);
+        let mut repeats = false;
+        let mut read = |section| {
+            let mut set = BTreeSet::new();
+            for record in message.section(section) {
+                let (owner, rdata) = (record.owner.wire().to_vec(), record.rdata.clone());
+                repeats |= !set.insert(Seen { owner, rtype: record.rtype, ttl: record.ttl, rdata });
+            }
+            set
+        };
+        let (answer, authority) = (read(Section::Answer), read(Section::Authority));
+        let authoritative = message.header.flags & flags::AA != 0;
+        Self { rcode: message.rcode(), authoritative, answer, authority, repeats }
+    }
+}
+
+/// Whether the server answers with NOERROR within `wait`.
+pub fn ask_once(server: SocketAddr, question: &Question, wait: Duration) -> bool {
+    let Ok(socket) = connect(server, wait) else { return false };
+    let mut buffer = [0; 512];
+    match socket.send(&question.query(1)).and_then(|_| socket.recv(&mut buffer)) {
+        Ok(length) => Message::parse(&buffer[..length])
+            .is_ok_and(|message| message.rcode() == Rcode::NOERROR && message.header.counts[1] > 0),
+        Err(_) => {
+            // A closed port is refused at once.
+            std::thread::sleep(Duration::from_millis(10));
+            false
+        }
+    }
+}
+
+fn connect(server: SocketAddr, wait: Duration) -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(server)?;
+    socket.set_read_timeout(Some(wait))?;
+    Ok(socket)
+}
+
+/// The replies to `questions`, in their order.
+pub fn ask_all(server: SocketAddr, questions: &[Question]) -> Vec<Reply> {
+    let socket = connect(server, WAIT).expect("a socket");
+    let mut stream = TcpStream::connect(server).expect("a connection");
+    stream.set_nodelay(true).expect("an option");
+    let mut replies = Vec::with_capacity(questions.len());
+    for batch in questions.chunks(OUTSTANDING) {
+        let over_udp = ask_batch(&socket, batch);
+        for (question, message) in batch.iter().zip(over_udp) {
+            let message = if message.header.flags & flags::TC != 0 {
+                ask_over_tcp(&mut stream, question)
+            } else {
+                message
+            };
+            replies.push(Reply::from_message(&message, question));
+        }
+    }
+    replies
+}
+
+fn ask_batch(socket: &UdpSocket, batch: &[Question]) -> Vec<Message> {
+    let mut messages: Vec<Option<Message>> = vec![None; batch.len()];
+    let mut buffer = [0; 65_535];
+    for _ in 0..ATTEMPTS {
+        let open: Vec<usize> = (0..batch.len()).filter(|&index| messages[index].is_none()).collect();
+        for &index in &open {
+            socket.send(&batch[index].query(index as u16)).expect("sent");
+        }
+        let mut missing = open.len();
+        while missing > 0 {
+            let length = match socket.recv(&mut buffer) {
+                Ok(length) => length,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break,
+                Err(error) => panic!("the server is gone: {error}"),
+            };
+            let message = Message::parse(&buffer[..length]).expect("a well-formed response");
+            let index = usize::from(message.header.id);
+            // An answer to an earlier batch that was asked twice has another question.
+            let fits = message.questions.first().is_some_and(|(name, rtype, _)| {
+                batch.get(index).is_some_and(|asked| asked.name == *name && asked.rtype == *rtype)
+            });
+            if fits && messages[index].replace(message).is_none() {
+                missing -= 1;
+            }
+        }
+    }
+    let answered = |(question, message): (&Question, Option<Message>)| {
+        message.unwrap_or_else(|| panic!("no answer to {question:?}"))
+    };
+    batch.iter().zip(messages).map(answered).collect()
+}
+
+fn ask_over_tcp(stream: &mut TcpStream, question: &Question) -> Message {
+    let query = question.query(0);
+    let mut framed = (query.len() as u16).to_be_bytes().to_vec();
+    framed.extend_from_slice(&query);
+    stream.write_all(&framed).expect("sent");
+    let mut length = [0; 2];
+    stream.read_exact(&mut length).expect("a response");
+    let mut response = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut response).expect("a whole response");
+    Message::parse(&response).expect("a well-formed response")
+}
