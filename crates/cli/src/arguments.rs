@@ -4,6 +4,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::sign::SerialPolicy;
+use nonesuch_lab::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD};
 use nonesuch_lab::generate::Like;
 use nonesuch_proto::{Name, timestamp};
 use std::net::SocketAddr;
@@ -266,7 +267,7 @@ pub(crate) struct CompareArguments {
     #[arg(long, default_value = "tld", conflicts_with = "file")]
     pub(crate) like: Like,
     /// Number of names of the generated zone.
-    #[arg(long, default_value_t = 10_000, conflicts_with = "file")]
+    #[arg(long, default_value_t = DEFAULT_NAMES, conflicts_with = "file")]
     pub(crate) names: u64,
     /// What the generated zone and the queries are drawn from.
     #[arg(long, default_value_t = 1)]
@@ -275,8 +276,11 @@ pub(crate) struct CompareArguments {
     #[arg(long)]
     pub(crate) all: bool,
     /// Seconds of each measurement of the server.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = DEFAULT_SECONDS_PER_LOAD)]
     pub(crate) seconds: f64,
+    /// Time of signing: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) now: Option<u32>,
     /// Folder that compare.json and report.html are left in.
     #[arg(long, default_value = "nonesuch-compare")]
     pub(crate) out: PathBuf,

@@ -2,7 +2,7 @@
 
 use nonesuch_dnssec::keys::{KeyFileError, KeySetError};
 use nonesuch_dnssec::sign::SignError;
-// use nonesuch_lab::compare::CompareError;
+use nonesuch_lab::compare::{CompareError, SubjectError};
 use nonesuch_lab::generate::GenerateError;
 use nonesuch_lab::load::{LoadError, QueryListError};
 use nonesuch_net::NetError;
@@ -56,4 +56,8 @@ pub(crate) enum Failure {
     Queries(#[from] QueryListError),
     #[error(transparent)]
     Load(#[from] LoadError),
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
 }

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<Outcome, Failure> {
     match command {
-        Command::Compare(_) => Ok(Outcome::No),
+        Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Zone(ZoneCommand::Sign(arguments)) => commands::sign::run(&arguments),
         Command::Zone(ZoneCommand::Verify(arguments)) => commands::verify::run(&arguments),
         Command::Zone(ZoneCommand::Generate(arguments)) => commands::generate::run(&arguments),

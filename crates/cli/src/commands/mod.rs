@@ -1,6 +1,6 @@
 //! One module for each command.
 
-// pub(crate) mod compare;
+pub(crate) mod compare;
 pub(crate) mod generate;
 pub(crate) mod key;
 pub(crate) mod load;

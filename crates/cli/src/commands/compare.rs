@@ -1,0 +1,78 @@
+//! `nonesuch compare`.
+
+use crate::Outcome;
+use crate::arguments::CompareArguments;
+use crate::error::Failure;
+use crate::files::print_line;
+use crate::{progress, zones};
+use nonesuch_lab::compare::{CompareOptions, Progress, Subject, cells, compare};
+use nonesuch_lab::generate::GenerateOptions;
+use nonesuch_proto::Name;
+use std::path::Path;
+use std::process::Command;
+
+pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
+    let failed = |source| Failure::Write { path: arguments.out.clone(), source };
+    std::fs::create_dir_all(&arguments.out).map_err(failed)?;
+    let work_dir = tempfile::tempdir_in(&arguments.out).map_err(failed)?;
+    let program =
+        std::env::current_exe().map_err(|source| Failure::Read { path: "nonesuch".into(), source })?;
+    let subject = subject(arguments)?;
+    let cells = cells(arguments.all);
+    let bar = progress::bar(cells.len() as u64, "");
+    let comparison = compare(&CompareOptions {
+        subject: &subject,
+        cells: &cells,
+        server: &|file, origin| server(&program, file, origin),
+        seconds_per_load: arguments.seconds,
+        pin: true,
+        work_dir: work_dir.path(),
+        now: zones::now_or(arguments.now),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        progress: &|at: Progress| {
+            bar.set_position(at.index as u64);
+            bar.set_message(format!("{}: {}", at.cell, at.stage));
+        },
+    })?;
+    bar.finish_and_clear();
+    let [json, page] = comparison.write(&arguments.out)?;
+    if arguments.json {
+        print_line(&serde_json::json!(comparison).to_string())?;
+    } else {
+        print_line(&comparison.table())?;
+        print_line(&format!("{} and {} written", json.display(), page.display()))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn subject(arguments: &CompareArguments) -> Result<Subject, Failure> {
+    let Some(file) = &arguments.file else {
+        let origin = arguments.origin.as_ref().map_or_else(|| "example.".to_owned(), ToString::to_string);
+        let options = GenerateOptions {
+            like: arguments.like,
+            names: arguments.names,
+            seed: arguments.seed,
+            origin: &origin,
+        };
+        return Ok(Subject::generated(&options)?);
+    };
+    let contents = zones::read_zone(file, arguments.origin.as_ref())?;
+    Ok(Subject::of_zone(&contents, file.display().to_string(), arguments.seed)?)
+}
+
+/// The zone was verified in this very run, so that the server need not do it again.
+fn server(program: &Path, file: &Path, origin: &Name) -> Command {
+    let mut command = Command::new(program);
+    command.args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--workers",
+        "1",
+        "--verify",
+        "structural",
+        "--origin",
+    ]);
+    command.arg(origin.to_string()).arg(file);
+    command
+}

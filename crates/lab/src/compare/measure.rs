@@ -1,0 +1,411 @@
+//! Measuring one cell.
+
+use super::figures::{LoadFigures, Measured, Row, Work};
+use super::machine::Places;
+use super::server::Server;
+use super::{Cell, CompareError, CompareOptions, LoadKind, Progress, ROUNDS, Refusal, Stage, Temporary};
+use crate::load::{self, LoadOptions, LoadReport};
+use crate::process;
+use nonesuch_crypto::{Algorithm, PrivateKey};
+use nonesuch_dnssec::keys::{SEP, ZONE_KEY};
+use nonesuch_dnssec::verify::Anchor;
+use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, Signed, VerifyOptions, sign, verify};
+use nonesuch_proto::Name;
+use nonesuch_zone::{Contents, write};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Signatures are valid from so long before the time of the comparison, seconds: clocks differ.
+const BACKDATED: u32 = 3600;
+/// And so long after it.
+const VALID: u32 = 30 * 86_400;
+/// Work on the zone is repeated until it took so long together …
+const WORK_ENOUGH: Duration = Duration::from_millis(700);
+/// … or was done so often.
+const WORK_RUNS: u32 = 5;
+/// A server has so long to read and verify its zone.
+const READY_LIMIT: Duration = Duration::from_secs(1800);
+/// Seconds of load of each kind before anything is measured.
+const WARM_UP: f64 = 0.15;
+/// Of this share of queries on, what is odd becomes a note; errors become the comparison's.
+const ODD_SHARE: f64 = 0.01;
+/// Of this share of lost queries on, there is no comparison.
+const LOST_SHARE: f64 = 0.5;
+/// Below this share of its CPU a server was not asked all that it could answer.
+const IDLE_SHARE: f64 = 0.85;
+
+/// Goes through the cell at `index`.
+pub(super) fn measure(
+    options: &CompareOptions<'_>,
+    index: usize,
+    places: Option<Places>,
+) -> Result<Row, CompareError> {
+    let cell = options.cells[index];
+    let tell = |stage| (options.progress)(Progress { index, cells: options.cells.len(), cell, stage });
+    let mut row = empty_row(cell);
+    let file = Temporary(options.work_dir.join(format!("compare-{index:03}.zone")));
+    match cell {
+        Cell::Unsigned => {
+            tell(Stage::Writing);
+            write_file(&options.subject.contents, &file.0, &mut row)?;
+        }
+        Cell::Signed { algorithm, bits, mechanism } => {
+            tell(Stage::Keys);
+            let keys = make_keys(cell, options.subject.contents.apex(), algorithm, bits)?;
+            tell(Stage::Signing);
+            let (signed, signing) = measure_signing(options, cell, &keys, mechanism)?;
+            row.signing = Some(signing);
+            tell(Stage::Verification);
+            row.verification = Some(measure_verification(options, cell, &keys, signed.contents())?);
+            tell(Stage::Writing);
+            write_file(signed.contents(), &file.0, &mut row)?;
+        }
+    }
+    tell(Stage::Start);
+    let log = Temporary(options.work_dir.join(format!("compare-{index:03}.log")));
+    let command = (options.server)(&file.0, options.subject.contents.apex());
+    let server = Server::start(command, places.map(|places| places.server), &log.0, READY_LIMIT)
+        .map_err(|source| CompareError::Server { cell, source })?;
+    row.ready_s = server.ready_after.as_secs_f64();
+    tell(Stage::Load);
+    measure_load(options, cell, &server, places, &mut row)?;
+    Ok(row)
+}
+
+fn empty_row(cell: Cell) -> Row {
+    let (algorithm, bits, mechanism) = match cell {
+        Cell::Unsigned => (None, None, None),
+        Cell::Signed { algorithm, bits, mechanism } => (Some(algorithm), bits, Some(mechanism)),
+    };
+    Row {
+        algorithm: algorithm.map(|algorithm| algorithm.to_string()),
+        algorithm_number: algorithm.map(|algorithm| algorithm.0),
+        bits,
+        denial: mechanism.map(|mechanism| mechanism.to_string()),
+        signing: None,
+        verification: None,
+        zone_octets: 0,
+        records: 0,
+        server_resident_kib: None,
+        ready_s: 0.0,
+        existing: LoadFigures::default(),
+        denied: LoadFigures::default(),
+        notes: Vec::new(),
+    }
+}
+
+/// A KSK and a ZSK of equal strength.
+fn make_keys(
+    cell: Cell,
+    apex: &Name,
+    algorithm: Algorithm,
+    bits: Option<u16>,
+) -> Result<KeySet, CompareError> {
+    let make = |flags| {
+        // Weak keys too: what they cost is part of the comparison.
+        let key = PrivateKey::generate_forced(algorithm, bits);
+        let key = key.map_err(|source| CompareError::Keys { cell, source })?;
+        Ok(KeyPair::new(apex.clone(), flags, key))
+    };
+    let ksk = make(ZONE_KEY | SEP)?;
+    let mut zsk = make(ZONE_KEY)?;
+    // One pair in 65,536 has one tag.
+    while zsk.tag() == ksk.tag() {
+        zsk = make(ZONE_KEY)?;
+    }
+    KeySet::new(apex, vec![ksk, zsk]).map_err(|source| CompareError::KeySet { cell, source })
+}
+
+fn measure_signing(
+    options: &CompareOptions<'_>,
+    cell: Cell,
+    keys: &KeySet,
+    mechanism: Mechanism,
+) -> Result<(Signed, Work), CompareError> {
+    let (inception, expiration) = (options.now.wrapping_sub(BACKDATED), options.now.wrapping_add(VALID));
+    let wanted = SignOptions { now: options.now, ..SignOptions::new(mechanism, inception, expiration) };
+    let (signed, work) = repeat(|| sign(&options.subject.contents, keys, &wanted))
+        .map_err(|source| CompareError::Sign { cell, source })?;
+    let signatures = signed.statistics().signatures;
+    Ok((signed, Work { signatures, ..work }))
+}
+
+fn measure_verification(
+    options: &CompareOptions<'_>,
+    cell: Cell,
+    keys: &KeySet,
+    signed: &Contents,
+) -> Result<Work, CompareError> {
+    let anchors = keys.entry_points().map(|key| Anchor::Dnskey(key.dnskey_rdata())).collect();
+    let wanted = VerifyOptions { now: Some(options.now), anchors, ..VerifyOptions::default() };
+    let (report, work) = repeat(|| {
+        let report = verify(signed, &wanted);
+        match report.faults.first() {
+            None => Ok(report),
+            Some(first) => {
+                let count = report.faults.len();
+                Err(CompareError::Unsound { cell, count, first: Box::new(first.clone()) })
+            }
+        }
+    })?;
+    Ok(Work { signatures: report.signatures_verified, ..work })
+}
+
+/// Does `work` a few times, fewer if it takes long, and times it alone: what it returns is dropped between.
+fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, Work), E> {
+    let pid = std::process::id();
+    let (mut walls, mut cpu_us, mut together) = (Vec::new(), 0, Duration::ZERO);
+    loop {
+        let before = process::cpu_time(pid);
+        let start = Instant::now();
+        let outcome = work()?;
+        let wall = start.elapsed();
+        if let Some(spent) = before.zip(process::cpu_time(pid)).map(|(before, after)| after.since(before)) {
+            cpu_us += spent.user_us + spent.system_us;
+        }
+        walls.push(wall.as_secs_f64());
+        together += wall;
+        let runs = walls.len() as u32;
+        if together >= WORK_ENOUGH || runs >= WORK_RUNS {
+            let wall_s = Measured::median(&walls).unwrap_or_default();
+            let cpu_s = cpu_us as f64 / 1e6 / f64::from(runs);
+            return Ok((outcome, Work { wall_s, cpu_s, runs, signatures: 0 }));
+        }
+    }
+}
+
+fn write_file(contents: &Contents, path: &Path, row: &mut Row) -> Result<(), CompareError> {
+    row.records = contents.record_count();
+    row.zone_octets = write_zone_file(contents, path)
+        .map_err(|source| CompareError::Write { path: path.to_owned(), source })?;
+    Ok(())
+}
+
+/// Not to the disk for good: the file is gone in seconds.
+fn write_zone_file(contents: &Contents, path: &Path) -> io::Result<u64> {
+    let mut out = BufWriter::new(File::create(path)?);
+    write::write_zone(contents, &mut out)?;
+    out.flush()?;
+    Ok(fs::metadata(path)?.len())
+}
+
+fn measure_load(
+    options: &CompareOptions<'_>,
+    cell: Cell,
+    server: &Server,
+    places: Option<Places>,
+    row: &mut Row,
+) -> Result<(), CompareError> {
+    let run = |kind: LoadKind, seconds: f64| {
+        let queries = match kind {
+            LoadKind::Existing => &options.subject.existing,
+            LoadKind::Denied => &options.subject.denied,
+        };
+        let wanted = LoadOptions {
+            seconds,
+            server_pid: Some(server.pid()),
+            cpus: places.map(|places| vec![places.load]),
+            ..LoadOptions::new(server.address, Arc::clone(queries))
+        };
+        load::run(&wanted).map_err(|source| CompareError::Load { cell, source })
+    };
+    for kind in [LoadKind::Existing, LoadKind::Denied] {
+        run(kind, WARM_UP)?;
+    }
+    let (mut existing, mut denied) = (Vec::new(), Vec::new());
+    // In turn, so that a disturbance of the machine does not hit one kind alone.
+    for _ in 0..ROUNDS {
+        existing.push(run(LoadKind::Existing, options.seconds_per_load)?);
+        denied.push(run(LoadKind::Denied, options.seconds_per_load)?);
+    }
+    row.server_resident_kib = process::memory(server.pid()).map(|memory| memory.resident_kib);
+    row.existing = sum_up(&existing);
+    row.denied = sum_up(&denied);
+    check_load(cell, LoadKind::Existing, &row.existing, &mut row.notes)?;
+    check_load(cell, LoadKind::Denied, &row.denied, &mut row.notes)?;
+    if server.pinned {
+        note_idle(row);
+    } else if places.is_some() {
+        row.notes.push("the server could not be kept on a CPU of its own".to_owned());
+    }
+    Ok(())
+}
+
+/// All rounds of one kind together.
+fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
+    let count = |part: fn(&LoadReport) -> u64| rounds.iter().map(part).sum::<u64>();
+    let received = count(|round| round.received) as f64;
+    let mean = |part: fn(&LoadReport) -> Option<f64>| -> Option<f64> {
+        let total: Option<f64> =
+            rounds.iter().map(|round| part(round).map(|value| value * round.received as f64)).sum();
+        total.filter(|_| received > 0.0).map(|total| total / received)
+    };
+    let of_rounds: Vec<f64> = rounds.iter().filter_map(|round| round.server_cpu_us_per_query).collect();
+    let cpu = mean(|round| round.server_cpu_us_per_query)
+        .and_then(|value| Measured::median(&of_rounds).map(|ends| Measured { value, ..ends }));
+    let seconds: f64 = rounds.iter().map(|round| round.seconds).sum();
+    let mut rcodes = BTreeMap::new();
+    for (rcode, count) in rounds.iter().flat_map(|round| &round.rcodes) {
+        *rcodes.entry(rcode.clone()).or_insert(0) += count;
+    }
+    let qps: Vec<f64> = rounds.iter().map(|round| round.qps).collect();
+    LoadFigures {
+        queries: count(|round| round.sent),
+        response_octets_mean: mean(|round| Some(round.response_octets_mean)).unwrap_or(0.0),
+        response_octets_max: rounds.iter().map(|round| round.response_octets_max).max().unwrap_or(0),
+        qps: Measured::median(&qps).unwrap_or_default(),
+        server_cpu_us_per_query: cpu,
+        server_cpus_busy: cpu.filter(|_| seconds > 0.0).map(|cpu| cpu.value * received / 1e6 / seconds),
+        truncated: count(|round| round.truncated),
+        lost: count(|round| round.lost),
+        rcodes,
+    }
+}
+
+/// Nothing that makes figures doubtful goes by in silence: it is an error where the server did not do its work, else a
+/// note.
+fn check_load(
+    cell: Cell,
+    kind: LoadKind,
+    figures: &LoadFigures,
+    notes: &mut Vec<String>,
+) -> Result<(), CompareError> {
+    let all = figures.queries;
+    let share = |count: u64| if all == 0 { 0.0 } else { count as f64 / all as f64 };
+    let refused = |wrong, how| Err(CompareError::Refused { cell, kind, wrong, all, how });
+    if all == 0 || share(figures.lost) >= LOST_SHARE {
+        return refused(figures.lost, Refusal::Lost);
+    }
+    if share(figures.lost) > ODD_SHARE {
+        notes.push(format!("{kind}: {:.1} % of the queries were lost", share(figures.lost) * 100.0));
+    }
+    let expected = if kind == LoadKind::Existing { "NOERROR" } else { "NXDOMAIN" };
+    for (rcode, &count) in figures.rcodes.iter().filter(|(rcode, _)| *rcode != expected) {
+        // Either is an answer, if not the one meant: a list of queries may fit its zone loosely.
+        let answer = matches!(rcode.as_str(), "NOERROR" | "NXDOMAIN");
+        if !answer && share(count) > ODD_SHARE {
+            return refused(count, Refusal::Rcode(rcode.clone()));
+        }
+        if !answer || share(count) > ODD_SHARE {
+            notes
+                .push(format!("{kind}: {count} of {all} queries were answered with {rcode}, not {expected}"));
+        }
+    }
+    Ok(())
+}
+
+/// Queries a second are the server's only where it had no time left.
+fn note_idle(row: &mut Row) {
+    for (kind, figures) in [(LoadKind::Existing, &row.existing), (LoadKind::Denied, &row.denied)] {
+        if let Some(busy) = figures.server_cpus_busy.filter(|busy| *busy < IDLE_SHARE) {
+            let meaning = "queries/s are those of the load generator";
+            row.notes
+                .push(format!("{kind}: the server's CPU was busy for {:.0} % only: {meaning}", busy * 100.0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(received: u64, lost: u64, rcode: &str, cpu: f64) -> LoadReport {
+        LoadReport {
+            sent: received + lost,
+            received,
+            lost,
+            unexpected: 0,
+            refused: 0,
+            seconds: 1.0,
+            qps: received as f64,
+            rcodes: BTreeMap::from([(rcode.to_owned(), received)]),
+            truncated: 1,
+            response_octets_mean: cpu * 100.0,
+            response_octets_max: received,
+            latency_us: None,
+            server_cpu_us_per_query: Some(cpu),
+            server_user_us_per_query: None,
+            server_system_us_per_query: None,
+            server_resident_kib: None,
+            server_proportional_kib: None,
+        }
+    }
+
+    #[test]
+    fn rounds_are_weighed_by_their_answers() {
+        let figures = sum_up(&[round(100, 0, "NOERROR", 1.0), round(300, 4, "NOERROR", 2.0)]);
+        assert_eq!((figures.queries, figures.lost, figures.truncated), (404, 4, 2));
+        assert!((figures.response_octets_mean - 175.0).abs() < 1e-9);
+        assert_eq!(figures.response_octets_max, 300);
+        assert_eq!(figures.qps, Measured { value: 200.0, least: 100.0, most: 300.0 });
+        assert_eq!(figures.server_cpu_us_per_query, Some(Measured { value: 1.75, least: 1.0, most: 2.0 }));
+        assert!((figures.server_cpus_busy.expect("known") - 1.75 * 400.0 / 1e6 / 2.0).abs() < 1e-12);
+        assert_eq!(figures.rcodes, BTreeMap::from([("NOERROR".to_owned(), 400)]));
+        assert_eq!(sum_up(&[]).queries, 0);
+    }
+
+    fn check(kind: LoadKind, rounds: &[LoadReport]) -> (Result<(), CompareError>, Vec<String>) {
+        let mut notes = Vec::new();
+        let outcome = check_load(Cell::Unsigned, kind, &sum_up(rounds), &mut notes);
+        (outcome, notes)
+    }
+
+    #[test]
+    fn sound_load_is_passed_in_silence() {
+        let (outcome, notes) = check(LoadKind::Existing, &[round(1000, 5, "NOERROR", 1.0)]);
+        assert!(outcome.is_ok() && notes.is_empty(), "{notes:?}");
+        let (outcome, notes) = check(LoadKind::Denied, &[round(1000, 0, "NXDOMAIN", 1.0)]);
+        assert!(outcome.is_ok() && notes.is_empty(), "{notes:?}");
+    }
+
+    #[test]
+    fn loss_and_unmeant_answers_are_noted() {
+        let (outcome, notes) = check(LoadKind::Existing, &[round(960, 40, "NOERROR", 1.0)]);
+        assert!(outcome.is_ok());
+        assert_eq!(notes, ["existing: 4.0 % of the queries were lost"]);
+        let rounds = [round(900, 0, "NXDOMAIN", 1.0), round(100, 0, "NOERROR", 1.0)];
+        let (outcome, notes) = check(LoadKind::Denied, &rounds);
+        assert!(outcome.is_ok());
+        assert_eq!(notes, ["denied: 100 of 1000 queries were answered with NOERROR, not NXDOMAIN"]);
+        let rounds = [round(999, 0, "NXDOMAIN", 1.0), round(1, 0, "SERVFAIL", 1.0)];
+        let (outcome, notes) = check(LoadKind::Denied, &rounds);
+        assert!(outcome.is_ok());
+        assert_eq!(notes, ["denied: 1 of 1000 queries were answered with SERVFAIL, not NXDOMAIN"]);
+    }
+
+    #[test]
+    fn a_server_that_does_not_serve_is_an_error() {
+        let (outcome, _) = check(LoadKind::Existing, &[round(100, 0, "REFUSED", 1.0)]);
+        let error = outcome.expect_err("refused");
+        assert!(error.to_string().contains("100 of 100 queries were answered with REFUSED"), "{error}");
+        let (outcome, _) = check(LoadKind::Existing, &[round(40, 60, "NOERROR", 1.0)]);
+        assert!(matches!(outcome, Err(CompareError::Refused { how: Refusal::Lost, wrong: 60, .. })));
+        assert!(check(LoadKind::Existing, &[]).0.is_err());
+    }
+
+    #[test]
+    fn an_idle_server_is_noted() {
+        let mut row = empty_row(Cell::Unsigned);
+        row.existing.server_cpus_busy = Some(0.5);
+        row.denied.server_cpus_busy = Some(0.97);
+        note_idle(&mut row);
+        assert_eq!(row.notes.len(), 1);
+        assert!(row.notes[0].starts_with("existing: the server's CPU was busy for 50 % only"));
+    }
+
+    #[test]
+    fn work_is_repeated_until_it_fails_or_is_enough() {
+        let mut runs = 0;
+        let (last, work) = repeat(|| {
+            runs += 1;
+            Ok::<_, ()>(runs)
+        })
+        .expect("no failure");
+        assert_eq!((last, work.runs), (WORK_RUNS, WORK_RUNS));
+        assert_eq!(repeat(|| Err::<(), _>("no")).err(), Some("no"));
+    }
+}

@@ -1,0 +1,292 @@
+//! A comparison for readers: the table on the terminal, and the page.
+
+mod charts;
+mod words;
+
+use super::figures::{Comparison, LoadFigures, Measured, Row, Work};
+use super::{Cell, CompareError};
+use crate::files::write_atomically;
+use crate::report::{Block, Column, Page, Section, Table, figure, grouped};
+use nonesuch_crypto::Algorithm;
+use nonesuch_dnssec::Mechanism;
+use std::path::{Path, PathBuf};
+
+/// Name of the file for machines.
+pub const JSON_FILE: &str = "compare.json";
+/// Name of the file for people.
+pub const PAGE_FILE: &str = "report.html";
+
+/// What is signed most today (RFC 8624 §3.1 recommends it): other rows are held against it.
+const REFERENCE: Cell =
+    Cell::Signed { algorithm: Algorithm::ECDSAP256SHA256, bits: None, mechanism: Mechanism::Nsec };
+
+const MEBI: f64 = 1024.0;
+const MEGA: f64 = 1e6;
+
+impl Row {
+    /// The algorithm with the length of its keys, or `unsigned`.
+    #[must_use]
+    pub fn algorithm_label(&self) -> String {
+        match (&self.algorithm, self.bits) {
+            (None, _) => "unsigned".to_owned(),
+            (Some(algorithm), None) => algorithm.clone(),
+            (Some(algorithm), Some(bits)) => format!("{algorithm}/{bits}"),
+        }
+    }
+
+    /// The mechanism's title; a dash for the unsigned zone.
+    #[must_use]
+    pub fn denial_label(&self) -> String {
+        let Some(name) = &self.denial else { return "–".to_owned() };
+        // A comparison may come from a version that knows more mechanisms.
+        name.parse::<Mechanism>()
+            .map_or_else(|_| name.clone(), |mechanism| mechanism.entry().title.to_owned())
+    }
+
+    fn label(&self) -> String {
+        if self.algorithm.is_none() {
+            return self.algorithm_label();
+        }
+        format!("{} {}", self.algorithm_label(), self.denial_label())
+    }
+
+    fn memory_mib(&self) -> Option<f64> {
+        self.server_resident_kib.map(|kib| kib as f64 / MEBI)
+    }
+}
+
+impl Comparison {
+    /// The table for a terminal of 120 columns, its legend, and all notes below it.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let reference = self.reference();
+        let mut table = Table { columns: terminal_columns(), rows: Vec::new(), legend: Vec::new() };
+        table.rows = self.rows.iter().map(|row| terminal_row(row, reference)).collect();
+        table.legend = words::terminal_legend(reference, self.rows.iter().any(|row| !row.notes.is_empty()));
+        let mut text = table.to_text();
+        let notes = self.all_notes();
+        if !notes.is_empty() {
+            let notes = Table { legend: notes, ..Table::default() };
+            // A table without columns and rows is its legend below an empty head.
+            text.push_str(notes.to_text().trim_start_matches('\n'));
+        }
+        text
+    }
+
+    /// The page.
+    #[must_use]
+    pub fn page(&self) -> Page {
+        let zone = &self.zone;
+        let charts = |title: &str, text: &str, charts| Section {
+            title: title.to_owned(),
+            blocks: vec![Block::Paragraph(text.to_owned()), Block::Charts(charts)],
+        };
+        let mut sections = vec![self.summary()];
+        sections.push(charts("Signing and verifying the zone", words::WORK, charts::work(self)));
+        sections.push(charts("Size of the zone", words::SIZE, charts::size(self)));
+        sections.push(charts("Size of responses", words::RESPONSES, charts::responses(self)));
+        sections.push(charts("Work of the server", words::SERVER, charts::server(self)));
+        sections.push(self.all_figures());
+        sections.push(words::method(self));
+        sections.push(words::terms());
+        Page {
+            title: format!("What DNSSEC costs on {}", zone.origin),
+            lead: words::lead(self),
+            facts: words::facts(self),
+            sections,
+        }
+    }
+
+    /// Writes [`JSON_FILE`] and [`PAGE_FILE`] to an existing folder, each whole or not at all, and returns their paths.
+    ///
+    /// # Errors
+    /// Where a file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<[PathBuf; 2], CompareError> {
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            match write_atomically(&path, text.as_bytes()) {
+                Ok(()) => Ok(path),
+                Err(source) => Err(CompareError::Write { path, source }),
+            }
+        };
+        Ok([write(JSON_FILE, &self.to_json()?)?, write(PAGE_FILE, &self.page().to_html())?])
+    }
+
+    /// The row that others are held against.
+    fn reference(&self) -> Option<&Row> {
+        let signed = || self.rows.iter().filter(|row| row.algorithm.is_some());
+        signed().find(|row| row.is_of(&REFERENCE)).or_else(|| signed().next())
+    }
+
+    /// Notes of the whole and of its rows, each with what it is about.
+    fn all_notes(&self) -> Vec<String> {
+        let of_rows = self.rows.iter().flat_map(|row| {
+            let label = row.label();
+            row.notes.iter().map(move |note| format!("! {label}: {note}"))
+        });
+        self.notes.iter().map(|note| format!("! {note}")).chain(of_rows).collect()
+    }
+
+    /// Notes, and which row is best at what.
+    fn summary(&self) -> Section {
+        let notes = self.all_notes().iter().map(|note| note.trim_start_matches("! ").to_owned()).collect();
+        let best = |what: &str, unit: &str, of: fn(&Row) -> Option<f64>| {
+            let signed = self.rows.iter().filter(|row| row.algorithm.is_some());
+            let ranked = signed.filter_map(|row| of(row).map(|value| (row, value)));
+            let (row, value) = ranked.min_by(|a, b| a.1.total_cmp(&b.1))?;
+            Some((what.to_owned(), format!("{}: {} {unit}", row.label(), figure(value))))
+        };
+        let terms = [
+            best("Cheapest to sign", "CPU s", |row| row.signing.map(|work| work.cpu_s)),
+            best("Cheapest to verify", "CPU s", |row| row.verification.map(|work| work.cpu_s)),
+            best("Smallest zone file", "MB", |row| Some(row.zone_octets as f64 / MEGA)),
+            best("Smallest denials", "octets in the mean", |row| Some(row.denied.response_octets_mean)),
+            best("Cheapest denials", "µs of the server's CPU", |row| {
+                row.denied.server_cpu_us_per_query.map(|cpu| cpu.value)
+            }),
+        ];
+        Section {
+            title: "In short".to_owned(),
+            blocks: vec![Block::Notes(notes), Block::Terms(terms.into_iter().flatten().collect())],
+        }
+    }
+
+    /// Two tables: one of all columns would fit no screen and no sheet.
+    fn all_figures(&self) -> Section {
+        let table = |columns, row: fn(&Row) -> Vec<String>, legend: &str| {
+            let rows = self.rows.iter().map(row).collect();
+            Block::Table(Table { columns, rows, legend: vec![legend.to_owned()] })
+        };
+        let zone = table(zone_columns(), zone_row, words::ZONE_LEGEND);
+        let load = table(load_columns(), load_row, words::LOAD_LEGEND);
+        Section { title: "All figures".to_owned(), blocks: vec![zone, load] }
+    }
+}
+
+fn terminal_columns() -> Vec<Column> {
+    let figures = |group: &str, titles: &[&str]| -> Vec<Column> {
+        titles.iter().map(|title| Column::figures(group, title)).collect()
+    };
+    [
+        vec![Column::text("algorithm"), Column::text("denial")],
+        figures("signing", &["CPU s", "×"]),
+        figures("verifying", &["CPU s", "×"]),
+        figures("zone file", &["MB", "×"]),
+        figures("server", &["MiB"]),
+        figures("answer octets", &["exist.", "denied"]),
+        figures("µs/query", &["exist.", "denied"]),
+        figures("1000 q/s", &["exist.", "denied"]),
+    ]
+    .concat()
+}
+
+fn terminal_row(row: &Row, reference: Option<&Row>) -> Vec<String> {
+    let ratio = |of: &dyn Fn(&Row) -> Option<f64>| match (of(row), reference.and_then(of)) {
+        (Some(value), Some(base)) if base > 0.0 => figure_of_ratio(value / base),
+        _ => String::new(),
+    };
+    let signing = |row: &Row| row.signing.map(|work| work.cpu_s);
+    let verification = |row: &Row| row.verification.map(|work| work.cpu_s);
+    let octets = |row: &Row| Some(row.zone_octets as f64);
+    let mark = if row.notes.is_empty() { "" } else { "!" };
+    let loads = [&row.existing, &row.denied];
+    let mut cells = vec![
+        row.algorithm_label(),
+        format!("{}{mark}", row.denial_label()),
+        optional(signing(row)),
+        ratio(&signing),
+        optional(verification(row)),
+        ratio(&verification),
+        figure(row.zone_octets as f64 / MEGA),
+        ratio(&octets),
+        optional(row.memory_mib()),
+    ];
+    cells.extend(loads.map(|load| figure(load.response_octets_mean)));
+    cells.extend(loads.map(|load| optional(load.server_cpu_us_per_query.map(|cpu| cpu.value))));
+    cells.extend(loads.map(|load| figure(load.qps.value / 1000.0)));
+    cells
+}
+
+/// One decimal is what a glance takes in; two below one.
+fn figure_of_ratio(ratio: f64) -> String {
+    match ratio {
+        _ if ratio < 0.995 => format!("{ratio:.2}"),
+        _ if ratio < 99.95 => format!("{ratio:.1}"),
+        _ => figure(ratio),
+    }
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), figure)
+}
+
+fn zone_columns() -> Vec<Column> {
+    let work = ["wall s", "from–to", "CPU s", "signatures", "CPU µs each"];
+    let mut columns = vec![Column::text("algorithm"), Column::text("denial")];
+    for group in ["signing", "verifying"] {
+        columns.extend(work.map(|title| Column::figures(group, title)));
+    }
+    columns.extend(["records", "octets"].map(|title| Column::figures("zone file", title)));
+    columns
+}
+
+fn zone_row(row: &Row) -> Vec<String> {
+    let mut cells = vec![row.algorithm_label(), row.denial_label()];
+    for work in [row.signing, row.verification] {
+        cells.extend(work.map_or_else(|| vec!["–".to_owned(); 5], |work| work_cells(&work)));
+    }
+    cells.push(grouped(row.records as i64));
+    cells.push(grouped(row.zone_octets as i64));
+    cells
+}
+
+fn load_columns() -> Vec<Column> {
+    let load = ["octets", "largest", "µs/query", "from–to", "1000 q/s", "from–to", "TC", "lost"];
+    let mut columns = vec![Column::text("algorithm"), Column::text("denial")];
+    columns.extend(["MiB", "ready s"].map(|title| Column::figures("server", title)));
+    for group in ["existing names", "denied names"] {
+        columns.extend(load.map(|title| Column::figures(group, title)));
+    }
+    columns
+}
+
+fn load_row(row: &Row) -> Vec<String> {
+    let mut cells = vec![row.algorithm_label(), row.denial_label()];
+    cells.push(optional(row.memory_mib()));
+    cells.push(figure(row.ready_s));
+    for load in [&row.existing, &row.denied] {
+        cells.extend(load_cells(load));
+    }
+    cells
+}
+
+fn work_cells(work: &Work) -> Vec<String> {
+    let each = (work.signatures > 0).then(|| work.cpu_s * MEGA / work.signatures as f64);
+    vec![
+        figure(work.wall_s.value),
+        range(work.wall_s),
+        figure(work.cpu_s),
+        grouped(work.signatures as i64),
+        optional(each),
+    ]
+}
+
+fn load_cells(load: &LoadFigures) -> Vec<String> {
+    let cpu = load.server_cpu_us_per_query;
+    let Measured { value, least, most } = load.qps;
+    let thousands = Measured { value: value / 1000.0, least: least / 1000.0, most: most / 1000.0 };
+    vec![
+        figure(load.response_octets_mean),
+        grouped(load.response_octets_max as i64),
+        optional(cpu.map(|cpu| cpu.value)),
+        cpu.map_or_else(|| "–".to_owned(), range),
+        figure(thousands.value),
+        range(thousands),
+        grouped(load.truncated as i64),
+        grouped(load.lost as i64),
+    ]
+}
+
+fn range(measured: Measured) -> String {
+    format!("{}–{}", figure(measured.least), figure(measured.most))
+}

@@ -1,0 +1,178 @@
+//! The whole comparison against a server that is this test's own program, and what becomes of its outcome.
+
+use super::figures::tests::sample;
+use super::*;
+use crate::generate::{GenerateOptions, Like};
+use std::cell::RefCell;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+/// Set for the child process, to what it is to do.
+const ROLE: &str = "NONESUCH_TEST_SERVER";
+
+/// Not a test of its own but the server of the others, which start this very program with [`ROLE`] set.
+#[test]
+fn server_of_the_other_tests() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    // An orphan ends by itself.
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a limit");
+    println!("\nready: listening on {} (UDP)", socket.local_addr().expect("an address"));
+    let mut message = [0; 1500];
+    while let Ok((length, from)) = socket.recv_from(&mut message) {
+        // A label with a letter twice in a row is not in a generated zone: see generate::query.
+        let denied = message[13..length.min(30)].windows(2).any(|pair| pair[0] == pair[1] && pair[0] != 0);
+        message[2] |= 0x80;
+        message[3] = match role.as_str() {
+            "refuse" => 5,
+            _ if denied => 3,
+            _ => 0,
+        };
+        let _ = socket.send_to(&message[..length], from);
+    }
+}
+
+fn subject() -> Subject {
+    let options = GenerateOptions { like: Like::Tld, names: 200, seed: 7, origin: "test." };
+    Subject::generated(&options).expect("a subject")
+}
+
+/// Compares with the server of this program, which serves or refuses.
+fn run(role: &str, cells: &[Cell], folder: &Path) -> (Result<Comparison, CompareError>, Vec<Progress>) {
+    let steps = RefCell::new(Vec::new());
+    let subject = subject();
+    let program = std::env::current_exe().expect("this program");
+    let server = |zone: &Path, origin: &Name| {
+        let text = fs::read(zone).expect("the zone file is there before the server starts");
+        let reading = nonesuch_zone::read::read_text(&text, zone, Some(origin)).expect("and is a zone");
+        assert!(reading.contents.soa().is_some());
+        let mut command = Command::new(&program);
+        command.args(["--exact", "--nocapture", "compare::tests::server_of_the_other_tests"]).env(ROLE, role);
+        command
+    };
+    let outcome = compare(&CompareOptions {
+        subject: &subject,
+        cells,
+        server: &server,
+        seconds_per_load: 0.05,
+        pin: true,
+        work_dir: folder,
+        now: 1_772_366_400,
+        command: "nonesuch compare".to_owned(),
+        progress: &|step| steps.borrow_mut().push(step),
+    });
+    (outcome, steps.into_inner())
+}
+
+fn signed(algorithm: nonesuch_crypto::Algorithm, mechanism: nonesuch_dnssec::Mechanism) -> Cell {
+    Cell::Signed { algorithm, bits: None, mechanism }
+}
+
+#[test]
+fn cells_are_signed_verified_served_and_asked() {
+    use nonesuch_crypto::Algorithm;
+    use nonesuch_dnssec::Mechanism;
+    let cells = [
+        Cell::Unsigned,
+        signed(Algorithm::ED25519, Mechanism::Nsec),
+        signed(Algorithm::ECDSAP256SHA256, Mechanism::Nsec3OptOut),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let (outcome, steps) = run("serve", &cells, folder.path());
+    let comparison = outcome.expect("compared");
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0, "nothing is left behind");
+    assert_eq!(comparison.date, "2026-03-01T12:00:00Z");
+    assert_eq!((comparison.zone.origin.as_str(), comparison.zone.delegations), ("test.", 200));
+    for (row, cell) in comparison.rows.iter().zip(&cells) {
+        assert!(row.is_of(cell), "{cell}");
+        assert!(row.existing.queries > 0 && row.existing.rcodes.contains_key("NOERROR"), "{row:?}");
+        assert!(row.denied.rcodes.contains_key("NXDOMAIN"), "{row:?}");
+        assert!(row.existing.qps.value > 0.0 && row.ready_s > 0.0);
+        assert!(row.server_resident_kib.is_some_and(|kib| kib > 100));
+    }
+    let [unsigned, nsec, opt_out] = &comparison.rows[..] else { panic!("three rows") };
+    assert!(unsigned.signing.is_none() && unsigned.zone_octets == comparison.zone.octets);
+    let (signing, verification) = (nsec.signing.expect("signed"), nsec.verification.expect("verified"));
+    // An NSEC record for each delegation and more.
+    assert!(signing.signatures > 200 && signing.signatures == verification.signatures);
+    assert!(opt_out.signing.expect("signed").signatures < signing.signatures);
+    assert!(nsec.zone_octets > opt_out.zone_octets && opt_out.zone_octets > unsigned.zone_octets);
+    let stages: Vec<Stage> = steps.iter().filter(|step| step.index == 1).map(|step| step.stage).collect();
+    assert!(stages.is_sorted() && stages.len() == 6, "{stages:?}");
+}
+
+#[test]
+fn a_server_that_refuses_ends_the_comparison_and_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (outcome, _) = run("refuse", &[Cell::Unsigned], folder.path());
+    let error = outcome.expect_err("refused");
+    let text = error.to_string();
+    assert!(
+        text.starts_with("unsigned, existing names: ") && text.contains("answered with REFUSED"),
+        "{text}"
+    );
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn no_cells_and_no_folder_are_errors() {
+    assert!(matches!(run("serve", &[], Path::new(".")).0, Err(CompareError::NoCells)));
+    let missing = Path::new("/nonexistent/folder");
+    let (outcome, _) = run("serve", &[Cell::Unsigned], missing);
+    assert!(matches!(outcome, Err(CompareError::Write { path, .. }) if path.starts_with(missing)));
+}
+
+#[test]
+fn the_terminal_table_is_as_agreed() {
+    let table = sample().table();
+    assert_eq!(table, include_str!("table.golden.txt"));
+    assert!(table.lines().all(|line| line.chars().count() <= 120));
+}
+
+#[test]
+fn the_widest_cells_fit_the_terminal() {
+    let mut comparison = sample();
+    let wide = comparison.rows[3].clone();
+    for cell in cells(true) {
+        let mut row = wide.clone();
+        if let Cell::Signed { algorithm, bits, mechanism } = cell {
+            row.algorithm = Some(algorithm.to_string());
+            (row.bits, row.denial) = (bits, Some(mechanism.to_string()));
+        }
+        comparison.rows.push(row);
+    }
+    let table = comparison.table();
+    assert!(table.lines().all(|line| line.chars().count() <= 120), "{table}");
+}
+
+#[test]
+fn files_are_written_and_the_page_refers_to_nothing_outside() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut comparison = sample();
+    comparison.zone.origin = "<script>.\"x\".".to_owned();
+    comparison.zone.source = "/tmp/<img src=http://x>".to_owned();
+    comparison.command = "nonesuch compare '<b>'".to_owned();
+    let [json, page] = comparison.write(folder.path()).expect("written");
+    let read = Comparison::from_json(&fs::read_to_string(json).expect("there")).expect("read");
+    assert_eq!(read, comparison);
+    let html = fs::read_to_string(page).expect("there");
+    assert!(!html.contains("<script") && !html.contains("<img") && !html.contains("<b>"));
+    assert!(html.contains("What DNSSEC costs on &lt;script&gt;.&quot;x&quot;."));
+    for attribute in ["src=\"", "href=\""] {
+        assert!(!html.contains(attribute), "{attribute}");
+    }
+    // Ten charts, and a note of a row.
+    assert_eq!(html.matches("<svg ").count(), 10);
+    assert!(html.contains("RSASHA256/2048 NSEC3: existing: 2.1 % of the queries were lost"));
+    assert!(html.len() < 400_000);
+    // For those who work on the page: where to leave it to be looked at.
+    if let Some(path) = std::env::var_os("NONESUCH_SAMPLE_PAGE") {
+        fs::write(path, sample().page().to_html()).expect("written");
+    }
+}
+
+#[test]
+fn times_are_written_by_rfc_3339() {
+    assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
+    assert_eq!(rfc3339(1_503_360_000), "2017-08-22T00:00:00Z");
+}

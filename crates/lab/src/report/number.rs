@@ -1,0 +1,72 @@
+//! Figures for readers: three significant digits, thousands set apart.
+
+/// A figure with three significant digits, as many as our measurements bear: `0.123`, `1.23`, `12.3`, `123`, `12,345`.
+/// Zero is `0`; what is no number is `–`.
+#[must_use]
+pub fn figure(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let size = value.abs();
+    let decimals = match size {
+        // The bounds are where rounding reaches the next power of ten.
+        _ if size == 0.0 => 0,
+        _ if size < 0.999_5 => 3,
+        _ if size < 9.995 => 2,
+        _ if size < 99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.decimals$}");
+    if decimals > 0 { text } else { grouped(value.round() as i64) }
+}
+
+/// A whole number with commas between thousands.
+#[must_use]
+pub fn grouped(value: i64) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
+    if value < 0 {
+        text.push('-');
+    }
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn figures_have_three_digits() {
+        let cases = [
+            (0.0, "0"),
+            (0.012_3, "0.012"),
+            (0.999_6, "1.00"),
+            (9.996, "10.0"),
+            (1.0, "1.00"),
+            (99.96, "100"),
+            (12_345.6, "12,346"),
+            (-1234.0, "-1,234"),
+            (f64::NAN, "–"),
+            (f64::INFINITY, "–"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(figure(value), text);
+        }
+        assert_eq!(grouped(i64::MIN), "-9,223,372,036,854,775,808");
+    }
+
+    proptest! {
+        #[test]
+        fn a_figure_is_near_its_value(value in 0.1f64..1e12) {
+            let read: f64 = figure(value).replace(',', "").parse().expect("a number");
+            prop_assert!((read - value).abs() <= value * 0.005 + 0.000_5);
+        }
+    }
+}

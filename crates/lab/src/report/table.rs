@@ -1,0 +1,194 @@
+//! Tables: columns of figures below a head of one or two lines, for a terminal and for HTML.
+
+use std::fmt::Write as _;
+
+/// On which side of a column its cells stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Align {
+    /// Text.
+    #[default]
+    Left,
+    /// Figures.
+    Right,
+}
+
+/// The head of a column.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Column {
+    /// What the column shares with its neighbours of the same group, above its title; empty for none.
+    pub group: String,
+    /// Title, with the unit.
+    pub title: String,
+    /// Side on which cells stand.
+    pub align: Align,
+}
+
+impl Column {
+    /// A column of text.
+    #[must_use]
+    pub fn text(title: &str) -> Self {
+        Self { group: String::new(), title: title.to_owned(), align: Align::Left }
+    }
+
+    /// A column of figures.
+    #[must_use]
+    pub fn figures(group: &str, title: &str) -> Self {
+        Self { group: group.to_owned(), title: title.to_owned(), align: Align::Right }
+    }
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    /// Heads.
+    pub columns: Vec<Column>,
+    /// Cells; a row that is short is filled up with empty ones.
+    pub rows: Vec<Vec<String>>,
+    /// Lines below the table.
+    pub legend: Vec<String>,
+}
+
+/// Between columns of one group, and between groups.
+const GAP: [&str; 2] = [" ", "  "];
+
+impl Table {
+    /// Runs of neighbouring columns that share a group: the group and how many columns. A column without a group is a
+    /// run of its own.
+    pub(super) fn groups(&self) -> Vec<(&str, usize)> {
+        let mut groups: Vec<(&str, usize)> = Vec::new();
+        for column in &self.columns {
+            match groups.last_mut() {
+                Some((group, count)) if *group == column.group && !group.is_empty() => *count += 1,
+                _ => groups.push((&column.group, 1)),
+            }
+        }
+        groups
+    }
+
+    /// The cell in `row` and `column`; empty where there is none.
+    pub(super) fn cell(row: &[String], column: usize) -> &str {
+        row.get(column).map_or("", String::as_str)
+    }
+
+    /// The table as lines of text, columns aligned; control characters are shown as `?`.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut widths = self.widths();
+        self.make_room_for_groups(&mut widths);
+        let mut text = String::new();
+        if self.columns.iter().any(|column| !column.group.is_empty()) {
+            self.push_groups(&widths, &mut text);
+        }
+        let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();
+        self.push_row(&titles, &widths, &mut text);
+        let line: usize = widths.iter().sum::<usize>() + self.gaps().map(str::len).sum::<usize>();
+        text.push_str(&"─".repeat(line));
+        text.push('\n');
+        for row in &self.rows {
+            self.push_row(row, &widths, &mut text);
+        }
+        for line in &self.legend {
+            let _ = writeln!(text, "{}", printable(line));
+        }
+        text
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let cells =
+            |column: usize| self.rows.iter().map(move |row| Self::cell(row, column).chars().count()).max();
+        self.columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| column.title.chars().count().max(cells(index).unwrap_or(0)))
+            .collect()
+    }
+
+    /// The gap before each column.
+    fn gaps(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.iter().enumerate().map(|(index, column)| match index.checked_sub(1) {
+            None => "",
+            Some(before) => {
+                let same = !column.group.is_empty() && self.columns[before].group == column.group;
+                GAP[usize::from(!same)]
+            }
+        })
+    }
+
+    fn make_room_for_groups(&self, widths: &mut [usize]) {
+        let mut first = 0;
+        for (group, count) in self.groups() {
+            let room = widths[first..first + count].iter().sum::<usize>() + (count - 1) * GAP[0].len();
+            widths[first] += group.chars().count().saturating_sub(room);
+            first += count;
+        }
+    }
+
+    fn push_groups(&self, widths: &[usize], text: &mut String) {
+        let mut line = String::new();
+        let mut first = 0;
+        for (group, count) in self.groups() {
+            let room = widths[first..first + count].iter().sum::<usize>() + (count - 1) * GAP[0].len();
+            let gap = if first == 0 { "" } else { GAP[1] };
+            let _ = write!(line, "{gap}{:>room$}", printable(group));
+            first += count;
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+
+    fn push_row(&self, row: &[String], widths: &[usize], text: &mut String) {
+        let mut line = String::new();
+        for (index, (column, gap)) in self.columns.iter().zip(self.gaps()).enumerate() {
+            let (cell, width) = (printable(Self::cell(row, index)), widths[index]);
+            let _ = match column.align {
+                Align::Left => write!(line, "{gap}{cell:<width$}"),
+                Align::Right => write!(line, "{gap}{cell:>width$}"),
+            };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+}
+
+/// Text without control characters, which could move a terminal's cursor or change its colours.
+fn printable(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect();
+        Table {
+            columns: vec![
+                Column::text("algorithm"),
+                Column::figures("signing", "s"),
+                Column::figures("signing", "×"),
+                Column::figures("a long group", "µs"),
+            ],
+            rows: vec![row(&["ED25519", "1.25", "1.0", "3.1"]), row(&["RSA\u{1b}[2J", "125", "99.9"])],
+            legend: vec!["× against the first.".to_owned()],
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned_and_control_characters_shown() {
+        let expected = "\
+             \u{20}            signing  a long group\n\
+             algorithm     s    ×            µs\n\
+             ──────────────────────────────────\n\
+             ED25519    1.25  1.0           3.1\n\
+             RSA?[2J     125 99.9\n\
+             × against the first.\n";
+        assert_eq!(table().to_text(), expected);
+    }
+
+    #[test]
+    fn a_table_without_groups_has_one_line_of_heads() {
+        let table = Table { columns: vec![Column::text("a"), Column::text("b")], ..Table::default() };
+        assert_eq!(table.to_text(), "a  b\n────\n");
+    }
+}

@@ -1,0 +1,104 @@
+//! A page is whole, safe and alone.
+
+use super::*;
+
+/// What a zone name or a command line could hold at worst.
+const HOSTILE: &str = "</style><script src=\"http://x\">alert('1')</script>&\u{1b}";
+
+fn hostile() -> Page {
+    let text = || HOSTILE.to_owned();
+    let bar = Some(Bar::plain(1.0));
+    let chart = Chart {
+        title: text(),
+        unit: text(),
+        groups: vec![text()],
+        series: vec![Series { name: text(), bars: vec![bar] }, Series { name: text(), bars: vec![bar] }],
+        reference: Some(Reference { name: text(), value: 1.0 }),
+        at_least: 0.0,
+    };
+    let table = Table {
+        columns: vec![Column::text(HOSTILE), Column::figures(HOSTILE, HOSTILE)],
+        rows: vec![vec![text(), text()]],
+        legend: vec![text()],
+    };
+    Page {
+        title: text(),
+        lead: text(),
+        facts: vec![(text(), text())],
+        sections: vec![Section {
+            title: text(),
+            blocks: vec![
+                Block::Paragraph(text()),
+                Block::Notes(vec![text()]),
+                Block::Terms(vec![(text(), text())]),
+                Block::Charts(vec![chart]),
+                Block::Table(table),
+            ],
+        }],
+    }
+}
+
+/// The tags of a page, with their attributes.
+fn tags(html: &str) -> Vec<&str> {
+    html.split('<').skip(1).map(|part| part.split('>').next().expect("a part")).collect()
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let html = hostile().to_html();
+    assert!(!html.contains("<script") && !html.contains('\u{1b}'));
+    assert_eq!(html.matches("</style>").count(), 1);
+    // Every place shows the text.
+    assert!(
+        html.matches("&lt;/style&gt;&lt;script src=&quot;http://x&quot;&gt;alert(&#39;1&#39;)").count() >= 20
+    );
+    for tag in tags(&html).into_iter().filter(|tag| !tag.contains("Content-Security-Policy")) {
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+        assert!(!tag.contains('\''), "{tag}",);
+    }
+}
+
+#[test]
+fn every_tag_is_closed() {
+    let html = hostile().to_html();
+    let mut open = Vec::new();
+    for tag in tags(&html).into_iter().filter(|tag| !tag.starts_with('!') && !tag.ends_with('/')) {
+        let name = tag.split_ascii_whitespace().next().expect("a name");
+        match name.strip_prefix('/') {
+            Some(closed) => assert_eq!(open.pop(), Some(closed)),
+            None if name == "meta" => {}
+            None => open.push(name),
+        }
+    }
+    assert_eq!(open, [""; 0]);
+}
+
+#[test]
+fn a_page_refers_to_nothing_outside_itself() {
+    let html = hostile().to_html();
+    for tag in tags(&html) {
+        for attribute in
+            [" src=\"", " href=\"", " data=\"", " srcset=\"", " xlink:href=\"", " action=\"", " style=\""]
+        {
+            assert!(!tag.contains(attribute), "{tag}");
+        }
+    }
+    let style = html.split("<style>").nth(1).and_then(|rest| rest.split("</style>").next()).expect("a style");
+    for loading in ["url(", "@import", "http:", "https:", "//"] {
+        assert!(!style.contains(loading), "{loading}");
+    }
+}
+
+#[test]
+fn empty_parts_leave_nothing_behind() {
+    let page = Page {
+        title: "t".to_owned(),
+        sections: vec![Section {
+            title: "s".to_owned(),
+            blocks: vec![Block::Notes(vec![]), Block::Terms(vec![])],
+        }],
+        ..Page::default()
+    };
+    let html = page.to_html();
+    assert!(!html.contains("<ul") && !html.contains("<dl"));
+}
