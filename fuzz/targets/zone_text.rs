@@ -1,0 +1,51 @@
+//! Zone text: reading never panics; what is read, written and read again is the same zone.
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use nonesuch_proto::Name;
+use nonesuch_zone::{Contents, read::read_text, write::write_zone};
+use std::path::Path;
+
+fuzz_target!(|data: &[u8]| -> Corpus {
+    // $INCLUDE would read any file of this machine, an endless one too.
+    if data.windows(8).any(|window| window.eq_ignore_ascii_case(b"$include")) {
+        return Corpus::Reject;
+    }
+    let path = Path::new("fuzz");
+    // An odd first octet leaves it to the text to say what zone it is.
+    let origin = Name::prepend(b"example", nonesuch_proto::NameRef::ROOT).ok();
+    let origin = origin.as_ref().filter(|_| data.first().is_some_and(|octet| octet % 2 == 0));
+    let Ok(reading) = read_text(data, path, origin) else { return Corpus::Keep };
+    let contents = reading.contents;
+    let text = write(&contents);
+    let again = match read_text(&text, path, Some(contents.apex())) {
+        Ok(again) => again.contents,
+        Err(error) => panic!("{error}\n{}", String::from_utf8_lossy(&text)),
+    };
+    assert_same(&contents, &again);
+    assert_eq!(text, write(&again));
+    Corpus::Keep
+});
+
+fn write(contents: &Contents) -> Vec<u8> {
+    let mut text = Vec::new();
+    if let Err(error) = write_zone(contents, &mut text) {
+        panic!("a vector takes all that is written: {error}");
+    }
+    text
+}
+
+/// Names with their case, types, TTLs and RDATA.
+fn assert_same(first: &Contents, second: &Contents) {
+    // Records of one name may write it in several cases, of which the node keeps one, and the apex the SOA record's.
+    assert_eq!(first.apex(), second.apex());
+    assert_eq!(first.node_count(), second.node_count());
+    for (a, b) in first.nodes().zip(second.nodes()) {
+        assert_eq!(a.name().wire(), b.name().wire());
+        assert_eq!(a.rrsets().len(), b.rrsets().len(), "at {}", a.name());
+        for (a, b) in a.rrsets().zip(b.rrsets()) {
+            assert_eq!((a.rtype(), a.covered(), a.ttl()), (b.rtype(), b.covered(), b.ttl()));
+            assert!(a.rdatas().eq(b.rdatas()), "RDATA of {}", a.rtype());
+        }
+    }
+}

@@ -1,0 +1,38 @@
+# `just` lists the recipes. Each is one or two commands that can be typed without just.
+
+# The recipes
+default:
+    @just --list --unsorted
+
+# Format and lints, as CI wants them
+check:
+    cargo fmt --check
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# All tests; with the zones of NONESUCH_DATA where that is set
+test:
+    cargo test --workspace
+
+# Everything that CI does
+ci:
+    .ci/run
+
+# What DNSSEC costs on a zone: one table, one report.html
+compare *ARGUMENTS:
+    cargo run --release -- compare {{ARGUMENTS}}
+
+# Signing and verifying beside the installed peers, with ratios
+bench-sign *ARGUMENTS:
+    cargo bench -p nonesuch-cli --bench sign -- {{ARGUMENTS}}
+
+# Serving beside the installed peers, with ratios
+bench-serve *ARGUMENTS:
+    cargo bench -p nonesuch-cli --bench serve -- {{ARGUMENTS}}
+
+# Fuzz all targets, SECONDS in all
+fuzz SECONDS="600":
+    fuzz/run all {{SECONDS}}
+
+# Manual pages and shell completions, into DIR
+man DIR="manual":
+    cargo run --release -- manual --dir {{DIR}}
