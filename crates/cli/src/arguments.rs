@@ -75,6 +75,9 @@ pub(crate) struct KeyGenerateArguments {
     /// Folder that the files are written to.
     #[arg(long, default_value = ".")]
     pub(crate) dir: PathBuf,
+    /// Time from which other tools may take the key to be in use: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) now: Option<u32>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -47,10 +47,11 @@ fn load_pair(dir: &Path, base: &str) -> Result<KeyPair, Failure> {
 }
 
 /// Writes the two files of `key` into `dir`; the private one can be read by its owner alone.
-pub(crate) fn store(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
+/// Other tools take the key to be in use from the time `since`.
+pub(crate) fn store(dir: &Path, key: &KeyPair, since: u32) -> Result<(), Failure> {
     let base = key.base_name();
     let private_path = dir.join(format!("{base}.private"));
-    let private = key.private_file_text();
+    let private = key.private_file_text(since);
     write_output(&private_path, 0o600, |out| {
         out.write_all(private.as_bytes()).map_err(write_failure(&private_path))
     })?;

@@ -16,9 +16,6 @@ use clap::Parser as _;
 use error::Failure;
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// How a command ended.
 enum Outcome {
     Done,

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::arguments::KeyGenerateArguments;
 use crate::error::Failure;
 use crate::files::print_line;
-use crate::keys;
+use crate::{keys, zones};
 use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::{SEP, ZONE_KEY};
 
@@ -14,7 +14,9 @@ const ATTEMPTS: usize = 16;
 pub(crate) fn run(arguments: &KeyGenerateArguments) -> Result<Outcome, Failure> {
     let flags = if arguments.ksk || arguments.csk { ZONE_KEY | SEP } else { ZONE_KEY };
     let key = generate(arguments, flags)?;
-    keys::store(&arguments.dir, &key)?;
+    let failed = |source| Failure::Write { path: arguments.dir.clone(), source };
+    std::fs::create_dir_all(&arguments.dir).map_err(failed)?;
+    keys::store(&arguments.dir, &key, zones::now_or(arguments.now))?;
     if arguments.json {
         let report = serde_json::json!({
             "base_name": key.base_name(), "zone": key.owner.to_string(), "algorithm": key.algorithm().to_string(),

@@ -4,7 +4,7 @@ use super::{KeyPair, PROTOCOL, ZONE_KEY};
 use data_encoding::BASE64;
 use nonesuch_crypto::{Algorithm, KeyError, PrivateKey, key_tag};
 use nonesuch_proto::text::{Token, parse_ttl};
-use nonesuch_proto::{Class, Name, NameError, NameRef, Rtype, rdata};
+use nonesuch_proto::{Class, Name, NameError, NameRef, Rtype, rdata, timestamp};
 use zeroize::Zeroizing;
 
 /// TTL written in `.key` files, in seconds.
@@ -88,9 +88,24 @@ impl KeyPair {
     }
 
     /// Text of the `.private` file; wiped from memory when dropped.
+    ///
+    /// `since` is the time, in seconds since 1970, from which BIND's tools take the key to be published and to
+    /// sign: without such times `dnssec-signzone -S` and `named` leave a key alone.
     #[must_use]
-    pub fn private_file_text(&self) -> Zeroizing<String> {
-        self.private.to_bind()
+    pub fn private_file_text(&self, since: u32) -> Zeroizing<String> {
+        let mut time = Vec::with_capacity(14);
+        timestamp::push(since, &mut time);
+        let time = String::from_utf8_lossy(&time);
+        let key = self.private.to_bind();
+        // Room for all of it: a string that grows leaves a copy behind that nobody wipes.
+        let mut text = Zeroizing::new(String::with_capacity(key.len() + 96));
+        text.push_str(&key);
+        for event in ["Created", "Publish", "Activate"] {
+            for part in [event, ": ", &time, "\n"] {
+                text.push_str(part);
+            }
+        }
+        text
     }
 
     /// Reads a key pair from the texts of its two files.

@@ -43,7 +43,8 @@ fn key_files_are_written_and_read_back() {
         [("Example.", 257, ED25519), (".", 256, P256), ("a\\;b\\032c.example.", 257, P256)]
     {
         let pair = key(zone, flags, algorithm, 9);
-        let read = KeyPair::parse(&pair.key_file_text(), &pair.private_file_text()).unwrap();
+        let read = KeyPair::parse(&pair.key_file_text(), &pair.private_file_text(1_503_360_000)).unwrap();
+        assert!(pair.private_file_text(1_503_360_000).ends_with("\nActivate: 20170822000000\n"));
         assert_eq!((&read.owner, read.flags, read.dnskey_rdata()), (&pair.owner, flags, pair.dnskey_rdata()));
         assert_eq!(read.check_base_name(&pair.base_name()), Ok(()));
         assert!(pair.key_file_text().starts_with("; This is a "));

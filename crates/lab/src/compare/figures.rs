@@ -169,6 +169,24 @@ pub struct LoadFigures {
     pub rcodes: BTreeMap<String, u64>,
 }
 
+impl LoadFigures {
+    /// Share of the responses with TC set, 0 to 1.
+    #[must_use]
+    pub fn truncated_share(&self) -> f64 {
+        match self.queries.saturating_sub(self.lost) {
+            0 => 0.0,
+            responses => self.truncated as f64 / responses as f64,
+        }
+    }
+
+    /// Whether so many responses are truncated (more than one in a hundred) that their sizes and what they cost are
+    /// not those of whole responses.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        self.truncated_share() > 0.01
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -222,6 +240,7 @@ pub(super) mod tests {
             row(p256, Some("nsec3"), 2.5),
             row(p256, Some("nsec3-opt-out"), 1.4),
         ];
+        rows[2].denied.truncated = rows[2].denied.queries;
         rows[2].notes.push("existing: 2.1 % of the queries were lost".to_owned());
         Comparison {
             format: FORMAT,
@@ -267,6 +286,14 @@ pub(super) mod tests {
         let text = sample().to_json().expect("written").replace("\"format\": 1", "\"format\": 2");
         assert!(matches!(Comparison::from_json(&text), Err(CompareError::Format { found: 2 })));
         assert!(matches!(Comparison::from_json("{}"), Err(CompareError::Json(_))));
+    }
+
+    #[test]
+    fn truncation_counts_from_one_in_a_hundred() {
+        let figures =
+            |truncated| LoadFigures { queries: 1100, lost: 100, truncated, ..LoadFigures::default() };
+        assert!(!figures(10).is_truncated() && figures(11).is_truncated());
+        assert!(!LoadFigures::default().is_truncated());
     }
 
     #[test]

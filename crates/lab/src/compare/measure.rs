@@ -266,7 +266,7 @@ fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
     }
 }
 
-/// Nothing that makes figures doubtful goes by in silence: it is an error where the server did not do its work, else a
+/// Nothing that makes figures doubtful, or flatters them, goes by in silence: it is an error where the server did not do its work, else a
 /// note.
 fn check_load(
     cell: Cell,
@@ -282,6 +282,13 @@ fn check_load(
     }
     if share(figures.lost) > ODD_SHARE {
         notes.push(format!("{kind}: {:.1} % of the queries were lost", share(figures.lost) * 100.0));
+    }
+    if figures.is_truncated() {
+        let effect = "resolvers ask again over TCP, which is not measured";
+        notes.push(format!(
+            "{kind}: {:.1} % of the responses are truncated: {effect}",
+            figures.truncated_share() * 100.0
+        ));
     }
     let expected = if kind == LoadKind::Existing { "NOERROR" } else { "NXDOMAIN" };
     for (rcode, &count) in figures.rcodes.iter().filter(|(rcode, _)| *rcode != expected) {
@@ -302,7 +309,7 @@ fn check_load(
 fn note_idle(row: &mut Row) {
     for (kind, figures) in [(LoadKind::Existing, &row.existing), (LoadKind::Denied, &row.denied)] {
         if let Some(busy) = figures.server_cpus_busy.filter(|busy| *busy < IDLE_SHARE) {
-            let meaning = "queries/s are those of the load generator";
+            let meaning = "queries/s are bounded by the load generator or by other work of this machine";
             row.notes
                 .push(format!("{kind}: the server's CPU was busy for {:.0} % only: {meaning}", busy * 100.0));
         }
@@ -375,6 +382,19 @@ mod tests {
         let (outcome, notes) = check(LoadKind::Denied, &rounds);
         assert!(outcome.is_ok());
         assert_eq!(notes, ["denied: 1 of 1000 queries were answered with SERVFAIL, not NXDOMAIN"]);
+    }
+
+    #[test]
+    fn truncation_is_noted() {
+        let cut = LoadReport { truncated: 250, ..round(1000, 0, "NXDOMAIN", 1.0) };
+        let (outcome, notes) = check(LoadKind::Denied, &[cut]);
+        assert!(outcome.is_ok());
+        assert_eq!(
+            notes,
+            [
+                "denied: 25.0 % of the responses are truncated: resolvers ask again over TCP, which is not measured"
+            ]
+        );
     }
 
     #[test]

@@ -140,9 +140,11 @@ impl Comparison {
             best("Cheapest to sign", "CPU s", |row| row.signing.map(|work| work.cpu_s)),
             best("Cheapest to verify", "CPU s", |row| row.verification.map(|work| work.cpu_s)),
             best("Smallest zone file", "MB", |row| Some(row.zone_octets as f64 / MEGA)),
-            best("Smallest denials", "octets in the mean", |row| Some(row.denied.response_octets_mean)),
+            best("Smallest denials", "octets in the mean", |row| whole_octets(&row.denied)),
             best("Cheapest denials", "µs of the server's CPU", |row| {
-                row.denied.server_cpu_us_per_query.map(|cpu| cpu.value)
+                // A truncated response proves nothing.
+                let cpu = row.denied.server_cpu_us_per_query.filter(|_| !row.denied.is_truncated());
+                cpu.map(|cpu| cpu.value)
             }),
         ];
         Section {
@@ -201,10 +203,15 @@ fn terminal_row(row: &Row, reference: Option<&Row>) -> Vec<String> {
         ratio(&octets),
         optional(row.memory_mib()),
     ];
-    cells.extend(loads.map(|load| figure(load.response_octets_mean)));
+    cells.extend(loads.map(|load| whole_octets(load).map_or_else(|| "TC".to_owned(), figure)));
     cells.extend(loads.map(|load| optional(load.server_cpu_us_per_query.map(|cpu| cpu.value))));
     cells.extend(loads.map(|load| figure(load.qps.value / 1000.0)));
     cells
+}
+
+/// Mean size of responses, where they are whole.
+fn whole_octets(load: &LoadFigures) -> Option<f64> {
+    (!load.is_truncated()).then_some(load.response_octets_mean)
 }
 
 /// One decimal is what a glance takes in; two below one.

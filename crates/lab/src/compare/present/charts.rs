@@ -1,7 +1,7 @@
 //! The charts of the page: a group for each algorithm, a bar for each denial mechanism.
 
 use super::super::figures::{Comparison, LoadFigures, Measured, Row};
-use super::{MEGA, Measured as Spread};
+use super::{MEGA, whole_octets};
 use crate::report::{Bar, Chart, Reference, Series};
 
 /// Time of signing and of verifying.
@@ -22,7 +22,7 @@ pub(super) fn size(comparison: &Comparison) -> Vec<Chart> {
 
 /// Octets of responses.
 pub(super) fn responses(comparison: &Comparison) -> Vec<Chart> {
-    both(comparison, "Response", "octets, mean", |load| Some(Bar::plain(load.response_octets_mean)))
+    both(comparison, "Response", "octets, mean", |load| whole_octets(load).map(Bar::plain))
 }
 
 /// CPU time for a query, and queries a second.
@@ -34,7 +34,7 @@ pub(super) fn server(comparison: &Comparison) -> Vec<Chart> {
     charts
 }
 
-fn spread(measured: Spread, factor: f64) -> Bar {
+fn spread(measured: Measured, factor: f64) -> Bar {
     let Measured { value, least, most } = measured;
     let ends = (least < most).then_some((least * factor, most * factor));
     Bar { value: value * factor, spread: ends }
@@ -104,7 +104,9 @@ mod tests {
             let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
             assert_eq!(names, ["NSEC", "NSEC3", "NSEC3 opt-out"]);
             let bars = chart.series.iter().flat_map(|series| series.bars.iter().flatten()).count();
-            assert_eq!(bars, sample.rows.len() - 1, "{}", chart.title);
+            // One row has only truncated denials, whose size says nothing.
+            let missing = usize::from(chart.title == "Response, denied names");
+            assert_eq!(bars, sample.rows.len() - 1 - missing, "{}", chart.title);
         }
         assert!(all[0].reference.is_none(), "nothing is signed in the unsigned zone");
         assert!(all[2..].iter().all(|chart| chart.reference.is_some()));

@@ -10,7 +10,7 @@ pub(super) const WORK: &str = "Time on the wall that all CPUs together took, in 
 pub(super) const SIZE: &str = "The zone file holds one record on a line with absolute names. Resident memory is the server's \
     after it has answered all queries. Shorter is better.";
 pub(super) const RESPONSES: &str = "Mean size of a DNS message over UDP, asked for with the DO bit and room for 1232 octets. \
-    Both charts have the same axis. Shorter is better.";
+    Both charts have the same axis. Shorter is better; no bar: responses were truncated, because they do not fit.";
 pub(super) const SERVER: &str = "CPU time, in the program and in the kernel, that the server spent on a query, and queries \
     that it answered in a second. Whiskers go from the least round to the most. CPU time: shorter is better; queries a \
     second: longer is better.";
@@ -28,7 +28,7 @@ pub(super) fn terminal_legend(reference: Option<&Row>, has_notes: bool) -> Vec<S
         None => work.to_owned(),
     });
     legend.push(
-        "exist., denied: queries for names that exist, and that do not (UDP, DO). Octets of answers are means.".to_owned(),
+        "exist., denied: queries for names that exist, and that do not (UDP, DO). Octets are means; TC: truncated.".to_owned(),
     );
     legend.push(
         "server MiB: its resident memory after the load. µs/query: its CPU time. q/s: answers a second."
