@@ -46,7 +46,13 @@ fn answer_query(image: &Image, query: &Query<'_>, transport: Transport, out: &mu
         return response.finish(query, false);
     }
     response.authoritative = true;
-    let mut answerer = Answerer { image, qtype: query.qtype, response: &mut response, proved: Vec::new() };
+    let mut answerer = Answerer {
+        image,
+        qtype: query.qtype,
+        response: &mut response,
+        proved: Vec::new(),
+        applied: Vec::new(),
+    };
     let truncate = answerer.follow(name);
     response.finish(query, truncate);
 }
@@ -77,6 +83,8 @@ struct Answerer<'i, 'r, 'o> {
     response: &'r mut Response<'o>,
     /// What the aliases on the way need proved: proofs stand behind all answers. Mostly empty.
     proved: Vec<Template<'i>>,
+    /// The DNAME RRsets in the answer: one that is applied twice stands there once (RFC 2181 §5).
+    applied: Vec<Template<'i>>,
 }
 
 /// What one step of the search came to.
@@ -91,6 +99,7 @@ impl<'i> Answerer<'i, '_, '_> {
     /// Answers for `name` and for the names that it is an alias of; tells whether required data did not fit.
     fn follow(&mut self, name: NameRef<'_>) -> bool {
         let mut step = self.step(name, Owner::AsRendered);
+        let mut followed = Vec::new();
         for _ in 0..MOST_STEPS {
             let Step::Follow(at) = step else { break };
             let Ok((target, _)) = Name::from_message(self.response.octets(), at) else { break };
@@ -100,7 +109,12 @@ impl<'i> Answerer<'i, '_, '_> {
             if !target.view().is_at_or_below(self.image.apex()) {
                 break;
             }
+            // A loop has been answered whole; no record stands twice in a section (RFC 2181 §5).
+            if target.view() == name || followed.contains(&target) {
+                break;
+            }
             step = self.step(target.view(), Owner::At(0xc000 | pointer));
+            followed.push(target);
         }
         match step {
             Step::Done(truncate) => truncate,
@@ -167,6 +181,9 @@ impl<'i> Answerer<'i, '_, '_> {
         owner: Owner,
         matched: Option<(NameRef<'_>, ImageNode<'i>)>,
     ) -> Step {
+        // RFC 4592 §4.7: an NSEC record too, which is rendered with its own owner, answers with the question's.
+        let is_expanded = matched.is_some() && owner == Owner::AsRendered;
+        let owner = if is_expanded { Owner::At(TO_QUESTION) } else { owner };
         let before = self.response.end();
         if !self.add_answers(node, owner) {
             if let Some(alias) = node.template(Rtype::CNAME) {
@@ -195,41 +212,50 @@ impl<'i> Answerer<'i, '_, '_> {
     /// Adds what answers the type asked for; tells whether anything did.
     fn add_answers(&mut self, node: ImageNode<'i>, owner: Owner) -> bool {
         match self.qtype {
-            // RFC 8482 §4.1: one RRset stands for all of them.
+            // RFC 8482 §4.1: one RRset stands for all of them, and it is data rather than a denial.
             Rtype::ANY => {
-                let Some(template) = node.templates().find(|template| template.rtype() != Rtype::NSEC3)
-                else {
-                    return false;
-                };
-                self.response.add(Section::Answer, template, owner);
-                true
+                let is_data =
+                    |template: &Template<'_>| !matches!(template.rtype(), Rtype::NSEC | Rtype::NSEC3);
+                self.add_answer(node.templates().find(is_data), owner)
             }
             Rtype::RRSIG => {
                 let mut added = false;
                 for template in
                     node.templates().filter(|t| t.rtype() != Rtype::NSEC3 && t.signature_count() > 0)
                 {
-                    self.response.add_signatures(template, owner);
+                    if !(self.response.dnssec_ok && self.is_applied(template)) {
+                        self.response.add_signatures(template, owner);
+                    }
                     added = true;
                 }
                 added
             }
             // RFC 5155 §7.2.8: NSEC3 records are never the answer.
             Rtype::NSEC3 => false,
-            qtype => match node.template(qtype) {
-                Some(template) => {
-                    self.response.add(Section::Answer, template, owner);
-                    true
-                }
-                None => false,
-            },
+            qtype => self.add_answer(node.template(qtype), owner),
         }
+    }
+
+    /// Adds an RRset that answers, unless it stands there as a DNAME on the way; tells whether there is one.
+    fn add_answer(&mut self, template: Option<Template<'i>>, owner: Owner) -> bool {
+        let Some(template) = template else { return false };
+        if !self.is_applied(template) {
+            self.response.add(Section::Answer, template, owner);
+        }
+        true
+    }
+
+    fn is_applied(&self, template: Template<'_>) -> bool {
+        self.applied.iter().any(|other| other.is(template))
     }
 
     /// RFC 4035 §3.1.4.1: DS belongs to the parent side of the cut.
     fn answer_ds(&mut self, cut: ImageNode<'i>, owner: Owner) -> Step {
         match cut.template(Rtype::DS) {
-            Some(template) => self.response.add(Section::Answer, template, owner),
+            Some(template) => {
+                self.response.add(Section::Answer, template, owner);
+                self.finish_proof(Proof::default());
+            }
             None => self.deny(Denied::Ds { cut }),
         }
         Step::Done(false)
@@ -246,7 +272,10 @@ impl<'i> Answerer<'i, '_, '_> {
         let is_question = owner == Owner::AsRendered;
         let dname_owner =
             if is_question { self.response.suffix_pointer(above.name().len()) } else { Owner::WrittenOut };
-        self.response.add(Section::Answer, dname, dname_owner);
+        if !self.is_applied(dname) {
+            self.response.add(Section::Answer, dname, dname_owner);
+            self.applied.push(dname);
+        }
         let Some((_, _, ttl, target)) = dname.expand().into_iter().next() else { return Step::Done(false) };
         let kept = &name.wire()[..name.len() - above.name().len()];
         if kept.len() + target.len() > MAX_NAME {

@@ -14,3 +14,6 @@ pub use answer::answer;
 pub use published::Published;
 pub use query::{Malformed, Query};
 pub use response::Transport;
+
+#[cfg(test)]
+mod tests;

@@ -19,15 +19,15 @@ const PAYLOAD: u16 = 4096;
 
 /// A question.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Question {
-    pub name: Name,
-    pub rtype: Rtype,
-    pub dnssec_ok: bool,
+pub(crate) struct Question {
+    pub(crate) name: Name,
+    pub(crate) rtype: Rtype,
+    pub(crate) dnssec_ok: bool,
 }
 
 impl Question {
     /// SOA of the apex.
-    pub fn apex_soa(origin: &str) -> Self {
+    pub(crate) fn apex_soa(origin: &str) -> Self {
         Self { name: origin.parse().expect("a name"), rtype: Rtype::SOA, dnssec_ok: false }
     }
 
@@ -42,21 +42,30 @@ impl Question {
 
 /// A record as it stands in a section. Owners keep their case.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Seen {
-    pub owner: Vec<u8>,
-    pub rtype: Rtype,
-    pub ttl: u32,
-    pub rdata: Vec<u8>,
+pub(crate) struct Seen {
+    pub(crate) owner: Vec<u8>,
+    pub(crate) rtype: Rtype,
+    pub(crate) ttl: u32,
+    pub(crate) rdata: Vec<u8>,
 }
 
 impl Seen {
     /// The owner, without regard to case.
-    pub fn owner(&self) -> Name {
+    pub(crate) fn owner(&self) -> Name {
         nonesuch_proto::NameRef::from_checked(&self.owner).to_canonical()
     }
 
+    /// The record with all its names in lower case.
+    pub(crate) fn to_lower(&self) -> Self {
+        let mut rdata = self.rdata.clone();
+        for name in nonesuch_proto::rdata::names(self.rtype, &self.rdata) {
+            rdata[name.range].make_ascii_lowercase();
+        }
+        Self { owner: self.owner.to_ascii_lowercase(), rdata, ..*self }
+    }
+
     /// For RRSIG the type covered, else the type.
-    pub fn covered(&self) -> Rtype {
+    pub(crate) fn covered(&self) -> Rtype {
         match self.rdata.as_slice() {
             [a, b, ..] if self.rtype == Rtype::RRSIG => Rtype(u16::from_be_bytes([*a, *b])),
             _ => self.rtype,
@@ -66,13 +75,13 @@ impl Seen {
 
 /// What is compared of a response.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Reply {
-    pub rcode: Rcode,
-    pub authoritative: bool,
-    pub answer: BTreeSet<Seen>,
-    pub authority: BTreeSet<Seen>,
+pub(crate) struct Reply {
+    pub(crate) rcode: Rcode,
+    pub(crate) authoritative: bool,
+    pub(crate) answer: BTreeSet<Seen>,
+    pub(crate) authority: BTreeSet<Seen>,
     /// Whether a section holds a record twice (RFC 2181 §5).
-    pub repeats: bool,
+    pub(crate) repeats: bool,
 }
 
 impl Reply {
@@ -96,7 +105,7 @@ impl Reply {
 }
 
 /// Whether the server answers with NOERROR within `wait`.
-pub fn ask_once(server: SocketAddr, question: &Question, wait: Duration) -> bool {
+pub(crate) fn ask_once(server: SocketAddr, question: &Question, wait: Duration) -> bool {
     let Ok(socket) = connect(server, wait) else { return false };
     let mut buffer = [0; 512];
     match socket.send(&question.query(1)).and_then(|_| socket.recv(&mut buffer)) {
@@ -118,7 +127,7 @@ fn connect(server: SocketAddr, wait: Duration) -> std::io::Result<UdpSocket> {
 }
 
 /// The replies to `questions`, in their order.
-pub fn ask_all(server: SocketAddr, questions: &[Question]) -> Vec<Reply> {
+pub(crate) fn ask_all(server: SocketAddr, questions: &[Question]) -> Vec<Reply> {
     let socket = connect(server, WAIT).expect("a socket");
     let mut stream = TcpStream::connect(server).expect("a connection");
     stream.set_nodelay(true).expect("an option");

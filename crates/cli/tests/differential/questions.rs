@@ -14,7 +14,7 @@ const TYPES: [Rtype; 8] =
     [Rtype::A, Rtype::A, Rtype::A, Rtype::A, Rtype::TXT, Rtype::DS, Rtype::CNAME, Rtype::NS];
 
 /// All questions about the zone, with DO and without.
-pub fn questions(zone: &Zone) -> Vec<Question> {
+pub(crate) fn questions(zone: &Zone) -> Vec<Question> {
     let mut pairs: Vec<(Name, Rtype)> = Vec::new();
     for name in zone.all_names() {
         let mut types: BTreeSet<Rtype> = zone.types(name.view()).into_iter().collect();
@@ -57,8 +57,8 @@ fn missing_names(zone: &Zone, random: &mut Random) -> Vec<Name> {
             1 => sibling(*random.pick(&all), random),
             2 => Name::prepend(b"*", (*random.pick(&all)).view()).ok(),
             _ => {
-                let kind: &[&Name] = random.pick(&below);
-                descend(*random.pick(kind), random)
+                let kind = random.pick::<Vec<&Name>>(&below);
+                descend(*random.pick(kind.as_slice()), random)
             }
         };
         let inside = |name: &Name| name.view().is_at_or_below(zone.contents.apex().view());

@@ -1,45 +1,45 @@
 //! The zone that is served: every case by hand, generated names beside them, signed by us.
 
+use super::common::{done, generate_key, sign, text};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::read::read_file;
 use nonesuch_zone::{Contents, Standing, standings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// The apex.
-pub const ORIGIN: &str = "every.example.";
+pub(crate) const ORIGIN: &str = "every.example.";
 /// Where the generated names stand.
 const GENERATED: &str = "gen.every.example.";
 const EVERY_CASE: &str = include_str!("every-case.zone");
-/// NSD and Knot DNS refuse to load a zone with this record, so only our server gets it (RFC 6672 §2.4: there
-/// must be none; §2.3: it is occluded). It is neither signed nor in a chain.
+/// NSD and Knot DNS refuse to load a zone with this record, so only our server gets it (RFC 6672 §2.4:
+/// there must be none). It is neither signed nor in a chain.
 const BELOW_DNAME: &str = "below.dname.every.example. 3600 IN A 192.0.2.42";
 
 /// A signed zone, and what its names are.
-pub struct Zone {
+pub(crate) struct Zone {
     /// As our server reads it.
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     /// As the peers read it.
-    pub peer_file: PathBuf,
-    pub contents: Contents,
+    pub(crate) peer_file: PathBuf,
+    pub(crate) contents: Contents,
     /// Names that are the zone's own or its cuts, empty non-terminals among them.
     names: BTreeMap<Name, Standing>,
     occluded: BTreeSet<Name>,
 }
 
 /// Writes the unsigned zone and makes its key.
-pub fn prepare(folder: &Path) -> PathBuf {
+pub(crate) fn prepare(folder: &Path) -> PathBuf {
     let generated = folder.join("generated");
-    let names = ["zone", "generate", "--like", "sld", "--names", "300", "--seed", "7", "-o", GENERATED, "-f"];
-    run(Command::new(env!("CARGO_BIN_EXE_nonesuch")).args(names).arg(&generated));
+    let size = ["--names", "300", "--seed", "7"];
+    let zone = ["zone", "generate", "--like", "sld", "-o", GENERATED, "-f", text(&generated)];
+    done([&zone[..], &size[..]].concat());
     let generated = fs::read_to_string(generated).expect("a zone file");
     let mut text = format!("{EVERY_CASE}\n");
     // The generated names are no zone of their own.
-    for line in
-        generated.lines().filter(|line| !line.contains(" IN SOA ") && !line.starts_with("@ 86400 IN NS "))
-    {
+    let is_apex = |line: &&str| line.contains(" IN SOA ") || line.starts_with("@ 86400 IN NS ");
+    for line in generated.lines().filter(|line| !is_apex(line)) {
         text.push_str(line);
         text.push('\n');
     }
@@ -47,17 +47,15 @@ pub fn prepare(folder: &Path) -> PathBuf {
     text.push('\n');
     let unsigned = folder.join("unsigned");
     fs::write(&unsigned, text).expect("written");
-    run(Command::new(env!("CARGO_BIN_EXE_nonesuch")).args(["key", "generate", ORIGIN, "--dir"]).arg(folder));
+    generate_key(folder, ORIGIN, "ecdsap256sha256", &["--csk"]);
     unsigned
 }
 
 impl Zone {
     /// Signs the zone with `mechanism`.
-    pub fn sign(folder: &Path, unsigned: &Path, mechanism: &str) -> Self {
+    pub(crate) fn sign(folder: &Path, unsigned: &Path, mechanism: &str) -> Self {
         let (file, peer_file) = (folder.join(mechanism), folder.join(format!("{mechanism}.peers")));
-        run(Command::new(env!("CARGO_BIN_EXE_nonesuch"))
-            .args(["zone", "sign", "--origin", ORIGIN, "--denial", mechanism, "--keys"])
-            .args([folder, unsigned, Path::new("-f"), &file]));
+        sign(unsigned, ORIGIN, folder, mechanism, &file);
         let text = fs::read_to_string(&file).expect("a zone file");
         let (kept, dropped): (Vec<&str>, Vec<&str>) =
             text.lines().partition(|line| !line.starts_with("below.dname."));
@@ -82,29 +80,55 @@ impl Zone {
     }
 
     /// All names that own records, and the empty non-terminals.
-    pub fn all_names(&self) -> impl Iterator<Item = &Name> {
+    pub(crate) fn all_names(&self) -> impl Iterator<Item = &Name> {
         self.names.keys().chain(&self.occluded)
     }
 
     /// Whether the name is in the zone: it owns records that are the zone's, or is an empty non-terminal.
-    pub fn holds(&self, name: NameRef<'_>) -> bool {
+    pub(crate) fn holds(&self, name: NameRef<'_>) -> bool {
         self.names.contains_key(&name.to_canonical())
     }
 
     /// The types that the name owns.
-    pub fn types(&self, name: NameRef<'_>) -> Vec<Rtype> {
+    pub(crate) fn types(&self, name: NameRef<'_>) -> Vec<Rtype> {
         let node = self.contents.find(name).ok();
         let sets = node.into_iter().flat_map(|node| node.rrsets().collect::<Vec<_>>());
         sets.map(|rrset| rrset.rtype()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Whether the name owns records of the type.
-    pub fn has(&self, name: NameRef<'_>, rtype: Rtype) -> bool {
+    pub(crate) fn has(&self, name: NameRef<'_>, rtype: Rtype) -> bool {
         self.contents.find(name).is_ok_and(|node| node.has(rtype))
     }
 
+    /// The longest ancestor that is in the zone, or the name itself.
+    pub(crate) fn closest<'n>(&self, name: NameRef<'n>) -> Option<NameRef<'n>> {
+        let mut at = Some(name);
+        while let Some(here) = at.filter(|here| !self.holds(*here)) {
+            at = here.parent();
+        }
+        at
+    }
+
+    /// Whether the name is an empty non-terminal that only unsigned delegations need: an opt-out chain has no
+    /// record for it (RFC 5155 §7.1).
+    pub(crate) fn is_opted_out(&self, name: NameRef<'_>) -> bool {
+        let opt_out = |node: nonesuch_zone::Node<'_>| {
+            let record = node.rrset(Rtype::NSEC3);
+            record.is_some_and(|rrset| rrset.rdatas().any(|rdata| rdata.get(1) == Some(&1)))
+        };
+        let mut below = self.names.iter().filter(|(other, _)| other.view().is_below(name)).peekable();
+        self.contents.nodes().any(opt_out)
+            && self.types(name).is_empty()
+            && below.peek().is_some()
+            && below.all(|(other, standing)| match standing {
+                Standing::Delegation => !self.has(other.view(), Rtype::DS),
+                _ => self.types(other.view()).is_empty(),
+            })
+    }
+
     /// The zone cut that the name is at or below.
-    pub fn cut(&self, name: NameRef<'_>) -> Option<NameRef<'_>> {
+    pub(crate) fn cut(&self, name: NameRef<'_>) -> Option<NameRef<'_>> {
         let mut at = Some(name);
         let mut found = None;
         while let Some(here) = at {
@@ -115,9 +139,4 @@ impl Zone {
         }
         found
     }
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().expect("the command runs");
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -174,9 +174,12 @@ impl Image {
     }
 }
 
+/// Whether the node owns NSEC3 records and their signatures alone.
+fn is_hash(node: Node<'_>) -> bool {
+    node.has(Rtype::NSEC3) && node.rrsets().all(|rrset| rrset.covered() == Rtype::NSEC3)
+}
+
 fn kind_of(place: &Place<'_>) -> NodeKind {
-    let is_hash =
-        |node: Node<'_>| node.has(Rtype::NSEC3) && node.rrsets().all(|rrset| rrset.covered() == Rtype::NSEC3);
     match place.standing {
         Standing::Authoritative if place.node.is_some_and(is_hash) => NodeKind::Hash,
         Standing::Authoritative => NodeKind::Authoritative,
@@ -194,7 +197,12 @@ fn places(contents: &Contents) -> Vec<Place<'_>> {
     for (node, &standing) in contents.nodes().zip(&standings) {
         let name = node.name();
         cover = cover.filter(|(above, _)| name.is_below(*above));
-        let cover_index = cover.map_or(NONE, |(_, index)| index);
+        // A DNAME at the apex occludes every name but those of the NSEC3 chain, which are no names of queries.
+        let is_chain = standing == Standing::BelowDname
+            && is_hash(node)
+            && name.parent().is_some_and(|parent| parent == contents.apex().view());
+        let standing = if is_chain { Standing::Authoritative } else { standing };
+        let cover_index = cover.filter(|_| !is_chain).map_or(NONE, |(_, index)| index);
         // The ancestors that do not yet exist: those that the name before this one is not below.
         let mut missing = Vec::new();
         let mut ancestor = name.parent();

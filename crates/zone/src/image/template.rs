@@ -68,7 +68,9 @@ impl<'i> Template<'i> {
         let (patches, signature_patches) = self.patches();
         let base = usize::from(self.entry.base);
         let is_beyond_reach = start + records.len() + signatures.len() > REACH && start != HEADER + base + 4;
-        if is_beyond_reach || position.owner == Owner::WrittenOut {
+        // NSEC and NSEC3 records have no owner of two octets that a pointer could take the place of.
+        let is_renamed = self.is_floating() && position.owner != Owner::AsRendered;
+        if is_beyond_reach || is_renamed || position.owner == Owner::WrittenOut {
             return self.append_written_out(position.owner, with_signatures, out);
         }
         out.extend_from_slice(records);
@@ -88,7 +90,9 @@ impl<'i> Template<'i> {
                 out[at..at + 2].copy_from_slice(&pointer.to_be_bytes());
             }
         }
-        if let Owner::At(pointer) = position.owner {
+        if let Owner::At(pointer) = position.owner
+            && pointer != TO_QUESTION
+        {
             replace_owners(&mut out[start..], pointer);
         }
         count
