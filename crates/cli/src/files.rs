@@ -18,6 +18,11 @@ pub(crate) fn write_output(
         return out.flush().map_err(Failure::Output);
     }
     let failed = |source| Failure::Write { path: path.to_path_buf(), source };
+    if is_special(path) {
+        let mut out = BufWriter::new(File::options().write(true).open(path).map_err(failed)?);
+        write(&mut out)?;
+        return out.flush().map_err(failed);
+    }
     let folder = folder_of(path);
     let beside = tempfile::Builder::new()
         .prefix(".nonesuch-")
@@ -31,6 +36,11 @@ pub(crate) fn write_output(
     beside.as_file().sync_all().map_err(failed)?;
     beside.persist(path).map_err(|error| failed(error.error))?;
     sync_folder(folder).map_err(failed)
+}
+
+/// Whether a device, pipe or socket stands at `path`: a rename would put a file in its place.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 /// The folder that `path` stands in.

@@ -52,13 +52,15 @@ fn missing_names(zone: &Zone, random: &mut Random) -> Vec<Name> {
     .collect();
     let mut names = BTreeSet::new();
     while names.len() < MISSING {
+        let any = random.pick(&all);
         let candidate = match random.below(5) {
-            0 => neighbour(*random.pick(&all), random),
-            1 => sibling(*random.pick(&all), random),
-            2 => Name::prepend(b"*", (*random.pick(&all)).view()).ok(),
+            0 => neighbour(any, random),
+            1 => sibling(any, random),
+            2 => Name::prepend(b"*", any.view()).ok(),
             _ => {
-                let kind = random.pick::<Vec<&Name>>(&below);
-                descend(*random.pick(kind.as_slice()), random)
+                let kind: usize = random.below(below.len());
+                let above = random.pick(&below[kind]);
+                descend(above, random)
             }
         };
         let inside = |name: &Name| name.view().is_at_or_below(zone.contents.apex().view());
