@@ -1,0 +1,244 @@
+//! Proves denials from the NSEC or NSEC3 records of a response alone, as a validator would (RFC 4035 §5.4,
+//! RFC 5155 §8). It knows nothing of the image.
+
+use super::oracle::{Expected, Need};
+use data_encoding::BASE32HEX_NOPAD;
+use nonesuch_crypto::nsec3_hash;
+use nonesuch_proto::message::{Message, Section};
+use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
+
+struct Nsec {
+    owner: Name,
+    next: Name,
+    types: Vec<u8>,
+}
+
+struct Nsec3 {
+    owner: Vec<u8>,
+    next: Vec<u8>,
+    opt_out: bool,
+    iterations: u16,
+    salt: Vec<u8>,
+    types: Vec<u8>,
+}
+
+/// The denial records of a response.
+pub(super) struct Chain {
+    apex: Name,
+    nsec: Vec<Nsec>,
+    nsec3: Vec<Nsec3>,
+}
+
+/// RFC 4035 §5.4, RFC 5155 §8.5: neither the type nor an alias in its place, and on the right side of a cut.
+fn lacks(types: &[u8], rtype: Rtype) -> bool {
+    let is_parent_side = bitmap::contains(types, Rtype::NS) && !bitmap::contains(types, Rtype::SOA);
+    !bitmap::contains(types, rtype)
+        && !bitmap::contains(types, Rtype::CNAME)
+        && (rtype == Rtype::DS || !is_parent_side)
+}
+
+/// Whether a record with these types says nothing about names below its owner.
+fn hides_what_is_below(types: &[u8]) -> bool {
+    let is_cut = bitmap::contains(types, Rtype::NS) && !bitmap::contains(types, Rtype::SOA);
+    is_cut || bitmap::contains(types, Rtype::DNAME)
+}
+
+fn is_insecure_cut(types: &[u8]) -> bool {
+    bitmap::contains(types, Rtype::NS)
+        && !bitmap::contains(types, Rtype::DS)
+        && !bitmap::contains(types, Rtype::SOA)
+}
+
+fn wildcard(encloser: &Name) -> Vec<u8> {
+    [b"\x01*", encloser.wire()].concat()
+}
+
+fn next_closer(name: &Name, encloser: &Name) -> Name {
+    name.view().suffix(encloser.view().label_count() + 1).to_name()
+}
+
+fn require(holds: bool, what: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("not proved: {what}")) }
+}
+
+impl Chain {
+    pub(super) fn of(message: &Message, apex: &Name) -> Self {
+        let mut chain = Self { apex: apex.clone(), nsec: Vec::new(), nsec3: Vec::new() };
+        for record in message.section(Section::Authority) {
+            let owner = record.owner.clone();
+            match record.rtype {
+                Rtype::NSEC => {
+                    let (next, types) = NameRef::split_from(&record.rdata).unwrap();
+                    chain.nsec.push(Nsec { owner, next: next.to_name(), types: types.to_vec() });
+                }
+                Rtype::NSEC3 => chain.nsec3.push(read_nsec3(&owner, &record.rdata)),
+                _ => {}
+            }
+        }
+        chain
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.nsec.is_empty() && self.nsec3.is_empty()
+    }
+
+    pub(super) fn prove(&self, need: &Need, expected: &Expected) -> Result<(), String> {
+        let outcome = if self.nsec3.is_empty() {
+            self.prove_by_nsec(need)
+        } else {
+            self.prove_by_nsec3(need, expected)
+        };
+        outcome.map_err(|what| format!("{need:?}: {what}"))
+    }
+
+    fn nsec_covering(&self, name: NameRef<'_>) -> Option<&Nsec> {
+        self.nsec.iter().find(|nsec| {
+            let is_last = nsec.next == self.apex;
+            nsec.owner.view() < name
+                && (name < nsec.next.view() || is_last)
+                && !(name.is_below(nsec.owner.view()) && hides_what_is_below(&nsec.types))
+        })
+    }
+
+    /// RFC 4035 §5.4: the name has a record without the type, or is an empty non-terminal.
+    fn nsec_lacks(&self, name: NameRef<'_>, rtype: Rtype) -> bool {
+        let matching = self.nsec.iter().find(|nsec| nsec.owner.view() == name);
+        match matching {
+            Some(nsec) => lacks(&nsec.types, rtype),
+            None => self.nsec_covering(name).is_some_and(|nsec| nsec.next.view().is_below(name)),
+        }
+    }
+
+    fn prove_by_nsec(&self, need: &Need) -> Result<(), String> {
+        match need {
+            Need::Name { name, encloser } => {
+                let covering = self.nsec_covering(name.view()).ok_or("the name is not covered")?;
+                require(!covering.next.view().is_below(name.view()), "an empty non-terminal exists")?;
+                let shared = |other: &Name| {
+                    let count = other.view().labels().collect::<Vec<_>>().into_iter().rev();
+                    let mine = name.view().labels().collect::<Vec<_>>().into_iter().rev();
+                    count.zip(mine).take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count()
+                };
+                let depth = shared(&covering.owner).max(shared(&covering.next));
+                require(depth == encloser.view().label_count(), "another closest encloser")?;
+                let wildcard = wildcard(encloser);
+                require(
+                    self.nsec_covering(NameRef::from_checked(&wildcard)).is_some(),
+                    "wildcard not covered",
+                )
+            }
+            Need::Type { name, rtype } => require(self.nsec_lacks(name.view(), *rtype), "type is not denied"),
+            Need::CloserMatch { name, .. } => {
+                require(self.nsec_covering(name.view()).is_some(), "the name is not covered")
+            }
+            Need::WildcardType { name, encloser, rtype } => {
+                require(self.nsec_covering(name.view()).is_some(), "the name is not covered")?;
+                let wildcard = wildcard(encloser);
+                require(self.nsec_lacks(NameRef::from_checked(&wildcard), *rtype), "wildcard's type")
+            }
+            Need::Ds { cut } => {
+                let matching = self.nsec.iter().find(|nsec| nsec.owner == *cut);
+                require(matching.is_some_and(|nsec| is_insecure_cut(&nsec.types)), "no insecure cut")
+            }
+        }
+    }
+
+    fn hash(&self, wire: &[u8]) -> Vec<u8> {
+        let first = &self.nsec3[0];
+        nsec3_hash(&wire.to_ascii_lowercase(), &first.salt, first.iterations).to_vec()
+    }
+
+    fn nsec3_matching(&self, wire: &[u8]) -> Option<&Nsec3> {
+        let hash = self.hash(wire);
+        self.nsec3.iter().find(|nsec3| nsec3.owner == hash)
+    }
+
+    fn nsec3_covering(&self, wire: &[u8]) -> Option<&Nsec3> {
+        let hash = self.hash(wire);
+        self.nsec3.iter().find(|nsec3| {
+            if nsec3.owner < nsec3.next {
+                nsec3.owner < hash && hash < nsec3.next
+            } else {
+                hash > nsec3.owner || hash < nsec3.next
+            }
+        })
+    }
+
+    /// RFC 5155 §8.3: the closest encloser that the records prove, and whether the next closer name is in an opt-out
+    /// span.
+    fn provable_encloser(&self, name: &Name) -> Result<(Name, bool), String> {
+        let view = name.view();
+        for labels in (self.apex.view().label_count()..view.label_count()).rev() {
+            let encloser = view.suffix(labels).to_name();
+            let Some(matching) = self.nsec3_matching(encloser.wire()) else { continue };
+            require(!hides_what_is_below(&matching.types), "the encloser is a cut or a DNAME")?;
+            let covering = self.nsec3_covering(next_closer(name, &encloser).wire());
+            let covering = covering.ok_or("the next closer name is not covered")?;
+            return Ok((encloser, covering.opt_out));
+        }
+        Err("no closest encloser".to_owned())
+    }
+
+    fn prove_by_nsec3(&self, need: &Need, expected: &Expected) -> Result<(), String> {
+        match need {
+            Need::Name { name, encloser } => {
+                let (proved, opt_out) = self.provable_encloser(name)?;
+                let is_left_out = opt_out && expected.insecure_only.contains(encloser);
+                require(proved == *encloser || is_left_out, "another closest encloser")?;
+                let wildcard = wildcard(&proved);
+                // What exists cannot be denied: below an encloser that opt-out leaves out of the chain, the closest
+                // provable encloser may have a wildcard. No chain of RFC 5155 has a proof then.
+                let exists =
+                    expected.wildcards.iter().any(|other| other.wire().eq_ignore_ascii_case(&wildcard));
+                let is_unprovable = is_left_out && exists;
+                require(is_unprovable || self.nsec3_covering(&wildcard).is_some(), "wildcard not covered")
+            }
+            Need::Type { name, rtype } => match self.nsec3_matching(name.wire()) {
+                Some(nsec3) => require(lacks(&nsec3.types, *rtype), "type is not denied"),
+                None => self.prove_left_out(name, expected),
+            },
+            Need::CloserMatch { name, encloser } => {
+                let next = next_closer(name, encloser);
+                require(self.nsec3_covering(next.wire()).is_some(), "the next closer name is not covered")
+            }
+            Need::WildcardType { name, encloser, rtype } => {
+                let (proved, opt_out) = self.provable_encloser(name)?;
+                let is_left_out = opt_out && expected.insecure_only.contains(encloser);
+                require(proved == *encloser || is_left_out, "another closest encloser")?;
+                match self.nsec3_matching(&wildcard(encloser)) {
+                    Some(nsec3) => require(lacks(&nsec3.types, *rtype), "the wildcard's type is not denied"),
+                    None => {
+                        let wildcard = NameRef::from_wire(&wildcard(encloser)).unwrap().to_name();
+                        let is_left_out = opt_out && expected.insecure_only.contains(&wildcard);
+                        require(is_left_out, "the wildcard has no record")
+                    }
+                }
+            }
+            Need::Ds { cut } => match self.nsec3_matching(cut.wire()) {
+                Some(nsec3) => require(is_insecure_cut(&nsec3.types), "no insecure cut"),
+                None => self.prove_left_out(cut, expected),
+            },
+        }
+    }
+
+    /// RFC 5155 §8.6 and §8.9: the name may be one that opt-out leaves out.
+    fn prove_left_out(&self, name: &Name, expected: &Expected) -> Result<(), String> {
+        require(expected.insecure_only.contains(name), "a name of the chain has no record")?;
+        let (_, opt_out) = self.provable_encloser(name)?;
+        require(opt_out, "the covering record is not opt-out")
+    }
+}
+
+fn read_nsec3(owner: &Name, rdata: &[u8]) -> Nsec3 {
+    let label = owner.view().labels().next().unwrap().to_ascii_uppercase();
+    let salt_end = 5 + usize::from(rdata[4]);
+    let next_end = salt_end + 1 + usize::from(rdata[salt_end]);
+    Nsec3 {
+        owner: BASE32HEX_NOPAD.decode(&label).unwrap(),
+        next: rdata[salt_end + 1..next_end].to_vec(),
+        opt_out: rdata[1] & 1 != 0,
+        iterations: u16::from_be_bytes([rdata[2], rdata[3]]),
+        salt: rdata[5..salt_end].to_vec(),
+        types: rdata[next_end..].to_vec(),
+    }
+}
