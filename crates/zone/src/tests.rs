@@ -68,8 +68,8 @@ fn faults_name_file_line_and_column() {
         ("www SOA ns hostmaster 2 2 3 4 5\n", "zone:6:1: a second SOA record, at www.example."),
         ("www.other. A 192.0.2.1\n", "zone:6:1: www.other. is not in the zone example."),
         ("w CNAME x\nw A 192.0.2.1\n", "zone:7:1: w.example. has a CNAME record and A too"),
-        ("w CNAME x\nw CNAME y\n", "w.example. has more than one CNAME record"),
-        ("w DNAME x\nw DNAME y\n", "w.example. has more than one DNAME record"),
+        ("w CNAME x\nw CNAME y\n", "zone:7:1: w.example. has more than one CNAME record"),
+        ("w DNAME x\nw DNAME y\n", "zone:7:1: w.example. has more than one DNAME record"),
     ];
     for (text, expected) in cases {
         let error = fault(&format!("{HEAD}{text}"));

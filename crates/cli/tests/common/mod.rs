@@ -1,0 +1,269 @@
+//! What the tests of the command from outside share: running programs within a time limit, folders that vanish,
+//! servers on free ports that end with the test, public data.
+#![allow(dead_code, unreachable_pub)] // each test program uses its own part
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A zone with every record type and every case of signing, of `types.example.`.
+pub const EVERY_TYPE: &str = include_str!("every-type.zone");
+/// Its apex.
+pub const EVERY_TYPE_ORIGIN: &str = "types.example.";
+
+/// The denial mechanisms, as the command line names them.
+pub const MECHANISMS: [&str; 3] = ["nsec", "nsec3", "nsec3-opt-out"];
+/// The algorithms, likewise.
+pub const ALGORITHMS: [&str; 3] = ["rsasha256", "ecdsap256sha256", "ed25519"];
+
+/// Longest run of one program.
+const RUN: Duration = Duration::from_secs(60);
+/// Longest wait for a server to answer.
+const START: Duration = Duration::from_secs(15);
+/// A port that was free when looked for may be taken before the peer binds it.
+const ATTEMPTS: usize = 5;
+
+/// How a program ended, and what it said.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Asserts that the program ended well.
+    #[track_caller]
+    pub fn expect_done(self, what: &str) -> Self {
+        assert_eq!(self.status, 0, "{what}: {}{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// Both outputs.
+    pub fn text(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+}
+
+/// A folder that vanishes with the value.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+/// The command under test.
+pub fn nonesuch<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nonesuch"));
+    command.args(arguments);
+    command
+}
+
+/// Runs a command to its end; one that takes too long is ended and fails the test.
+#[track_caller]
+pub fn run(command: &mut Command) -> Ended {
+    let outputs = folder();
+    let (out, err) = (outputs.path().join("out"), outputs.path().join("err"));
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(File::create(&out).expect("a file"))
+        .stderr(File::create(&err).expect("a file"))
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let end = Instant::now() + RUN;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            break status;
+        }
+        if Instant::now() > end {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("{command:?} ran longer than {RUN:?}");
+        }
+        std::thread::sleep(Duration::from_millis(3));
+    };
+    let text = |path| String::from_utf8_lossy(&fs::read(path).expect("an output")).into_owned();
+    Ended { status: status.code().unwrap_or(-1), stdout: text(out), stderr: text(err) }
+}
+
+/// Runs the command under test and expects it to end well.
+#[track_caller]
+pub fn done<I: AsRef<std::ffi::OsStr> + std::fmt::Debug>(
+    arguments: impl IntoIterator<Item = I> + Clone + std::fmt::Debug,
+) -> Ended {
+    let what = format!("nonesuch {arguments:?}");
+    run(&mut nonesuch(arguments)).expect_done(&what)
+}
+
+/// Whether `program` is installed; says that what needs it is skipped, if not.
+pub fn installed(program: &str) -> bool {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()));
+    if !found {
+        eprintln!("skipped: {program} is not installed");
+    }
+    found
+}
+
+/// A file of the public data; says that what needs it is skipped, if there is none.
+pub fn data(file: &str) -> Option<PathBuf> {
+    let Some(folder) = std::env::var_os("NONESUCH_DATA") else {
+        eprintln!("skipped: NONESUCH_DATA is not set, {file} is needed");
+        return None;
+    };
+    Some(Path::new(&folder).join(file))
+}
+
+/// A path as text.
+pub fn text(path: &Path) -> &str {
+    path.to_str().expect("a path in UTF-8")
+}
+
+/// Makes a key pair in `keys`, whose base name is returned.
+pub fn generate_key(keys: &Path, origin: &str, algorithm: &str, more: &[&str]) -> String {
+    fs::create_dir_all(keys).expect("a folder");
+    let mut arguments = vec!["key", "generate", origin, "-a", algorithm, "--dir", text(keys)];
+    arguments.extend(more);
+    done(&arguments).stdout.trim().to_owned()
+}
+
+/// Makes a key-signing key and a zone-signing key in `keys`.
+pub fn generate_keys(keys: &Path, origin: &str, algorithm: &str) {
+    generate_key(keys, origin, algorithm, &["--ksk"]);
+    generate_key(keys, origin, algorithm, &[]);
+}
+
+/// Signs `unsigned` with the keys of `keys` into `signed`.
+pub fn sign(unsigned: &Path, origin: &str, keys: &Path, mechanism: &str, signed: &Path) {
+    done([
+        "zone",
+        "sign",
+        text(unsigned),
+        "-o",
+        origin,
+        "--keys",
+        text(keys),
+        "--denial",
+        mechanism,
+        "-f",
+        text(signed),
+        "--drop-foreign-dnskeys",
+    ]);
+}
+
+/// The zone without the records that signing makes.
+pub fn stripped(zone: &str) -> String {
+    let made = ["RRSIG", "NSEC", "NSEC3", "NSEC3PARAM", "DNSKEY"];
+    zone.lines()
+        .filter(|line| !line.split_whitespace().nth(3).is_some_and(|rtype| made.contains(&rtype)))
+        .flat_map(|line| [line, "\n"])
+        .collect()
+}
+
+/// A running server.
+pub struct Running {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl Running {
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts `nonesuch serve` on a free port.
+pub fn serve(file: &Path, more: &[&str]) -> Running {
+    let mut child = nonesuch(["serve", "--listen", "127.0.0.1:0", "--workers", "1", text(file)])
+        .args(more)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("nonesuch starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    let address = line.strip_prefix("ready: listening on ").and_then(|rest| rest.split(' ').next());
+    let address = address.and_then(|text| text.parse().ok());
+    let Some(address) = address else {
+        let _ = child.kill();
+        let _ = child.wait();
+        panic!("nonesuch serve is not ready: {line:?}");
+    };
+    Running { child, address }
+}
+
+/// Starts a peer that `command` describes for an address, and waits until it answers for `localhost.`, whatever the
+/// response code; resolvers have it without asking anyone (RFC 6761 §6.3).
+pub fn start_peer(log: &Path, command: impl Fn(SocketAddr) -> Command) -> Running {
+    for _ in 0..ATTEMPTS {
+        let address = free_address();
+        let output = File::create(log).expect("a file");
+        let child = command(address)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().expect("a handle"))
+            .stderr(output)
+            .spawn()
+            .expect("the peer starts");
+        let mut running = Running { child, address };
+        let end = Instant::now() + START;
+        while Instant::now() < end && matches!(running.child.try_wait(), Ok(None)) {
+            if ask(address, "localhost.", 1, Duration::from_millis(100)).is_some() {
+                return running;
+            }
+        }
+    }
+    panic!("the peer does not answer: {}", fs::read_to_string(log).unwrap_or_default());
+}
+
+/// An address that is free for UDP and TCP now.
+pub fn free_address() -> SocketAddr {
+    loop {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+        let address = socket.local_addr().expect("an address");
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
+}
+
+/// What the header of a response says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub rcode: u8,
+    pub authenticated: bool,
+    pub answers: u16,
+}
+
+/// Asks over UDP with RD, AD and DO set; `None` where nothing comes back in time.
+pub fn ask(server: SocketAddr, name: &str, rtype: u16, limit: Duration) -> Option<Header> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a socket");
+    socket.set_read_timeout(Some(limit)).expect("a limit");
+    let name: nonesuch_proto::Name = name.parse().expect("a name");
+    let mut query = vec![0x12, 0x34, 0x01, 0x20, 0, 1, 0, 0, 0, 0, 0, 1];
+    query.extend_from_slice(name.wire());
+    query.extend_from_slice(&rtype.to_be_bytes());
+    query.extend_from_slice(&[0, 1]);
+    // OPT, 1232 octets, DO (RFC 6891 §6.1.2, RFC 3225).
+    query.extend_from_slice(&[0, 0, 41, 4, 208, 0, 0, 0x80, 0, 0, 0]);
+    socket.send_to(&query, server).ok()?;
+    let mut response = [0; 4096];
+    let begun = Instant::now();
+    let Ok((length, _)) = socket.recv_from(&mut response) else {
+        // A closed port is told at once; the caller polls.
+        std::thread::sleep(limit.saturating_sub(begun.elapsed()).min(Duration::from_millis(20)));
+        return None;
+    };
+    (length >= 12).then(|| Header {
+        rcode: response[3] & 0x0f,
+        authenticated: response[3] & 0x20 != 0,
+        answers: u16::from_be_bytes([response[6], response[7]]),
+    })
+}
