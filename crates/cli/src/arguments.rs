@@ -169,9 +169,9 @@ pub(crate) struct GenerateArguments {
     /// The zone's apex.
     #[arg(long, short, default_value = "example.")]
     pub(crate) origin: Name,
-    /// Output file; - for standard output.
-    #[arg(long = "output", short = 'f', default_value = "-")]
-    pub(crate) output: PathBuf,
+    /// Output file; without it standard output.
+    #[arg(long = "output", short = 'f')]
+    pub(crate) output: Option<PathBuf>,
     /// Write a query file that fits the zone too.
     #[arg(long, value_name = "FILE")]
     pub(crate) queries: Option<PathBuf>,
@@ -181,6 +181,9 @@ pub(crate) struct GenerateArguments {
     /// Share of the queries that ask for names that do not exist, in percent.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub(crate) denied: u8,
+    /// Print what was made as JSON; not with the zone on standard output.
+    #[arg(long, requires = "output")]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -203,6 +206,9 @@ pub(crate) struct ServeArguments {
     /// signatures), or auto: full up to 100,000 signatures.
     #[arg(long, default_value = "auto")]
     pub(crate) verify: VerifyMode,
+    /// Print the "ready" and "stopped" lines as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
     #[arg(long, value_parser = parse_time)]
     pub(crate) now: Option<u32>,

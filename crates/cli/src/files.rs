@@ -28,7 +28,8 @@ pub(crate) fn write_output(
         .prefix(".nonesuch-")
         .permissions(fs::Permissions::from_mode(mode))
         .tempfile_in(folder)
-        .map_err(failed)?;
+        // The name of the file beside means nothing to the user.
+        .map_err(|error| failed(error.kind().into()))?;
     let mut out = BufWriter::with_capacity(1 << 20, beside.as_file());
     write(&mut out)?;
     out.flush().map_err(failed)?;

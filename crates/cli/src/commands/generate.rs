@@ -3,8 +3,9 @@
 use crate::Outcome;
 use crate::arguments::GenerateArguments;
 use crate::error::Failure;
-use crate::files::write_output;
-use nonesuch_lab::generate::{GenerateOptions, QueryKind, generate, queries};
+use crate::files::{print_line, write_output};
+use nonesuch_lab::generate::{GenerateOptions, QueryKind, QuerySummary, generate, queries};
+use std::path::Path;
 
 pub(crate) fn run(arguments: &GenerateArguments) -> Result<Outcome, Failure> {
     let origin = arguments.origin.to_string();
@@ -14,20 +15,34 @@ pub(crate) fn run(arguments: &GenerateArguments) -> Result<Outcome, Failure> {
         seed: arguments.seed,
         origin: &origin,
     };
-    write_output(&arguments.output, 0o644, |mut out| {
-        generate(&options, &mut out)?;
+    let output = arguments.output.as_deref().unwrap_or_else(|| Path::new("-"));
+    let mut made = None;
+    write_output(output, 0o644, |mut out| {
+        made = Some(generate(&options, &mut out)?);
         Ok(())
     })?;
-    if let Some(path) = &arguments.queries {
-        let kind = match arguments.denied {
-            0 => QueryKind::Existing,
-            100 => QueryKind::Denied,
-            denied_percent => QueryKind::Mixed { denied_percent },
-        };
-        write_output(path, 0o644, |mut out| {
-            queries(&options, kind, arguments.query_count, arguments.seed, &mut out)?;
-            Ok(())
-        })?;
+    let asked =
+        arguments.queries.as_ref().map(|path| write_queries(arguments, &options, path)).transpose()?;
+    if arguments.json {
+        print_line(&serde_json::json!({ "zone": made, "queries": asked }).to_string())?;
     }
     Ok(Outcome::Done)
+}
+
+fn write_queries(
+    arguments: &GenerateArguments,
+    options: &GenerateOptions<'_>,
+    path: &Path,
+) -> Result<QuerySummary, Failure> {
+    let kind = match arguments.denied {
+        0 => QueryKind::Existing,
+        100 => QueryKind::Denied,
+        denied_percent => QueryKind::Mixed { denied_percent },
+    };
+    let mut asked = QuerySummary::default();
+    write_output(path, 0o644, |mut out| {
+        asked = queries(options, kind, arguments.query_count, arguments.seed, &mut out)?;
+        Ok(())
+    })?;
+    Ok(asked)
 }

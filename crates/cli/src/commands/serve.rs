@@ -9,6 +9,7 @@ use nonesuch_authoritative::Published;
 use nonesuch_authoritative::server::{Server, ServerOptions};
 use nonesuch_dnssec::verify::Mode;
 use nonesuch_dnssec::{Verified, VerifyOptions, into_verified};
+use nonesuch_net::udp::UdpCounters;
 use nonesuch_proto::Rtype;
 use nonesuch_zone::Contents;
 
@@ -26,23 +27,37 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
         arguments.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let options = ServerOptions { listen: arguments.listen, workers, cpus: arguments.cpus.clone() };
     let server = Server::start(published, &options)?;
-    print_line(&format!(
-        "ready: listening on {} (udp, tcp), zone {origin} serial {serial}, {workers} workers",
-        server.address()
-    ))?;
+    let address = server.address();
+    print_line(&if arguments.json {
+        let ready = serde_json::json!({
+            "address": address, "zone": origin.to_string(), "serial": serial, "workers": workers,
+        });
+        serde_json::json!({ "ready": ready }).to_string()
+    } else {
+        format!("ready: listening on {address} (udp, tcp), zone {origin} serial {serial}, {workers} workers")
+    })?;
     wait_for_stop().map_err(Failure::Output)?;
     let counters = server.udp_counters();
     server.stop()?;
-    print_line(&format!(
-        "stopped: {} datagrams in, {} out, {} system calls ({:.3} a datagram), {} oversized, {} errors",
-        counters.datagrams_in,
-        counters.datagrams_out,
-        counters.system_calls,
-        counters.system_calls as f64 / counters.datagrams_in.max(1) as f64,
-        counters.oversized,
-        counters.receive_errors + counters.send_errors,
-    ))?;
+    print_line(&last_words(&counters, arguments.json))?;
     Ok(Outcome::Done)
+}
+
+fn last_words(counters: &UdpCounters, json: bool) -> String {
+    let errors = counters.receive_errors + counters.send_errors;
+    let UdpCounters { datagrams_in, datagrams_out, system_calls, oversized, .. } = counters;
+    if json {
+        let stopped = serde_json::json!({
+            "datagrams_in": datagrams_in, "datagrams_out": datagrams_out, "system_calls": system_calls,
+            "oversized": oversized, "errors": errors,
+        });
+        return serde_json::json!({ "stopped": stopped }).to_string();
+    }
+    let each = *system_calls as f64 / (*datagrams_in).max(1) as f64;
+    format!(
+        "stopped: {datagrams_in} datagrams in, {datagrams_out} out, {system_calls} system calls ({each:.3} a datagram), \
+         {oversized} oversized, {errors} errors"
+    )
 }
 
 /// Nothing unverified is published: neither a zone with faults nor one of which nobody knows.
