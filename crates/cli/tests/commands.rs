@@ -212,3 +212,39 @@ fn each_command_has_help() {
     let ended = run(&mut nonesuch(["nonsense"]));
     assert_eq!(ended.status, 2, "{}", ended.text());
 }
+
+/// Regression: an unsigned zone was called verified.
+#[test]
+fn an_unsigned_zone_is_not_verified() {
+    let folder = prepared();
+    let ended = run(nonesuch(["zone", "verify", "zone"]).current_dir(folder.path()));
+    assert_eq!(ended.status, 1, "{}", ended.text());
+    assert!(
+        ended.stdout.contains("fault: e. DNSKEY: there is no DNSKEY record at the apex"),
+        "{}",
+        ended.text()
+    );
+}
+
+#[test]
+fn zone_generate_tells_what_it_made() {
+    let folder = folder();
+    let arguments = [
+        "zone",
+        "generate",
+        "--names",
+        "20",
+        "-f",
+        "zone",
+        "--queries",
+        "queries",
+        "--query-count",
+        "50",
+        "--json",
+    ];
+    let ended = run(nonesuch(arguments).current_dir(folder.path()));
+    let report: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(report["zone"]["delegations"], 20, "{}", ended.text());
+    assert_eq!(report["queries"]["existing"], 50, "{}", ended.text());
+    assert_eq!(listing(folder.path()), ["queries", "zone"]);
+}

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod compare;
-pub mod files;
 pub mod generate;
 pub mod load;
 pub mod process;

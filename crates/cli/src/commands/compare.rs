@@ -3,9 +3,11 @@
 use crate::Outcome;
 use crate::arguments::CompareArguments;
 use crate::error::Failure;
-use crate::files::print_line;
+use crate::files::{print_line, write_failure, write_output};
 use crate::{progress, zones};
-use nonesuch_lab::compare::{CompareOptions, Progress, Subject, cells, compare};
+use nonesuch_lab::compare::{
+    CompareOptions, Comparison, JSON_FILE, PAGE_FILE, Progress, Subject, cells, compare,
+};
 use nonesuch_lab::generate::GenerateOptions;
 use nonesuch_proto::Name;
 use std::path::Path;
@@ -35,14 +37,20 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
         },
     })?;
     bar.finish_and_clear();
-    let [json, page] = comparison.write(&arguments.out)?;
-    if arguments.json {
-        print_line(&serde_json::json!(comparison).to_string())?;
-    } else {
-        print_line(&comparison.table())?;
-        print_line(&format!("{} and {} written", json.display(), page.display()))?;
-    }
+    write_reports(arguments, &comparison)?;
     Ok(Outcome::Done)
+}
+
+fn write_reports(arguments: &CompareArguments, comparison: &Comparison) -> Result<(), Failure> {
+    let (json, page) = (arguments.out.join(JSON_FILE), arguments.out.join(PAGE_FILE));
+    for (path, text) in [(&json, comparison.to_json()?), (&page, comparison.page().to_html())] {
+        write_output(path, 0o644, |out| out.write_all(text.as_bytes()).map_err(write_failure(path)))?;
+    }
+    if arguments.json {
+        return print_line(&serde_json::json!(comparison).to_string());
+    }
+    print_line(&comparison.table())?;
+    print_line(&format!("{} and {} written", json.display(), page.display()))
 }
 
 fn subject(arguments: &CompareArguments) -> Result<Subject, Failure> {

@@ -46,8 +46,8 @@ pub enum Reason {
     /// There is no SOA record.
     #[error("there is no well-formed SOA record at the apex")]
     NoSoa,
-    /// There is no DNSKEY record, though the zone has signatures or should be signed.
-    #[error("there is no DNSKEY record at the apex, though the zone is or should be signed")]
+    /// There is no DNSKEY record: the zone is not signed, or has lost its keys.
+    #[error("there is no DNSKEY record at the apex: the zone is not signed, or has lost its keys")]
     NoDnskey,
     /// No DNSKEY record can verify anything.
     #[error("no DNSKEY record is a zone key of an algorithm that is supported")]

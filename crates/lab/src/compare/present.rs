@@ -3,13 +3,11 @@
 mod charts;
 mod words;
 
+use super::Cell;
 use super::figures::{Comparison, LoadFigures, Measured, Row, Work};
-use super::{Cell, CompareError};
-use crate::files::write_atomically;
 use crate::report::{Block, Column, Page, Section, Table, figure, grouped};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
-use std::path::{Path, PathBuf};
 
 /// Name of the file for machines.
 pub const JSON_FILE: &str = "compare.json";
@@ -95,21 +93,6 @@ impl Comparison {
             facts: words::facts(self),
             sections,
         }
-    }
-
-    /// Writes [`JSON_FILE`] and [`PAGE_FILE`] to an existing folder, each whole or not at all, and returns their paths.
-    ///
-    /// # Errors
-    /// Where a file cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<[PathBuf; 2], CompareError> {
-        let write = |name: &str, text: &str| {
-            let path = folder.join(name);
-            match write_atomically(&path, text.as_bytes()) {
-                Ok(()) => Ok(path),
-                Err(source) => Err(CompareError::Write { path, source }),
-            }
-        };
-        Ok([write(JSON_FILE, &self.to_json()?)?, write(PAGE_FILE, &self.page().to_html())?])
     }
 
     /// The row that others are held against.
