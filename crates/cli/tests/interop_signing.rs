@@ -315,6 +315,24 @@ fn what_dnssec_signzone_signs_is_accepted() {
     }
 }
 
+/// Class `key-without-sep`: a zone with one key, without the SEP flag, is sound; `dnssec-verify` and `kzonecheck`
+/// want the flag.
+#[test]
+fn difference_key_without_sep() {
+    let folder = folder();
+    let (keys, signed) = (folder.path().join("keys"), folder.path().join("signed"));
+    let unsigned =
+        write(folder.path().join("unsigned"), "@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.1\n");
+    generate_key(&keys, "e.", "ed25519", &[]);
+    sign(&unsigned, "e.", &keys, "nsec", &signed);
+    done(["zone", "verify", text(&signed)]);
+    for judge in JUDGES.iter().filter(|judge| installed(judge.program)) {
+        let wants_the_flag = ["dnssec-verify", "kzonecheck"].contains(&judge.program);
+        let ended = judged(judge, "e.", &signed);
+        assert_eq!(ended.status != 0, wants_the_flag, "{}: {}", judge.program, ended.text());
+    }
+}
+
 /// Class `long-name-in-nsec3`: `dnssec-signzone` signs a name of 255 octets with NSEC but not with NSEC3, since the
 /// name that `*.` is put before would be too long; no such wildcard can exist.
 #[test]

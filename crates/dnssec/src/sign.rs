@@ -10,7 +10,7 @@ mod serial;
 pub use options::{SerialPolicy, SignError, SignOptions, SignWarning};
 
 use crate::denial::nsec3::MAX_ITERATIONS;
-use crate::keys::KeySet;
+use crate::keys::{KeyPair, KeySet};
 use nonesuch_proto::{MAX_NAME, Rtype, serial as arithmetic};
 use nonesuch_zone::{Contents, Run};
 use plan::Plan;
@@ -102,7 +102,10 @@ impl Signed {
 /// Where keys, options or contents do not allow a sound zone; nothing is signed then.
 pub fn sign(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Result<Signed, SignError> {
     check(contents, keys, options)?;
-    let (apex, serial, warnings) = apex::prepare(contents, keys, options)?;
+    let (apex, serial, mut warnings) = apex::prepare(contents, keys, options)?;
+    if !keys.keys().iter().any(KeyPair::is_sep) {
+        warnings.push(SignWarning::NoSecureEntryPoint);
+    }
     let plan = Plan::new(contents, &apex, options)?;
     let (runs, mut statistics) = sign_items(&plan, keys, options)?;
     statistics.serial = serial;

@@ -131,6 +131,12 @@ pub enum SignWarning {
         /// Serial taken.
         used: u32,
     },
+    /// No key has the SEP flag. It is a hint to people alone (RFC 4034 §2.1.1), and the zone is sound without.
+    #[error(
+        "no key has the SEP flag: sound by RFC 4034, but the verifiers of BIND and Knot refuse such a zone; make the key \
+         with --csk, or a second one with --ksk"
+    )]
+    NoSecureEntryPoint,
 }
 
 /// Why a zone cannot be signed.
