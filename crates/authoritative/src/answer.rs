@@ -156,11 +156,8 @@ impl<'i> Answerer<'i, '_, '_> {
         if let Some(dname) = encloser.template(Rtype::DNAME) {
             return self.substitute(name, encloser, dname, owner);
         }
-        let mut wildcard = [0; MAX_NAME + 2];
-        let length = 2 + encloser.name().len();
-        wildcard[..2].copy_from_slice(b"\x01*");
-        wildcard[2..length].copy_from_slice(encloser.name().wire());
-        match self.image.find_exact(NameRef::from_checked(&wildcard[..length])) {
+        let mut room = [0; MAX_NAME + 2];
+        match self.image.find_exact(encloser.name().wildcard_in(&mut room)) {
             // RFC 4592 §4.2: a wildcard that is a zone cut matches nothing.
             Some(source) if source.kind() == NodeKind::Authoritative => {
                 self.answer_node(source, owner, Some((name, encloser)))

@@ -13,6 +13,9 @@ pub const MAX_NAME: usize = 255;
 /// Octets of the longest label (RFC 1035 §2.3.4).
 pub const MAX_LABEL: usize = 63;
 
+/// Room for a name with `*` in front of it; see [`NameRef::wildcard_in`].
+pub type WildcardRoom = [u8; MAX_NAME + 2];
+
 /// Why octets or text are not a domain name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -143,6 +146,16 @@ impl<'a> NameRef<'a> {
             name = name.parent().unwrap_or(name);
         }
         name
+    }
+
+    /// `*` in front of this name, written into `room`: for looking the wildcard up without an allocation. Below a
+    /// name of more than 253 octets it is longer than any name may be, and so found nowhere.
+    #[must_use]
+    pub fn wildcard_in(self, room: &mut WildcardRoom) -> NameRef<'_> {
+        let length = 2 + self.len();
+        room[..2].copy_from_slice(b"\x01*");
+        room[2..length].copy_from_slice(self.0);
+        NameRef(&room[..length])
     }
 
     /// Whether the first label is `*` (RFC 4592 §2.1.1).
@@ -559,6 +572,18 @@ mod tests {
         assert!(!name("x\\001b.").view().is_at_or_below(name("b.").view()));
         assert_eq!(name("*.a.b").view().rrsig_labels(), 2);
         assert_eq!(name("x.a.b").view().suffix(2), name("a.b").view());
+    }
+
+    #[test]
+    fn wildcards_are_written_into_room_as_they_are_owned() {
+        let long = format!("{0}.{0}.{0}.{1}", "x".repeat(63), "y".repeat(59));
+        for parent in [".", "Example.", &long] {
+            let (parent, mut room) = (name(parent), [0; MAX_NAME + 2]);
+            let owned = Name::wildcard_below(parent.view()).unwrap();
+            assert_eq!(parent.view().wildcard_in(&mut room).wire(), owned.wire());
+        }
+        let (longest, mut room) = (name(&format!("{long}yy")), [0; MAX_NAME + 2]);
+        assert_eq!(longest.view().wildcard_in(&mut room).len(), MAX_NAME + 2);
     }
 
     #[test]

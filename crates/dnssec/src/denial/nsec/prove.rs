@@ -1,7 +1,7 @@
 //! Proofs from NSEC records (RFC 4035 §3.1.3).
 
 use crate::denial::prove::{Denied, Proof};
-use nonesuch_proto::{MAX_NAME, NameRef};
+use nonesuch_proto::MAX_NAME;
 use nonesuch_zone::Image;
 
 /// Picks the NSEC RRsets for a denial.
@@ -11,11 +11,8 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> 
         // RFC 4035 §3.1.3.2: one covers the name, one the wildcard; they may be the same.
         Denied::Name { name, encloser } => {
             proof.add(image.nsec_at_or_before(name));
-            let mut wildcard = [0; MAX_NAME + 2];
-            let length = 2 + encloser.name().len();
-            wildcard[..2].copy_from_slice(b"\x01*");
-            wildcard[2..length].copy_from_slice(encloser.name().wire());
-            proof.add(image.nsec_at_or_before(NameRef::from_checked(&wildcard[..length])));
+            let mut room = [0; MAX_NAME + 2];
+            proof.add(image.nsec_at_or_before(encloser.name().wildcard_in(&mut room)));
         }
         // RFC 4035 §3.1.3.1; at an empty non-terminal the record before it covers it.
         Denied::Type { node } => proof.add(node.nsec()),

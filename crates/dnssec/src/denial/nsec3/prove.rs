@@ -26,7 +26,8 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, hash: Hash<'_>, denied: Den
         // RFC 5155 §7.2.2.
         Denied::Name { name, encloser } => {
             let provable = prove_encloser(image, hash, name, encloser.name(), &mut proof);
-            proof.add(image.nsec3_covering(&hash_wildcard(hash, provable)));
+            let mut room = [0; MAX_NAME + 2];
+            proof.add(image.nsec3_covering(&hash.of(provable.wildcard_in(&mut room))));
         }
         // RFC 5155 §7.2.3 and §7.2.4: without a match the name lies in an opt-out span.
         Denied::Type { node } | Denied::Ds { cut: node } => {
@@ -92,12 +93,4 @@ fn prove_provable_encloser<'i, 'n>(
         next = parent;
     }
     next
-}
-
-fn hash_wildcard(hash: Hash<'_>, encloser: NameRef<'_>) -> [u8; 20] {
-    let mut wildcard = [0; MAX_NAME + 2];
-    let length = 2 + encloser.len();
-    wildcard[..2].copy_from_slice(b"\x01*");
-    wildcard[2..length].copy_from_slice(encloser.wire());
-    nsec3_hash(&wildcard[..length], hash.salt, hash.iterations)
 }
