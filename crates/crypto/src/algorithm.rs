@@ -1,7 +1,8 @@
 //! The table of algorithms: numbers, mnemonics, sizes and the code that makes, reads and uses keys of each.
 //!
-//! To add an algorithm, add a row here and a module that implements [`Signer`](crate::key::Signer) and
-//! [`Verifier`](crate::key::Verifier). Numbers: IANA, DNS Security Algorithm Numbers (RFC 4034, appendix A.1).
+//! To add an algorithm, add a scheme and a row here, and a module that implements [`Signer`](crate::key::Signer) and
+//! [`Verifier`](crate::key::Verifier). Numbers: IANA, DNS Security Algorithm Numbers (RFC 4034, appendix A.1); 249 and
+//! 251 as in SIDN's testbed for post-quantum algorithms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +10,7 @@ use std::str::FromStr;
 use crate::KeyError;
 use crate::bind_format::PrivateFile;
 use crate::key::{SignerResult, VerifierResult};
-use crate::{ecdsa, ed25519, rsa};
+use crate::{ecdsa, ed448, ed25519, falcon, mayo, mldsa, rsa};
 
 /// A DNSSEC algorithm number, as on the wire. Any number can be held; [`Algorithm::entry`] says whether it is known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -26,11 +27,31 @@ impl Algorithm {
     pub const ECDSAP384SHA384: Self = Self(14);
     /// Ed25519 (RFC 8080).
     pub const ED25519: Self = Self(15);
+    /// Ed448 (RFC 8080).
+    pub const ED448: Self = Self(16);
+    /// ML-DSA-44 (draft-westerbaan-dnssec-mldsa).
+    pub const MLDSA44: Self = Self(18);
+    /// MAYO-2 of round 2; a number for private use.
+    pub const MAYO2: Self = Self(249);
+    /// Falcon-512 of round 3, padded; a number for private use.
+    pub const FALCON512: Self = Self(251);
 
     /// The row of [`ALGORITHMS`] for this number, if there is one.
     #[must_use]
     pub fn entry(self) -> Option<&'static AlgorithmEntry> {
         ALGORITHMS.iter().find(|entry| entry.algorithm == self)
+    }
+
+    /// The alias of this algorithm for zones with NSEC5; `None` where it is one, or is unknown.
+    #[must_use]
+    pub fn nsec5_alias(self) -> Option<Self> {
+        ALGORITHMS.iter().find(|entry| entry.alias_of == Some(self)).map(|entry| entry.algorithm)
+    }
+
+    /// The algorithm that this is an alias of; itself where it is none.
+    #[must_use]
+    pub fn without_alias(self) -> Self {
+        self.entry().and_then(|entry| entry.alias_of).unwrap_or(self)
     }
 
     /// As [`Algorithm::entry`], with the error that the operations on keys report.
@@ -70,27 +91,49 @@ impl FromStr for Algorithm {
     }
 }
 
-/// One row of the table of algorithms.
+/// One row of the table of algorithms: a number and the signature scheme that it names.
 #[derive(Debug)]
 pub struct AlgorithmEntry {
     /// The number on the wire.
     pub algorithm: Algorithm,
     /// The mnemonic, in upper case.
     pub mnemonic: &'static str,
-    /// Length of a new key in bits where keys can have several lengths (RSA), else `None`.
-    pub default_bits: Option<u16>,
-    /// Why a user should be warned of this algorithm, if there is a reason.
+    /// The algorithm whose keys and signatures these are, where the number is an alias that marks zones with NSEC5.
+    pub alias_of: Option<Algorithm>,
+    /// What keys and signatures are.
+    pub scheme: &'static Scheme,
+}
+
+/// A signature scheme: sizes, and the code that makes, reads and uses keys. An algorithm and its alias share one.
+#[derive(Debug)]
+pub struct Scheme {
+    /// Lengths of keys, where keys can have several (RSA), else `None`.
+    pub key_lengths: Option<KeyLengths>,
+    /// Why a user should be warned of this scheme, if there is a reason.
     pub experimental: Option<&'static str>,
     /// Octets of the DNSKEY public key field where that is constant; `None` for RSA.
     pub public_key_octets: Option<usize>,
     /// Octets of a signature where that is constant; `None` for RSA, whose signatures are as long as the modulus.
     pub signature_octets: Option<usize>,
+    /// The field `Dialect` of private key files, for schemes whose encoding will change: files with another are refused.
+    pub(crate) dialect: Option<&'static str>,
     /// Makes a key.
     pub(crate) generate: fn(Generation) -> SignerResult,
     /// Reads a key from the fields of a private key file.
     pub(crate) read_private: fn(&PrivateFile<'_>) -> SignerResult,
     /// Parses a DNSKEY public key field.
     pub(crate) parse_public: fn(Algorithm, &[u8]) -> VerifierResult,
+}
+
+/// Lengths of the keys of an algorithm, in bits.
+#[derive(Debug)]
+pub struct KeyLengths {
+    /// Of a new key where nothing else is said.
+    pub default: u16,
+    /// Of keys that are made, ascending.
+    pub offered: &'static [u16],
+    /// Of keys that are made when forced alone, since they are known to be weak.
+    pub forced: &'static [u16],
 }
 
 /// What is asked of a new key.
@@ -104,64 +147,158 @@ pub(crate) struct Generation {
     pub(crate) force: bool,
 }
 
+/// Lengths of RSA keys. RFC 5702, section 2, sets the upper end.
+const RSA_LENGTHS: Option<KeyLengths> =
+    Some(KeyLengths { default: rsa::DEFAULT_BITS, offered: &[1280, 2048, 3072, 4096], forced: &[1024] });
+
+/// Why MAYO-2 is an experiment: ePrint 2025/1143 takes about 113 of the 128 bits that round 2 claims.
+const MAYO_REASON: &str = "MAYO-2 of round 2 is known to be weaker than claimed (about 113 bits, ePrint 2025/1143) and its \
+     format will change; its number is for private use";
+
+/// Why Falcon-512 is an experiment: FN-DSA, its standard, is not published, and will differ.
+const FALCON_REASON: &str =
+    "Falcon-512 of round 3 will differ from its coming standard, FN-DSA; its number is for private use";
+
+/// PKCS#1 v1.5 with SHA-256 (RFC 5702).
+static RSA_SHA256: Scheme = Scheme {
+    key_lengths: RSA_LENGTHS,
+    experimental: None,
+    public_key_octets: None,
+    signature_octets: None,
+    dialect: None,
+    generate: |wanted| rsa::generate(&rsa::SHA256, wanted),
+    read_private: |file| rsa::read_private(&rsa::SHA256, file),
+    parse_public: |algorithm, key| rsa::parse_public(&rsa::SHA256, algorithm, key),
+};
+
+/// PKCS#1 v1.5 with SHA-512 (RFC 5702).
+static RSA_SHA512: Scheme = Scheme {
+    key_lengths: RSA_LENGTHS,
+    experimental: None,
+    public_key_octets: None,
+    signature_octets: None,
+    dialect: None,
+    generate: |wanted| rsa::generate(&rsa::SHA512, wanted),
+    read_private: |file| rsa::read_private(&rsa::SHA512, file),
+    parse_public: |algorithm, key| rsa::parse_public(&rsa::SHA512, algorithm, key),
+};
+
+/// ECDSA on P-256 with SHA-256 (RFC 6605).
+static ECDSA_P256: Scheme = Scheme {
+    key_lengths: None,
+    experimental: None,
+    public_key_octets: Some(64),
+    signature_octets: Some(64),
+    dialect: None,
+    generate: |wanted| ecdsa::generate(&ecdsa::P256, wanted),
+    read_private: |file| ecdsa::read_private(&ecdsa::P256, file),
+    parse_public: |algorithm, key| ecdsa::parse_public(&ecdsa::P256, algorithm, key),
+};
+
+/// ECDSA on P-384 with SHA-384 (RFC 6605).
+static ECDSA_P384: Scheme = Scheme {
+    key_lengths: None,
+    experimental: None,
+    public_key_octets: Some(96),
+    signature_octets: Some(96),
+    dialect: None,
+    generate: |wanted| ecdsa::generate(&ecdsa::P384, wanted),
+    read_private: |file| ecdsa::read_private(&ecdsa::P384, file),
+    parse_public: |algorithm, key| ecdsa::parse_public(&ecdsa::P384, algorithm, key),
+};
+
+/// Ed25519 (RFC 8080).
+static ED25519: Scheme = Scheme {
+    key_lengths: None,
+    experimental: None,
+    public_key_octets: Some(32),
+    signature_octets: Some(64),
+    dialect: None,
+    generate: ed25519::generate,
+    read_private: ed25519::read_private,
+    parse_public: ed25519::parse_public,
+};
+
+/// Ed448 (RFC 8080).
+static ED448: Scheme = Scheme {
+    key_lengths: None,
+    experimental: None,
+    public_key_octets: Some(57),
+    signature_octets: Some(114),
+    dialect: None,
+    generate: ed448::generate,
+    read_private: ed448::read_private,
+    parse_public: ed448::parse_public,
+};
+
+/// ML-DSA-44, pure, with an empty context (draft-westerbaan-dnssec-mldsa-03, FIPS 204).
+static MLDSA44: Scheme = Scheme {
+    key_lengths: None,
+    experimental: None,
+    public_key_octets: Some(1312),
+    signature_octets: Some(2420),
+    dialect: None,
+    generate: mldsa::generate,
+    read_private: mldsa::read_private,
+    parse_public: mldsa::parse_public,
+};
+
+/// MAYO-2 of round 2 of the NIST call for additional signatures.
+static MAYO2: Scheme = Scheme {
+    key_lengths: None,
+    experimental: Some(MAYO_REASON),
+    public_key_octets: Some(4912),
+    signature_octets: Some(186),
+    dialect: Some("mayo2-round2"),
+    generate: mayo::generate,
+    read_private: mayo::read_private,
+    parse_public: mayo::parse_public,
+};
+
+/// Falcon-512 of round 3 of the NIST competition, signatures padded to constant length.
+static FALCON512: Scheme = Scheme {
+    key_lengths: None,
+    experimental: Some(FALCON_REASON),
+    public_key_octets: Some(897),
+    signature_octets: Some(666),
+    dialect: Some("falcon-round3-padded"),
+    generate: falcon::generate,
+    read_private: falcon::read_private,
+    parse_public: falcon::parse_public,
+};
+
 /// Every algorithm that keys can be made, read and used for, by ascending number.
+///
+/// Numbers from 228 to 236 are aliases for zones with NSEC5: unregistered, for experiments. A resolver that does not
+/// know NSEC5 does not know them either, and takes such a zone for insecure, not for bogus.
 pub static ALGORITHMS: &[AlgorithmEntry] = &[
-    AlgorithmEntry {
-        algorithm: Algorithm::RSASHA256,
-        mnemonic: "RSASHA256",
-        default_bits: Some(rsa::DEFAULT_BITS),
-        experimental: None,
-        public_key_octets: None,
-        signature_octets: None,
-        generate: |wanted| rsa::generate(&rsa::SHA256, wanted),
-        read_private: |file| rsa::read_private(&rsa::SHA256, file),
-        parse_public: |algorithm, key| rsa::parse_public(&rsa::SHA256, algorithm, key),
-    },
-    AlgorithmEntry {
-        algorithm: Algorithm::RSASHA512,
-        mnemonic: "RSASHA512",
-        default_bits: Some(rsa::DEFAULT_BITS),
-        experimental: None,
-        public_key_octets: None,
-        signature_octets: None,
-        generate: |wanted| rsa::generate(&rsa::SHA512, wanted),
-        read_private: |file| rsa::read_private(&rsa::SHA512, file),
-        parse_public: |algorithm, key| rsa::parse_public(&rsa::SHA512, algorithm, key),
-    },
-    AlgorithmEntry {
-        algorithm: Algorithm::ECDSAP256SHA256,
-        mnemonic: "ECDSAP256SHA256",
-        default_bits: None,
-        experimental: None,
-        public_key_octets: Some(64),
-        signature_octets: Some(64),
-        generate: |wanted| ecdsa::generate(&ecdsa::P256, wanted),
-        read_private: |file| ecdsa::read_private(&ecdsa::P256, file),
-        parse_public: |algorithm, key| ecdsa::parse_public(&ecdsa::P256, algorithm, key),
-    },
-    AlgorithmEntry {
-        algorithm: Algorithm::ECDSAP384SHA384,
-        mnemonic: "ECDSAP384SHA384",
-        default_bits: None,
-        experimental: None,
-        public_key_octets: Some(96),
-        signature_octets: Some(96),
-        generate: |wanted| ecdsa::generate(&ecdsa::P384, wanted),
-        read_private: |file| ecdsa::read_private(&ecdsa::P384, file),
-        parse_public: |algorithm, key| ecdsa::parse_public(&ecdsa::P384, algorithm, key),
-    },
-    AlgorithmEntry {
-        algorithm: Algorithm::ED25519,
-        mnemonic: "ED25519",
-        default_bits: None,
-        experimental: None,
-        public_key_octets: Some(32),
-        signature_octets: Some(64),
-        generate: ed25519::generate,
-        read_private: ed25519::read_private,
-        parse_public: ed25519::parse_public,
-    },
+    row(8, "RSASHA256", &RSA_SHA256),
+    row(10, "RSASHA512", &RSA_SHA512),
+    row(13, "ECDSAP256SHA256", &ECDSA_P256),
+    row(14, "ECDSAP384SHA384", &ECDSA_P384),
+    row(15, "ED25519", &ED25519),
+    row(16, "ED448", &ED448),
+    row(18, "MLDSA44", &MLDSA44),
+    alias(228, "NSEC5-RSASHA256", Algorithm::RSASHA256, &RSA_SHA256),
+    alias(229, "NSEC5-ECDSAP256SHA256", Algorithm::ECDSAP256SHA256, &ECDSA_P256),
+    alias(230, "NSEC5-ECDSAP384SHA384", Algorithm::ECDSAP384SHA384, &ECDSA_P384),
+    alias(231, "NSEC5-ED25519", Algorithm::ED25519, &ED25519),
+    alias(232, "NSEC5-ED448", Algorithm::ED448, &ED448),
+    alias(233, "NSEC5-MLDSA44", Algorithm::MLDSA44, &MLDSA44),
+    alias(234, "NSEC5-FALCON512", Algorithm::FALCON512, &FALCON512),
+    alias(235, "NSEC5-MAYO2", Algorithm::MAYO2, &MAYO2),
+    alias(236, "NSEC5-RSASHA512", Algorithm::RSASHA512, &RSA_SHA512),
+    row(249, "MAYO2", &MAYO2),
+    row(251, "FALCON512", &FALCON512),
 ];
+
+const fn row(number: u8, mnemonic: &'static str, scheme: &'static Scheme) -> AlgorithmEntry {
+    AlgorithmEntry { algorithm: Algorithm(number), mnemonic, alias_of: None, scheme }
+}
+
+const fn alias(number: u8, mnemonic: &'static str, of: Algorithm, scheme: &'static Scheme) -> AlgorithmEntry {
+    AlgorithmEntry { algorithm: Algorithm(number), mnemonic, alias_of: Some(of), scheme }
+}
 
 #[cfg(test)]
 mod tests {
@@ -188,11 +325,28 @@ mod tests {
     }
 
     #[test]
+    fn every_algorithm_has_one_alias_of_the_same_scheme() {
+        for entry in ALGORITHMS {
+            match entry.alias_of {
+                None => {
+                    let alias = entry.algorithm.nsec5_alias().and_then(Algorithm::entry).unwrap();
+                    assert_eq!(alias.alias_of, Some(entry.algorithm));
+                    assert!(std::ptr::eq(alias.scheme, entry.scheme));
+                    assert_eq!(alias.mnemonic, format!("NSEC5-{}", entry.mnemonic));
+                    assert_eq!(alias.algorithm.without_alias(), entry.algorithm);
+                    assert_eq!(entry.algorithm.without_alias(), entry.algorithm);
+                }
+                Some(_) => assert_eq!(entry.algorithm.nsec5_alias(), None),
+            }
+        }
+    }
+
+    #[test]
     fn a_length_is_refused_where_keys_have_one() {
-        for entry in ALGORITHMS.iter().filter(|entry| entry.default_bits.is_none()) {
+        for entry in ALGORITHMS.iter().filter(|entry| entry.scheme.key_lengths.is_none()) {
             let algorithm = entry.algorithm;
             let wanted = Generation { algorithm, bits: Some(2048), force: true };
-            assert_eq!((entry.generate)(wanted).err(), Some(KeyError::FixedBits(algorithm)));
+            assert_eq!((entry.scheme.generate)(wanted).err(), Some(KeyError::FixedBits(algorithm)));
         }
     }
 }

@@ -17,6 +17,9 @@ use crate::error::KeyError;
 /// The field of an elliptic curve key: its scalar or seed.
 pub(crate) const PRIVATE_KEY: &str = "PrivateKey";
 
+/// The field that names the encoding of a key whose algorithm is not standardised yet.
+const DIALECT: &str = "Dialect";
+
 /// The fields of a private key file, not decoded yet. Borrows the text, so that no copy of it needs to be wiped.
 pub(crate) struct PrivateFile<'a> {
     algorithm: Algorithm,
@@ -66,6 +69,16 @@ impl<'a> PrivateFile<'a> {
         }
     }
 
+    /// Refuses a file whose field `Dialect` is not the expected one. Algorithms without dialects pass it over, as
+    /// every other field that they do not know.
+    pub(crate) fn require_dialect(&self, expected: Option<&'static str>) -> Result<(), KeyError> {
+        let Some(expected) = expected else { return Ok(()) };
+        match self.field(DIALECT)? {
+            found if found == expected => Ok(()),
+            _ => Err(KeyError::Dialect { algorithm: self.algorithm, expected }),
+        }
+    }
+
     /// The octets of a field.
     pub(crate) fn octets(&self, name: &'static str) -> Result<Zeroizing<Vec<u8>>, KeyError> {
         let text = self.field(name)?.as_bytes();
@@ -81,11 +94,14 @@ impl<'a> PrivateFile<'a> {
 pub(crate) fn render(entry: &AlgorithmEntry, fields: &[(&'static str, &[u8])]) -> Zeroizing<String> {
     // Room for all of it from the start: a string that grew would leave pieces of the key behind.
     let line = |(name, octets): &(&str, &[u8])| name.len() + BASE64.encode_len(octets.len()) + 3;
-    let head = 64 + entry.mnemonic.len();
+    let head = 96 + entry.mnemonic.len();
     let mut text = Zeroizing::new(String::with_capacity(head + fields.iter().map(line).sum::<usize>()));
     let number = entry.algorithm.0;
     // Writing to a string cannot fail.
     let _ = writeln!(text, "Private-key-format: v1.3\nAlgorithm: {number} ({})", entry.mnemonic);
+    if let Some(dialect) = entry.scheme.dialect {
+        let _ = writeln!(text, "{DIALECT}: {dialect}");
+    }
     for (name, octets) in fields {
         text.push_str(name);
         text.push_str(": ");

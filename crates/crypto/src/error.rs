@@ -79,6 +79,17 @@ pub enum KeyError {
     /// A field of a private key file is not Base64.
     #[error("the field \"{0}\" of the private key file is not Base64")]
     NotBase64(&'static str),
+    /// A private key file of an algorithm whose encoding is not settled, in another encoding than ours.
+    #[error("the private key of {algorithm} is not in the dialect \"{expected}\": only that one can be read")]
+    Dialect {
+        /// The algorithm of the key.
+        algorithm: Algorithm,
+        /// The value of the field `Dialect` that can be read.
+        expected: &'static str,
+    },
+    /// The public key that stands beside a private key is not its own.
+    #[error("the public key does not belong to the private key of {0}")]
+    PublicKeyMismatch(Algorithm),
     /// The values of a private key are out of range or do not belong together.
     #[error("the private key of {0} is damaged: its values are out of range or do not belong together")]
     InvalidPrivateKey(Algorithm),

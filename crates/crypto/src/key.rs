@@ -52,7 +52,7 @@ impl PublicKey {
     /// 4096 bits with an odd public exponent above 1 of at most 64 bits, points on the curve for ECDSA.
     pub fn parse(algorithm: Algorithm, key: &[u8]) -> Result<Self, KeyError> {
         let entry = algorithm.require()?;
-        Ok(Self { entry, verifier: (entry.parse_public)(algorithm, key)?.into() })
+        Ok(Self { entry, verifier: (entry.scheme.parse_public)(algorithm, key)?.into() })
     }
 
     /// Verifies `signature`, the signature field of an RRSIG record, over `message`.
@@ -111,7 +111,7 @@ impl PrivateKey {
 
     fn make(wanted: Generation) -> Result<Self, KeyError> {
         let entry = wanted.algorithm.require()?;
-        Ok(Self { entry, signer: (entry.generate)(wanted)? })
+        Ok(Self { entry, signer: (entry.scheme.generate)(wanted)? })
     }
 
     /// Reads the text of a `.private` file as BIND, ldns and PowerDNS write it, format v1.2 or v1.3. Fields that
@@ -123,7 +123,8 @@ impl PrivateKey {
     pub fn from_bind(text: &str) -> Result<Self, KeyError> {
         let file = PrivateFile::parse(text)?;
         let entry = file.algorithm().require()?;
-        Ok(Self { entry, signer: (entry.read_private)(&file)? })
+        file.require_dialect(entry.scheme.dialect)?;
+        Ok(Self { entry, signer: (entry.scheme.read_private)(&file)? })
     }
 
     /// The text of a `.private` file, format v1.3, without times.
@@ -230,8 +231,8 @@ mod tests {
         for key in keys() {
             let entry = key.algorithm().entry().unwrap();
             assert_eq!(key.bits(), public(&key).bits());
-            assert_eq!(key.public_key().len(), entry.public_key_octets.unwrap_or(256 + 4), "{key:?}");
-            assert_eq!(key.signature_octets(), entry.signature_octets.unwrap_or(256), "{key:?}");
+            assert_eq!(key.public_key().len(), entry.scheme.public_key_octets.unwrap_or(256 + 4), "{key:?}");
+            assert_eq!(key.signature_octets(), entry.scheme.signature_octets.unwrap_or(256), "{key:?}");
             let mut out = vec![7];
             key.sign(b"octets", &mut out).unwrap();
             assert_eq!(out.len(), 1 + key.signature_octets(), "{key:?}");

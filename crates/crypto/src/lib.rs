@@ -19,8 +19,12 @@ mod der;
 mod digest;
 mod ecdsa;
 mod ed25519;
+mod ed448;
 mod error;
+mod falcon;
 mod key;
+mod mayo;
+mod mldsa;
 mod nsec3;
 mod rsa;
 // Calls into aws-lc where its Rust interface falls short; the only unsafe code of the crate.
@@ -29,7 +33,7 @@ mod rfc_tests;
 #[allow(unsafe_code)]
 mod rsa_ffi;
 
-pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmEntry, UnknownMnemonic};
+pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmEntry, KeyLengths, Scheme, UnknownMnemonic};
 pub use digest::{DigestType, key_tag};
 pub use error::{BadSignature, KeyError, SignError};
 pub use key::{PrivateKey, PublicKey, VerifyItem, sign_batch, verify_batch};

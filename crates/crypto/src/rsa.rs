@@ -18,7 +18,7 @@ use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 use crate::rsa_ffi::{Hash, Rsa};
 
-/// Bits of a new key where nothing else is said.
+/// Bits of a new key where nothing else is said; the table of algorithms lists all lengths.
 pub(crate) const DEFAULT_BITS: u16 = 2048;
 
 /// Bits of the moduli that are used. RFC 5702, section 2, sets the upper end, and allows RSASHA256 from 512 bits on:
