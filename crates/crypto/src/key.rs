@@ -19,6 +19,17 @@ pub(crate) trait Signer: Send + Sync {
     fn signature_octets(&self) -> usize;
     /// Appends a signature over `message`, in the form of the RRSIG signature field. On error, `out` is as before.
     fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError>;
+    /// Appends one signature for each message, in order. On error, `out` is as before.
+    fn sign_batch(&self, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
+        let before = out.len();
+        out.reserve(messages.len() * self.signature_octets());
+        for message in messages {
+            self.sign(message, out).inspect_err(|_| out.truncate(before))?;
+        }
+        Ok(())
+    }
+    /// Draws fresh randomness for every signature from here on, where the scheme leaves the choice. Others pass it over.
+    fn hedge(&mut self) {}
     /// The fields of a private key file, in order: names and their octets.
     fn fields(&self) -> Vec<(&'static str, &[u8])>;
 }
@@ -157,6 +168,12 @@ impl PrivateKey {
         self.signer.signature_octets()
     }
 
+    /// Draws fresh randomness for every signature from here on, where the scheme leaves the choice (ML-DSA: "hedged").
+    /// It guards against faults that are induced while signing; without it, one message has one signature.
+    pub fn hedge(&mut self) {
+        self.signer.hedge();
+    }
+
     /// Appends a signature over `message` to `out`, in the form of the RRSIG signature field.
     ///
     /// # Errors
@@ -180,12 +197,7 @@ impl fmt::Debug for PrivateKey {
 /// # Errors
 /// Where the library fails; `out` is then as before.
 pub fn sign_batch(key: &PrivateKey, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
-    let before = out.len();
-    out.reserve(messages.len() * key.signature_octets());
-    for message in messages {
-        key.sign(message, out).inspect_err(|_| out.truncate(before))?;
-    }
-    Ok(())
+    key.signer.sign_batch(messages, out)
 }
 
 /// One signature to verify.
