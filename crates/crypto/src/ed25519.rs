@@ -1,17 +1,26 @@
 //! Ed25519 keys (RFC 8080, RFC 8032): a public key of 32 octets, a signature of 64, a private seed of 32.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use aws_lc_rs::rand;
 use aws_lc_rs::signature::{self, Ed25519KeyPair, KeyPair, ParsedPublicKey};
 use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, Generation};
+use crate::batch::Signed;
+use crate::batch::edwards::{self, KeyTable};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
 
 const SEED_OCTETS: usize = 32;
+const PUBLIC_OCTETS: usize = 32;
 const SIGNATURE_OCTETS: usize = 64;
 const BITS: u32 = 256;
+
+/// Signatures from which on a table of the key is worth making: it costs as much as it saves on about 14 of them.
+const WORTH_A_TABLE: usize = 24;
 
 struct Private {
     pair: Ed25519KeyPair,
@@ -67,18 +76,38 @@ impl Signer for Private {
     }
 }
 
-struct Public(ParsedPublicKey);
+struct Public {
+    key: ParsedPublicKey,
+    octets: [u8; PUBLIC_OCTETS],
+    /// Signatures that were verified in batches before there was a table.
+    seen: AtomicUsize,
+    /// `None` inside where the single check must decide on all signatures.
+    table: OnceLock<Option<Box<KeyTable>>>,
+}
+
+impl Public {
+    /// The table for a batch of `count` signatures, if there is one or it is time to make it. As it is made when as
+    /// many signatures were seen as it costs, nobody can make a batch take much more than twice the time of the loop.
+    fn table(&self, count: usize) -> Option<&KeyTable> {
+        // Nothing but the time that is taken depends on the counter: it needs no order with other memory.
+        let is_time = || self.seen.fetch_add(count, Ordering::Relaxed) + count >= WORTH_A_TABLE;
+        if self.table.get().is_none() && !is_time() {
+            return None;
+        }
+        self.table.get_or_init(|| KeyTable::new(&self.octets).map(Box::new)).as_deref()
+    }
+}
 
 /// Parses a public key. That it is a point of the curve is seen when it verifies: no signature fits one that is not.
 pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
-    let expected = signature::ED25519_PUBLIC_KEY_LEN;
     // The library would take other encodings, told apart by their length, too.
-    if key.len() != expected {
-        return Err(KeyError::PublicKeyLength { algorithm, expected, found: key.len() });
-    }
-    let parsed =
-        ParsedPublicKey::new(&signature::ED25519, key).map_err(|_| KeyError::NotOnCurve(algorithm))?;
-    Ok(Box::new(Public(parsed)))
+    let octets: [u8; PUBLIC_OCTETS] = key.try_into().map_err(|_| KeyError::PublicKeyLength {
+        algorithm,
+        expected: PUBLIC_OCTETS,
+        found: key.len(),
+    })?;
+    let key = ParsedPublicKey::new(&signature::ED25519, key).map_err(|_| KeyError::NotOnCurve(algorithm))?;
+    Ok(Box::new(Public { key, octets, seen: AtomicUsize::new(0), table: OnceLock::new() }))
 }
 
 impl Verifier for Public {
@@ -87,7 +116,19 @@ impl Verifier for Public {
     }
 
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
-        self.0.verify_sig(message, signature).map_err(|_| BadSignature)
+        self.key.verify_sig(message, signature).map_err(|_| BadSignature)
+    }
+
+    fn verify_batch(&self, signed: &[Signed<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
+        let Some(table) = self.table(signed.len()) else {
+            outcome.extend(signed.iter().map(|(message, signature)| self.verify(message, signature)));
+            return;
+        };
+        for group in signed.chunks(edwards::GROUP) {
+            let fits = table.verify(group);
+            let result = |fits: &bool| fits.then_some(()).ok_or(BadSignature);
+            outcome.extend(fits.iter().take(group.len()).map(result));
+        }
     }
 }
 

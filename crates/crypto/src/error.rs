@@ -29,9 +29,17 @@ pub enum KeyError {
         /// Length of the modulus, in bits.
         bits: u32,
     },
-    /// An RSA public exponent that is even, 0, 1 or too long.
-    #[error("the RSA public exponent must be odd, above 1 and at most 64 bits long (33 in a private key)")]
+    /// An RSA public exponent that is 0, 1 or even, with which there is no RSA.
+    #[error("the RSA public exponent must be odd and above 1")]
     Exponent,
+    /// An RSA public exponent that is longer than those that are used.
+    #[error("an RSA public exponent of {bits} bits cannot be used: it must have at most {most} bits")]
+    ExponentBits {
+        /// Length of the exponent, in bits.
+        bits: u32,
+        /// Bits that it may have: 64 in a public key, 33 in a private one.
+        most: u32,
+    },
     /// The public key is no point of the algorithm's curve.
     #[error("the public key is not a point on the curve of {0}")]
     NotOnCurve(Algorithm),
@@ -93,6 +101,18 @@ pub enum KeyError {
     /// The values of a private key are out of range or do not belong together.
     #[error("the private key of {0} is damaged: its values are out of range or do not belong together")]
     InvalidPrivateKey(Algorithm),
+}
+
+impl KeyError {
+    /// Whether a received public key with this error "cannot be used": its algorithm is unknown, or it is sound as far
+    /// as its form says, and outside of what is used here (RSA moduli below 1024 or above 4096 bits, public exponents
+    /// above 64 bits). A validator then goes on as if it did not know the key's algorithm: a zone that nothing else
+    /// secures is insecure (RFC 4035, section 5.2). With every other error the key is malformed: it counts as absent,
+    /// and a zone that nothing else secures is bogus.
+    #[must_use]
+    pub const fn is_unusable(&self) -> bool {
+        matches!(self, Self::UnknownAlgorithm(_) | Self::ModulusBits { .. } | Self::ExponentBits { .. })
+    }
 }
 
 /// The signature is not one that this key made over this message.

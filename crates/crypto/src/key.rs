@@ -6,6 +6,7 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, AlgorithmEntry, Generation};
+use crate::batch::Signed;
 use crate::bind_format::{self, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 
@@ -40,6 +41,10 @@ pub(crate) trait Verifier: Send + Sync {
     fn bits(&self) -> u32;
     /// Whether `signature`, the RRSIG signature field, is one over `message`.
     fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature>;
+    /// Appends one result for each message and signature, in order, equal to that of [`Verifier::verify`].
+    fn verify_batch(&self, signed: &[Signed<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
+        outcome.extend(signed.iter().map(|(message, signature)| self.verify(message, signature)));
+    }
 }
 
 /// A private key that was made or read.
@@ -61,6 +66,7 @@ impl PublicKey {
     /// # Errors
     /// Where the algorithm is unknown or the key is malformed or out of the range that is used: RSA from 1024 to
     /// 4096 bits with an odd public exponent above 1 of at most 64 bits, points on the curve for ECDSA.
+    /// [`KeyError::is_unusable`] tells the two kinds apart. The work, also of verifying with what was parsed, has a bound.
     pub fn parse(algorithm: Algorithm, key: &[u8]) -> Result<Self, KeyError> {
         let entry = algorithm.require()?;
         Ok(Self { entry, verifier: (entry.scheme.parse_public)(algorithm, key)?.into() })
@@ -72,6 +78,15 @@ impl PublicKey {
     /// [`BadSignature`] where it does not fit, whatever its length or form.
     pub fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
         self.verifier.verify(message, signature)
+    }
+
+    pub(crate) fn verifier(&self) -> &dyn Verifier {
+        &*self.verifier
+    }
+
+    /// What clones of this key have in common, and no other key that lives at the same time.
+    pub(crate) fn identity(&self) -> *const () {
+        Arc::as_ptr(&self.verifier).cast()
     }
 
     /// The algorithm of the key.
@@ -150,6 +165,18 @@ impl PrivateKey {
         self.signer.public_key()
     }
 
+    /// Checks that `field`, the public key field of a DNSKEY record that stands beside this key, is its own, octet by
+    /// octet: another encoding of the same key would have another key tag.
+    ///
+    /// # Errors
+    /// [`KeyError::PublicKeyMismatch`] where it is another one.
+    pub fn check_public(&self, field: &[u8]) -> Result<(), KeyError> {
+        if field == self.public_key() {
+            return Ok(());
+        }
+        Err(KeyError::PublicKeyMismatch(self.algorithm()))
+    }
+
     /// The algorithm of the key.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
@@ -166,6 +193,10 @@ impl PrivateKey {
     #[must_use]
     pub fn signature_octets(&self) -> usize {
         self.signer.signature_octets()
+    }
+
+    pub(crate) fn signer(&self) -> &dyn Signer {
+        &*self.signer
     }
 
     /// Draws fresh randomness for every signature from here on, where the scheme leaves the choice (ML-DSA: "hedged").
@@ -192,37 +223,12 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// Appends one signature for each message to `out`, in order, each of [`PrivateKey::signature_octets`] octets.
-///
-/// # Errors
-/// Where the library fails; `out` is then as before.
-pub fn sign_batch(key: &PrivateKey, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
-    key.signer.sign_batch(messages, out)
-}
-
-/// One signature to verify.
-#[derive(Clone, Copy, Debug)]
-pub struct VerifyItem<'a> {
-    /// The key that is said to have signed.
-    pub key: &'a PublicKey,
-    /// What is said to be signed.
-    pub message: &'a [u8],
-    /// The signature field of the RRSIG record.
-    pub signature: &'a [u8],
-}
-
-/// Verifies every item by itself. `outcome` is emptied, then holds one result for each item, in order.
-pub fn verify_batch(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
-    outcome.clear();
-    outcome.extend(items.iter().map(|item| item.key.verify(item.message, item.signature)));
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ALGORITHMS;
+    use crate::{ALGORITHMS, VerifyItem, sign_batch, verify_batch};
 
     const fn assert_shared<T: Send + Sync>() {}
     const _: () = assert_shared::<PublicKey>();

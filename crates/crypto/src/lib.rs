@@ -14,6 +14,7 @@
 #![deny(unsafe_code)]
 
 mod algorithm;
+mod batch;
 mod bind_format;
 mod der;
 mod digest;
@@ -34,7 +35,8 @@ mod rfc_tests;
 mod rsa_ffi;
 
 pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmEntry, KeyLengths, Scheme, UnknownMnemonic};
+pub use batch::{VerifyItem, sign_batch, verify_batch};
 pub use digest::{DigestType, key_tag};
 pub use error::{BadSignature, KeyError, SignError};
-pub use key::{PrivateKey, PublicKey, VerifyItem, sign_batch, verify_batch};
+pub use key::{PrivateKey, PublicKey};
 pub use nsec3::nsec3_hash;

@@ -31,6 +31,11 @@ const LARGE_BITS: u32 = 2048;
 /// Bits of the longest public exponent that `aws-lc-rs` verifies with, and that a private key may have.
 const SHORT_EXPONENT_BITS: u32 = 33;
 
+/// Bits of the longest public exponent of a received key. Together with the longest modulus it bounds the work on a
+/// hostile key: 128 multiplications of 4096 bits. That takes
+/// 0.23 ms on a 2.6 GHz Zen 5 core, 13 times an ordinary key of 2048 bits, and as much as one verification on P-384.
+const LONG_EXPONENT_BITS: u32 = 64;
+
 /// A hash function and what the library calls it.
 pub(crate) struct Variant {
     hash: Hash,
@@ -101,15 +106,19 @@ impl<'a> Parts<'a> {
         key
     }
 
-    /// Refuses what is not used: a modulus out of range or even, an exponent that is even, 0, 1 or too long.
-    fn check(&self, exponent_bits: u32) -> Result<(), KeyError> {
+    /// Refuses what is not used: a modulus out of range or even, an exponent that is even, 0, 1 or above `most` bits.
+    fn check(&self, most: u32) -> Result<(), KeyError> {
         let bits_found = bits(self.modulus);
         if !USABLE_BITS.contains(&bits_found) {
             return Err(KeyError::ModulusBits { bits: bits_found });
         }
         let odd = |number: &[u8]| number.last().is_some_and(|last| last & 1 == 1);
-        if !odd(self.exponent) || self.exponent == [1] || bits(self.exponent) > exponent_bits {
+        if !odd(self.exponent) || self.exponent == [1] {
             return Err(KeyError::Exponent);
+        }
+        let bits_found = bits(self.exponent);
+        if bits_found > most {
+            return Err(KeyError::ExponentBits { bits: bits_found, most });
         }
         if !odd(self.modulus) {
             return Err(KeyError::MalformedRsa);
@@ -232,7 +241,7 @@ struct LongExponent {
 /// Parses a public key in the form of RFC 3110.
 pub(crate) fn parse_public(variant: &'static Variant, _algorithm: Algorithm, key: &[u8]) -> VerifierResult {
     let parts = Parts::split(key)?;
-    parts.check(u64::BITS)?;
+    parts.check(LONG_EXPONENT_BITS)?;
     let Parts { exponent, modulus } = parts;
     let found = bits(modulus);
     if bits(exponent) > SHORT_EXPONENT_BITS {
@@ -302,9 +311,13 @@ mod tests {
         for exponent in good {
             assert!(parse(&field(exponent, 2048)).is_ok(), "{exponent:?}");
         }
-        let bad: [&[u8]; 6] = [&[0], &[1], &[2], &[1, 0, 0], &[1, 0, 0, 0, 0, 0, 0, 0, 1], &[0xff; 255]];
+        let bad: [&[u8]; 5] = [&[0], &[1], &[2], &[1, 0, 0], &[2; 9]];
         for exponent in bad {
             assert_eq!(parse(&field(exponent, 2048)).err(), Some(KeyError::Exponent), "{exponent:?}");
+        }
+        for (exponent, bits) in [(&[1, 0, 0, 0, 0, 0, 0, 0, 1][..], 65), (&[0xff; 255], 2040)] {
+            let error = KeyError::ExponentBits { bits, most: 64 };
+            assert_eq!(parse(&field(exponent, 2048)).err(), Some(error), "{exponent:?}");
         }
         let mut none = field(&[], 2048);
         none.splice(..0, [0, 0]);

@@ -1,0 +1,216 @@
+//! Loop against batch, in turn, on one core: `cargo bench -p nonesuch-crypto --bench batch`.
+//!
+//! Microseconds of CPU time for each signature, and the ratio loop / batch: medians over the rounds, in parentheses the
+//! least and the greatest. Every round measures the loop and then the batch, with the same signatures.
+//!
+//! For Ed25519 there are three forms: all items of one key that was used before; all items of one key that was just
+//! parsed, so that a batch pays for the key's table; a key of its own for each item. The last column is for comparison:
+//! the batch equation of ed25519-dalek, whose acceptance is not that of the single check. Option: `--rounds N`.
+
+use std::hint::black_box;
+
+use nonesuch_crypto::{ALGORITHMS, Algorithm, PrivateKey, PublicKey, VerifyItem, sign_batch, verify_batch};
+
+type Failure = Box<dyn std::error::Error>;
+
+const SIZES: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+/// Octets of a message: an RRset with the fields of its signature.
+const MESSAGE: usize = 120;
+
+/// Keys, messages and signatures; the key of item i is `keys[i % keys.len()]`.
+struct Work {
+    keys: Vec<PublicKey>,
+    messages: Vec<Vec<u8>>,
+    signatures: Vec<Vec<u8>>,
+}
+
+impl Work {
+    fn new(algorithm: Algorithm, count: usize, private: &[PrivateKey]) -> Result<Self, Failure> {
+        let parse = |key: &PrivateKey| PublicKey::parse(algorithm, key.public_key());
+        let mut work = Self {
+            keys: private.iter().map(parse).collect::<Result<_, _>>()?,
+            messages: (0..count).map(|place| vec![place as u8; MESSAGE]).collect(),
+            signatures: Vec::new(),
+        };
+        for (place, message) in work.messages.iter().enumerate() {
+            let mut signature = Vec::new();
+            private[place % private.len()].sign(message, &mut signature)?;
+            work.signatures.push(signature);
+        }
+        Ok(work)
+    }
+
+    fn items(&self) -> Vec<VerifyItem<'_>> {
+        let pairs = self.messages.iter().zip(&self.signatures).enumerate();
+        pairs
+            .map(|(place, (message, signature))| VerifyItem {
+                key: &self.keys[place % self.keys.len()],
+                message,
+                signature,
+            })
+            .collect()
+    }
+}
+
+/// Seconds of CPU time that this thread has had: other processes do not count.
+fn cpu_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a timespec that outlives the call, and is written to by it.
+    let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(status, 0, "there is no clock of the thread's CPU time");
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Microseconds for each item, over as many calls as make about two milliseconds.
+fn time(count: usize, mut call: impl FnMut()) -> f64 {
+    let begun = cpu_seconds();
+    let mut calls = 0;
+    loop {
+        call();
+        calls += 1;
+        let taken = cpu_seconds() - begun;
+        if taken > 2e-3 {
+            return taken * 1e6 / (calls * count) as f64;
+        }
+    }
+}
+
+fn spread(values: &[f64]) -> String {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let median = sorted[sorted.len() / 2];
+    format!("{median:8.2} ({:.2}-{:.2})", sorted[0], sorted[sorted.len() - 1])
+}
+
+/// Runs both in turn and prints a row; returns it unprinted up to its end, so that a column may follow.
+fn race(rounds: usize, count: usize, mut plain: impl FnMut(), mut batch: impl FnMut()) -> String {
+    let (mut plains, mut batches, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let (one, other) = (time(count, &mut plain), time(count, &mut batch));
+        plains.push(one);
+        batches.push(other);
+        ratios.push(one / other);
+    }
+    format!("{count:4}  {:>26}  {:>26}  {:>22}", spread(&plains), spread(&batches), spread(&ratios))
+}
+
+fn verify_each(items: &[VerifyItem<'_>], outcome: &mut Vec<Result<(), nonesuch_crypto::BadSignature>>) {
+    outcome.clear();
+    outcome.extend(items.iter().map(|item| item.key.verify(item.message, item.signature)));
+}
+
+fn verify_row(rounds: usize, work: &Work) -> String {
+    let items = work.items();
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    let row = race(
+        rounds,
+        items.len(),
+        || verify_each(black_box(&items), &mut one),
+        || verify_batch(black_box(&items), &mut other),
+    );
+    assert!(one == other && one.iter().all(Result::is_ok), "the outcomes differ");
+    row
+}
+
+/// As [`verify_row`], with keys that are parsed in each call.
+fn fresh_row(rounds: usize, work: &Work, fields: &[Vec<u8>]) -> String {
+    let with_keys = |all: fn(&[VerifyItem<'_>], &mut Vec<_>), outcome: &mut Vec<_>| {
+        let parse = |field: &Vec<u8>| PublicKey::parse(Algorithm::ED25519, field).ok();
+        let keys: Vec<_> = fields.iter().filter_map(parse).collect();
+        let pairs = work.messages.iter().zip(&work.signatures).enumerate();
+        let items = pairs.map(|(place, (message, signature))| VerifyItem {
+            key: &keys[place % keys.len()],
+            message,
+            signature,
+        });
+        let items: Vec<_> = items.collect();
+        all(&items, outcome);
+    };
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    race(
+        rounds,
+        work.messages.len(),
+        || with_keys(verify_each, &mut one),
+        || with_keys(verify_batch, &mut other),
+    )
+}
+
+fn sign_row(rounds: usize, key: &PrivateKey, count: usize) -> String {
+    let message = [7; MESSAGE];
+    let messages = vec![&message[..]; count];
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    race(
+        rounds,
+        count,
+        || {
+            one.clear();
+            for message in &messages {
+                assert!(key.sign(black_box(message), &mut one).is_ok(), "signing fails");
+            }
+        },
+        || {
+            other.clear();
+            assert!(sign_batch(key, black_box(&messages), &mut other).is_ok(), "signing fails");
+        },
+    )
+}
+
+/// Microseconds for each signature with the batch equation of ed25519-dalek.
+fn dalek(rounds: usize, work: &Work, fields: &[Vec<u8>]) -> Result<String, Failure> {
+    let keys: Vec<ed25519_dalek::VerifyingKey> = (0..work.messages.len())
+        .map(|place| {
+            Ok(ed25519_dalek::VerifyingKey::from_bytes(fields[place % fields.len()][..].try_into()?)?)
+        })
+        .collect::<Result<_, Failure>>()?;
+    let messages: Vec<&[u8]> = work.messages.iter().map(Vec::as_slice).collect();
+    let signatures: Vec<_> = work
+        .signatures
+        .iter()
+        .map(|signature| ed25519_dalek::Signature::from_slice(signature))
+        .collect::<Result<_, _>>()?;
+    let times: Vec<f64> = (0..rounds)
+        .map(|_| {
+            time(messages.len(), || {
+                let fits = ed25519_dalek::verify_batch(&messages, &signatures, &keys);
+                assert!(black_box(fits).is_ok(), "a signature is refused");
+            })
+        })
+        .collect();
+    Ok(spread(&times))
+}
+
+fn ed25519(rounds: usize) -> Result<(), Failure> {
+    let forms = [("one key, used before", 1, false), ("one key, just parsed", 1, true)];
+    for (form, keys, is_fresh) in forms.into_iter().chain([("a key for each item, just parsed", 256, true)]) {
+        println!("\nED25519, verify, {form}");
+        for count in SIZES {
+            let make = |_| PrivateKey::generate(Algorithm::ED25519, None);
+            let private: Vec<_> = (0..keys.min(count)).map(make).collect::<Result<_, _>>()?;
+            let fields: Vec<_> = private.iter().map(|key| key.public_key().to_vec()).collect();
+            let work = Work::new(Algorithm::ED25519, count, &private)?;
+            let row = if is_fresh { fresh_row(rounds, &work, &fields) } else { verify_row(rounds, &work) };
+            println!("{row}  {:>26}", dalek(rounds, &work, &fields)?);
+        }
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let option = arguments.iter().position(|argument| argument == "--rounds");
+    let rounds = option.and_then(|at| arguments.get(at + 1)).map_or(Ok(9), |value| value.parse())?;
+    println!("µs of CPU time for each signature, median (least-greatest) of {rounds} rounds");
+    println!("{:>4}  {:>26}  {:>26}  {:>22}  {:>26}", "n", "loop", "batch", "ratio", "equation of dalek");
+    ed25519(rounds)?;
+    for entry in ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none()) {
+        let key = PrivateKey::generate(entry.algorithm, None)?;
+        for count in [1, 16, 256] {
+            let work = Work::new(entry.algorithm, count, std::slice::from_ref(&key))?;
+            println!("\n{}, {count}", entry.mnemonic);
+            println!("verify {}", verify_row(rounds, &work));
+            println!("sign   {}", sign_row(rounds, &key, count));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! Batches have one outcome for each item, that of the single check: every mixture of good and bad items, for every
+//! algorithm.
+
+use nonesuch_crypto::{
+    ALGORITHMS, Algorithm, BadSignature, PrivateKey, PublicKey, VerifyItem, sign_batch, verify_batch,
+};
+use rand::seq::SliceRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+/// Items of the largest batch of which every mixture is tried.
+const SMALL: usize = 8;
+
+/// Items of a batch that is large for every algorithm.
+const LARGE: usize = 100;
+
+/// A key with messages, good signatures and one bad item for each of them.
+struct Subject {
+    key: PublicKey,
+    messages: Vec<Vec<u8>>,
+    good: Vec<Vec<u8>>,
+    bad: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Subject {
+    fn new(algorithm: Algorithm, count: usize) -> Self {
+        let private = PrivateKey::generate(algorithm, None).unwrap();
+        let other = PrivateKey::generate(algorithm, None).unwrap();
+        let messages: Vec<Vec<u8>> = (0..count).map(|place| vec![place as u8; place * 7]).collect();
+        let borrowed: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+        let signatures = |key: &PrivateKey| {
+            let mut out = vec![0xaa];
+            sign_batch(key, &borrowed, &mut out).unwrap();
+            assert_eq!((out[0], out.len()), (0xaa, 1 + count * key.signature_octets()));
+            out[1..].chunks(key.signature_octets()).map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        let (good, others) = (signatures(&private), signatures(&other));
+        let bad = (0..count).map(|place| spoil(place, &messages[place], &good[place], &others[place]));
+        let bad = bad.collect();
+        Self { key: PublicKey::parse(algorithm, private.public_key()).unwrap(), messages, good, bad }
+    }
+
+    fn item(&self, place: usize, is_good: bool) -> VerifyItem<'_> {
+        let (message, signature) = match is_good {
+            true => (&self.messages[place], &self.good[place]),
+            false => (&self.bad[place].0, &self.bad[place].1),
+        };
+        VerifyItem { key: &self.key, message, signature }
+    }
+
+    /// Verifies a batch of which it is said which items are good.
+    fn check(&self, are_good: &[bool]) {
+        let items: Vec<_> =
+            are_good.iter().enumerate().map(|(place, is_good)| self.item(place, *is_good)).collect();
+        let mut outcome = vec![Ok(()); 3];
+        verify_batch(&items, &mut outcome);
+        assert_eq!(outcome, expected(are_good), "{:?}", self.key);
+    }
+}
+
+/// A bad item in one of six ways.
+fn spoil(place: usize, message: &[u8], good: &[u8], other: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let (mut message, mut signature) = (message.to_vec(), good.to_vec());
+    match place % 6 {
+        0 => message.push(0),
+        1 => signature[place % good.len()] ^= 0x10,
+        2 => signature = other.to_vec(),
+        3 => signature.truncate(good.len() - 1),
+        4 => signature.push(0),
+        _ => signature.clear(),
+    }
+    (message, signature)
+}
+
+fn expected(are_good: &[bool]) -> Vec<Result<(), BadSignature>> {
+    are_good.iter().map(|is_good| is_good.then_some(()).ok_or(BadSignature)).collect()
+}
+
+fn algorithms() -> impl Iterator<Item = Algorithm> {
+    let rows = ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
+    rows.map(|entry| entry.algorithm)
+}
+
+#[test]
+fn every_mixture_of_a_small_batch() {
+    for algorithm in algorithms() {
+        // Without what a large batch leaves behind in a key, and with it.
+        for count in [SMALL, LARGE] {
+            let subject = Subject::new(algorithm, count);
+            if count == LARGE {
+                subject.check(&[true; LARGE]);
+            }
+            for count in 0..=SMALL {
+                for mixture in 0_u32..1 << count {
+                    let are_good: Vec<_> = (0..count).map(|place| mixture >> place & 1 == 1).collect();
+                    subject.check(&are_good);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn one_bad_item_at_every_position_of_a_large_batch() {
+    for algorithm in algorithms() {
+        let subject = Subject::new(algorithm, LARGE);
+        // Where a batch is a loop, steps suffice.
+        let step = if algorithm == Algorithm::ED25519 { 1 } else { 9 };
+        for place in (0..LARGE).step_by(step) {
+            let are_good: Vec<_> = (0..LARGE).map(|other| other != place).collect();
+            subject.check(&are_good);
+        }
+        let are_good: Vec<_> = (0..LARGE).map(|place| place % 30 == 7).collect();
+        subject.check(&are_good);
+        subject.check(&[false; LARGE]);
+    }
+}
+
+#[test]
+fn random_mixtures_of_large_batches() {
+    let mut random = ChaCha8Rng::seed_from_u64(11);
+    for algorithm in algorithms() {
+        let subject = Subject::new(algorithm, LARGE);
+        for _ in 0..8 {
+            let count = random.random_range(SMALL..=LARGE);
+            let share = random.random_range(0.0..=1.0);
+            let are_good: Vec<_> = (0..count).map(|_| random.random_bool(share)).collect();
+            subject.check(&are_good);
+        }
+    }
+}
+
+/// Items of all algorithms, two keys of each, in any order.
+#[test]
+fn keys_and_algorithms_mix() {
+    let mut random = ChaCha8Rng::seed_from_u64(12);
+    // One key with enough items for a large batch, and one with a few.
+    let subjects: Vec<_> = algorithms()
+        .flat_map(|algorithm| [Subject::new(algorithm, 40), Subject::new(algorithm, 3)])
+        .collect();
+    let mut choices: Vec<(usize, usize, bool)> = Vec::new();
+    for (which, subject) in subjects.iter().enumerate() {
+        choices.extend((0..subject.good.len()).map(|place| (which, place, random.random_bool(0.7))));
+    }
+    choices.shuffle(&mut random);
+    let items: Vec<_> =
+        choices.iter().map(|(which, place, is_good)| subjects[*which].item(*place, *is_good)).collect();
+    let mut outcome = Vec::new();
+    verify_batch(&items, &mut outcome);
+    let are_good: Vec<_> = choices.iter().map(|choice| choice.2).collect();
+    assert_eq!(outcome, expected(&are_good));
+}
+
+/// A clone of a key and another key: the outcome does not depend on what counts as one key.
+#[test]
+fn copies_of_a_key_mix() {
+    for algorithm in algorithms() {
+        let subject = Subject::new(algorithm, LARGE);
+        let clone = subject.key.clone();
+        let private = PrivateKey::generate(algorithm, None).unwrap();
+        let stranger = PublicKey::parse(algorithm, private.public_key()).unwrap();
+        let keys = [&subject.key, &clone, &stranger];
+        let item = |place: usize| VerifyItem { key: keys[place % 3], ..subject.item(place, true) };
+        let items: Vec<_> = (0..LARGE).map(item).collect();
+        let mut outcome = Vec::new();
+        verify_batch(&items, &mut outcome);
+        let are_good: Vec<_> = (0..LARGE).map(|place| place % 3 < 2).collect();
+        assert_eq!(outcome, expected(&are_good), "{algorithm}");
+    }
+}
+
+#[test]
+fn nothing_has_no_outcome() {
+    let mut outcome = vec![Ok(())];
+    verify_batch(&[], &mut outcome);
+    assert!(outcome.is_empty());
+    for algorithm in algorithms() {
+        let mut out = vec![1];
+        sign_batch(&PrivateKey::generate(algorithm, None).unwrap(), &[], &mut out).unwrap();
+        assert_eq!(out, [1]);
+    }
+}

@@ -1,0 +1,86 @@
+//! Signatures: any octets against good keys of every algorithm. None is accepted but the one that the key made.
+//!
+//! The first octet chooses the key, and whether message and signature are the known ones with changes, or raw. The
+//! second is the length of the message's part; the rest is that part, and the signature's.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nonesuch_crypto::{ALGORITHMS, Algorithm, PrivateKey, PublicKey, VerifyItem, verify_batch};
+use std::sync::LazyLock;
+
+const MESSAGE: &[u8] = b"what was signed";
+
+/// Bits of the first octet: the message, the signature is raw.
+const RAW_MESSAGE: u8 = 0x80;
+const RAW_SIGNATURE: u8 = 0x40;
+
+/// As many items as make a batch prepare the key.
+const MANY: usize = 32;
+
+struct Known {
+    key: PublicKey,
+    signature: Vec<u8>,
+}
+
+static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
+    let rows = ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
+    rows.map(|entry| known(&private(entry.algorithm))).collect()
+});
+
+/// The same key in every run, where a key can be written down in a few octets.
+fn private(algorithm: Algorithm) -> PrivateKey {
+    let number = algorithm.0;
+    let field = match algorithm {
+        Algorithm::RSASHA256 | Algorithm::RSASHA512 => include_str!("rsa.fields"),
+        Algorithm::ECDSAP256SHA256 | Algorithm::ED25519 | Algorithm::MLDSA44 => {
+            "PrivateKey: BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n"
+        }
+        _ => "",
+    };
+    let text = format!("Private-key-format: v1.3\nAlgorithm: {number}\n{field}");
+    let read =
+        if field.is_empty() { PrivateKey::generate(algorithm, None) } else { PrivateKey::from_bind(&text) };
+    read.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn known(key: &PrivateKey) -> Known {
+    let mut signature = Vec::new();
+    key.sign(MESSAGE, &mut signature).unwrap_or_else(|error| panic!("{error}"));
+    let key = PublicKey::parse(key.algorithm(), key.public_key()).unwrap_or_else(|error| panic!("{error}"));
+    let known = Known { key, signature };
+    assert!(batch(&known, MESSAGE, &known.signature, MANY), "{:?}", known.key);
+    known
+}
+
+/// The outcome of a batch of equal items.
+fn batch(known: &Known, message: &[u8], signature: &[u8], count: usize) -> bool {
+    let items = vec![VerifyItem { key: &known.key, message, signature }; count];
+    let mut outcome = Vec::new();
+    verify_batch(&items, &mut outcome);
+    assert_eq!(outcome.len(), count);
+    assert!(outcome.iter().all(|result| *result == outcome[0]));
+    outcome[0].is_ok()
+}
+
+/// `changes` over `known`, octet by octet; what is longer is appended.
+fn change(known: &[u8], changes: &[u8]) -> Vec<u8> {
+    let mut octets = known.to_vec();
+    octets.resize(known.len().max(changes.len()), 0);
+    octets.iter_mut().zip(changes).for_each(|(octet, change)| *octet ^= change);
+    octets
+}
+
+fuzz_target!(|data: &[u8]| {
+    let [choice, length, rest @ ..] = data else { return };
+    let known = &KNOWN[usize::from(choice % 0x40) % KNOWN.len()];
+    let (message, signature) = rest.split_at(usize::from(*length).min(rest.len()));
+    let message = if choice & RAW_MESSAGE == 0 { change(MESSAGE, message) } else { message.to_vec() };
+    let signature = match choice & RAW_SIGNATURE {
+        0 => change(&known.signature, signature),
+        _ => signature.to_vec(),
+    };
+    let is_accepted = known.key.verify(&message, &signature).is_ok();
+    let is_known = message == MESSAGE && signature == known.signature;
+    assert_eq!(is_accepted, is_known, "{:?}", known.key);
+    assert_eq!(batch(known, &message, &signature, 2), is_accepted, "{:?}", known.key);
+});
