@@ -60,7 +60,7 @@ impl PublicKey {
     ///
     /// # Errors
     /// Where the algorithm is unknown or the key is malformed or out of the range that is used: RSA from 1024 to
-    /// 4096 bits with an odd public exponent above 1 of at most 64 bits, points on the curve for ECDSA.
+    /// 4096 bits with an odd public exponent above 1 of at most 64 bits, points on the curve for ECDSA and Ed448.
     pub fn parse(algorithm: Algorithm, key: &[u8]) -> Result<Self, KeyError> {
         let entry = algorithm.require()?;
         Ok(Self { entry, verifier: (entry.scheme.parse_public)(algorithm, key)?.into() })
@@ -80,7 +80,8 @@ impl PublicKey {
         self.entry.algorithm
     }
 
-    /// Length of the key in bits: of the modulus for RSA, of the curve's field for ECDSA, 256 for Ed25519.
+    /// Length of the key in bits: of the modulus for RSA, of the curve's field for ECDSA, 256 for Ed25519, 456 for Ed448,
+    /// of the encoded public key for the others.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.verifier.bits()
