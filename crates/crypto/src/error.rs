@@ -43,6 +43,9 @@ pub enum KeyError {
     /// The public key is no point of the algorithm's curve.
     #[error("the public key is not a point on the curve of {0}")]
     NotOnCurve(Algorithm),
+    /// A public key of the right length that is not in the encoding of its algorithm.
+    #[error("the public key is not in the encoding of {0}: its first octet or a coefficient is out of range")]
+    MalformedPublicKey(Algorithm),
     /// A new RSA key of a length that is only made when forced.
     #[error(
         "an RSA key of {bits} bits is too weak to be made: take 2048 bits, or force it for an experiment"

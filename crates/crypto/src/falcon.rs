@@ -1,18 +1,211 @@
-//! Falcon-512 keys.
+//! Falcon-512 keys of round 3 of the NIST competition: a public key of 897 octets, a signature of 666 (padded to constant
+//! length, first octet 0x39), a private key of 1281 octets, which holds f, g and F (Falcon specification v1.2,
+//! section 3.11). The public key is derived from it.
+//!
+//! Signing samples with real numbers that depend on the key. On x86-64 (SSE2, or AVX2 where the processor has it) and
+//! arm64, `fn-dsa` computes them with the machine's 64-bit floating point: in constant time as far as the processor's
+//! additions, multiplications, divisions and square roots are, which its author assumes there. On other machines, 32-bit
+//! ARM among them, it computes with integers, in constant time and many times slower. The feature `portable` leaves AVX2
+//! out.
+
+mod basis;
+
+use std::sync::{Mutex, PoisonError};
+
+use aws_lc_rs::rand;
+use fn_dsa_kgen::{KeyPairGenerator, KeyPairGenerator512};
+use fn_dsa_sign::{
+    CryptoRng, DOMAIN_NONE, FN_DSA_LOGN_512, HASH_ID_ORIGINAL_FALCON, RngCore, RngError, SigningKey,
+    SigningKey512,
+};
+use fn_dsa_vrfy::{VerifyingKey, VerifyingKey512};
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::algorithm::{Algorithm, Generation};
-use crate::bind_format::PrivateFile;
-use crate::error::KeyError;
-use crate::key::{SignerResult, VerifierResult};
+use crate::bind_format::{PRIVATE_KEY, PrivateFile};
+use crate::error::{BadSignature, KeyError, SignError};
+use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
+use crate::wipe::wiping_stack;
 
+const PRIVATE_OCTETS: usize = fn_dsa_sign::sign_key_size(FN_DSA_LOGN_512);
+const PUBLIC_OCTETS: usize = fn_dsa_sign::vrfy_key_size(FN_DSA_LOGN_512);
+const SIGNATURE_OCTETS: usize = fn_dsa_sign::signature_size(FN_DSA_LOGN_512);
+/// Of the encoded public key: the degree, 512, is no length.
+const BITS: u32 = PUBLIC_OCTETS as u32 * 8;
+/// A decoded private key has 59 kB, and the library passes it by value.
+const DECODE_STACK: usize = 256 * 1024;
+/// States of hash functions and some numbers: signing has its large buffers in the decoded key.
+const SIGN_STACK: usize = 16 * 1024;
+
+/// Random numbers of aws-lc, in the form that the library asks for.
+///
+/// That form has no way to fail. Where aws-lc does, the octets are a counter instead, other ones for each call, so that
+/// loops that wait for fitting ones end; the caller sees `failed` and throws the result away.
+#[derive(Default)]
+struct SystemRandom {
+    failed: bool,
+    calls: u64,
+}
+
+impl RngCore for SystemRandom {
+    fn next_u32(&mut self) -> u32 {
+        draw(self, u32::from_le_bytes)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        draw(self, u64::from_le_bytes)
+    }
+
+    fn fill_bytes(&mut self, octets: &mut [u8]) {
+        if rand::fill(octets).is_err() {
+            self.failed = true;
+            self.calls += 1;
+            let counter = self.calls.to_le_bytes().into_iter().cycle();
+            octets.iter_mut().zip(counter).for_each(|(octet, value)| *octet = value);
+        }
+    }
+
+    fn try_fill_bytes(&mut self, octets: &mut [u8]) -> Result<(), RngError> {
+        self.fill_bytes(octets);
+        Ok(())
+    }
+}
+
+impl CryptoRng for SystemRandom {}
+
+/// A number of `OCTETS` octets.
+fn draw<const OCTETS: usize, T>(random: &mut SystemRandom, from: fn([u8; OCTETS]) -> T) -> T {
+    let mut octets = [0; OCTETS];
+    random.fill_bytes(&mut octets);
+    from(octets)
+}
+
+/// Signing needs a decoded key, with its buffers, for itself alone: there are as many as ever signed at once.
+struct Private {
+    encoded: Zeroizing<Vec<u8>>,
+    public: Vec<u8>,
+    /// Decoded keys that nobody uses. They wipe themselves when dropped.
+    idle: Mutex<Vec<Box<SigningKey512>>>,
+}
+
+impl Private {
+    /// Lends a decoded key to `work`. On a panic in there, it is dropped.
+    fn with_key<T>(&self, work: impl FnOnce(&mut SigningKey512) -> T) -> Result<T, SignError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut key = idle.or_else(|| decode(&self.encoded)).ok_or(SignError::Library)?;
+        let result = work(&mut key);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+        Ok(result)
+    }
+}
+
+fn decode(encoded: &[u8]) -> Option<Box<SigningKey512>> {
+    wiping_stack::<DECODE_STACK, _>(|| SigningKey512::decode(encoded).map(Box::new))
+}
+
+/// Makes a key.
 pub(crate) fn generate(wanted: Generation) -> SignerResult {
-    Err(KeyError::Generation(wanted.algorithm))
+    if wanted.bits.is_some() {
+        return Err(KeyError::FixedBits(wanted.algorithm));
+    }
+    let mut encoded = Zeroizing::new(vec![0; PRIVATE_OCTETS]);
+    let mut public = vec![0; PUBLIC_OCTETS];
+    let mut random = SystemRandom::default();
+    wiping_stack::<DECODE_STACK, _>(|| {
+        KeyPairGenerator512::default().keygen(FN_DSA_LOGN_512, &mut random, &mut encoded, &mut public);
+    });
+    match decode(&encoded) {
+        Some(key) if !random.failed => Ok(Box::new(Private { encoded, public, idle: Mutex::new(vec![key]) })),
+        _ => Err(KeyError::Generation(wanted.algorithm)),
+    }
 }
 
+/// Reads the encoded key of a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
-    Err(KeyError::InvalidPrivateKey(file.algorithm()))
+    let invalid = KeyError::InvalidPrivateKey(file.algorithm());
+    let encoded = file.octets(PRIVATE_KEY)?;
+    let Some(key) = decode(&encoded) else { return Err(invalid) };
+    let mut public = vec![0; PUBLIC_OCTETS];
+    key.to_verifying_key(&mut public);
+    if !basis::is_sound(&encoded, &public) {
+        return Err(invalid);
+    }
+    Ok(Box::new(Private { encoded, public, idle: Mutex::new(vec![key]) }))
 }
 
-pub(crate) fn parse_public(algorithm: Algorithm, _key: &[u8]) -> VerifierResult {
-    Err(KeyError::UnknownAlgorithm(algorithm))
+/// Writes a signature over `message` to `signature`, which has [`SIGNATURE_OCTETS`].
+fn sign_with(
+    key: &mut SigningKey512,
+    mut random: SystemRandom,
+    message: &[u8],
+    signature: &mut [u8],
+) -> Result<(), SignError> {
+    wiping_stack::<SIGN_STACK, _>(|| {
+        key.sign(&mut random, &DOMAIN_NONE, &HASH_ID_ORIGINAL_FALCON, message, signature);
+    });
+    if random.failed {
+        // It was not made with randomness, and so tells of the key.
+        signature.zeroize();
+        return Err(SignError::Library);
+    }
+    Ok(())
 }
+
+impl Signer for Private {
+    fn public_key(&self) -> &[u8] {
+        &self.public
+    }
+
+    fn bits(&self) -> u32 {
+        BITS
+    }
+
+    fn signature_octets(&self) -> usize {
+        SIGNATURE_OCTETS
+    }
+
+    fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError> {
+        self.sign_batch(&[message], out)
+    }
+
+    fn sign_batch(&self, messages: &[&[u8]], out: &mut Vec<u8>) -> Result<(), SignError> {
+        let before = out.len();
+        out.resize(before + messages.len() * SIGNATURE_OCTETS, 0);
+        let signatures = out[before..].chunks_exact_mut(SIGNATURE_OCTETS);
+        let signed = self.with_key(|key| {
+            let mut pairs = messages.iter().zip(signatures);
+            pairs.try_for_each(|(message, out)| sign_with(key, SystemRandom::default(), message, out))
+        });
+        signed.flatten().inspect_err(|_| out.truncate(before))
+    }
+
+    fn fields(&self) -> Vec<(&'static str, &[u8])> {
+        vec![(PRIVATE_KEY, &self.encoded)]
+    }
+}
+
+struct Public(VerifyingKey512);
+
+/// Parses a public key: the first octet, 0x09, and 512 coefficients of 14 bits below 12289.
+pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
+    if key.len() != PUBLIC_OCTETS {
+        return Err(KeyError::PublicKeyLength { algorithm, expected: PUBLIC_OCTETS, found: key.len() });
+    }
+    let key = VerifyingKey512::decode(key).ok_or(KeyError::MalformedPublicKey(algorithm))?;
+    Ok(Box::new(Public(key)))
+}
+
+impl Verifier for Public {
+    fn bits(&self) -> u32 {
+        BITS
+    }
+
+    /// The library takes the padded form alone: 666 octets, of which those after the last coefficient are zero.
+    fn verify(&self, message: &[u8], signature: &[u8]) -> Result<(), BadSignature> {
+        let fits = self.0.verify(signature, &DOMAIN_NONE, &HASH_ID_ORIGINAL_FALCON, message);
+        if fits { Ok(()) } else { Err(BadSignature) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -65,7 +65,8 @@ impl PublicKey {
     ///
     /// # Errors
     /// Where the algorithm is unknown or the key is malformed or out of the range that is used: RSA from 1024 to
-    /// 4096 bits with an odd public exponent above 1 of at most 64 bits, points on the curve for ECDSA.
+    /// 4096 bits with an odd public exponent above 1 of at most 64 bits, points on the curve for ECDSA
+    /// and Ed448.
     /// [`KeyError::is_unusable`] tells the two kinds apart. The work, also of verifying with what was parsed, has a bound.
     pub fn parse(algorithm: Algorithm, key: &[u8]) -> Result<Self, KeyError> {
         let entry = algorithm.require()?;
@@ -95,7 +96,8 @@ impl PublicKey {
         self.entry.algorithm
     }
 
-    /// Length of the key in bits: of the modulus for RSA, of the curve's field for ECDSA, 256 for Ed25519.
+    /// Length of the key in bits: of the modulus for RSA, of the curve's field for ECDSA, 256 for Ed25519, 456 for Ed448,
+    /// of the encoded public key for the others.
     #[must_use]
     pub fn bits(&self) -> u32 {
         self.verifier.bits()

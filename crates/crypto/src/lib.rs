@@ -8,8 +8,8 @@
 //! - [`PublicKey`] verifies; it is parsed once from the DNSKEY public key field.
 //! - [`DigestType`] makes DS digests, [`key_tag`] key tags, [`nsec3_hash`] the hashed owner names of NSEC3.
 //!
-//! RFC 3110 and 5702 (RSA), 6605 (ECDSA), 8080 (Ed25519), 4034 (key tags), 4509 and 6605 (DS digests),
-//! 5155 (NSEC3).
+//! RFC 3110 and 5702 (RSA), 6605 (ECDSA), 8080 (Ed25519, Ed448), 4034 (key tags), 4509 and 6605 (DS digests),
+//! 5155 (NSEC3); FIPS 204 (ML-DSA); Falcon of round 3 of the NIST competition.
 
 #![deny(unsafe_code)]
 
@@ -33,6 +33,7 @@ mod rsa;
 mod rfc_tests;
 #[allow(unsafe_code)]
 mod rsa_ffi;
+mod wipe;
 
 pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmEntry, KeyLengths, Scheme, UnknownMnemonic};
 pub use batch::{VerifyItem, sign_batch, verify_batch};

@@ -214,7 +214,7 @@ fn rfc6605_section_6_2() {
     .check();
 }
 
-/// The RRset that RFC 8080, section 6, signs: MX 10 mail.example.com., 2015-07-29 22:00 to 2015-08-19 22:00.
+/// The RRset that RFC 8080, section 6, and draft-westerbaan-dnssec-mldsa sign: MX 10 mail.example.com., 2015-07-29 22:00 to 2015-08-19 22:00.
 fn rfc8080_signed() -> Signed {
     Signed {
         owner: "example.com",
@@ -252,6 +252,57 @@ fn rfc8080_section_6_1() {
         ds: Some((DigestType::SHA256, "401781b934e392de492ec77ae2e15d70f6575a1c0bc59c5275c04ebe80c6614c")),
         signed: rfc8080_signed(),
         signature: "zXQ0bkYgQTEFyfLyi9QoiY6D8ZdYo4wyUhVioYZXFdT410QPRITQSqJSnzQoSm5poJ7gD7AQR0O7KuI5k2pcBg==",
+        deterministic: true,
+    }
+    .check();
+}
+
+/// With the signatures of erratum 4935.
+#[test]
+fn rfc8080_section_6_2() {
+    Example {
+        private: "Private-key-format: v1.2
+            Algorithm: 16 (ED448)
+            PrivateKey: xZ+5Cgm463xugtkY5B0Jx6erFTXp13rYegst0qRtNsOYnaVpMx0Z/c5EiA9x8wWbDDct/U3FhYWA",
+        public: "3kgROaDjrh0H2iuixWBrc8g2EpBBLCdGzHmn+G2MpTPhpj/OiBVHHSfPodx1FYYUcJKm1MDpJtIA",
+        flags: 257,
+        tag: 9713,
+        ds: Some((DigestType::SHA256, "6ccf18d5bc5d7fc2fceb1d59d17321402f2aa8d368048db93dd811f5cb2b19c7")),
+        signed: rfc8080_signed(),
+        signature: "3cPAHkmlnxcDHMyg7vFC34l0blBhuG1qpwLmjInI8w1CMB29FkEAIJUA0amxWndkmnBZ6SKiwZSAxGILn/NBtOXf
+            t0+Gj7FSvOKxE/07+4RQvE581N3Aj/JtIyaiYVdnYtyMWbSNyGEY2213WKsJlwEA",
+        deterministic: true,
+    }
+    .check();
+    Example {
+        private: "Private-key-format: v1.2
+            Algorithm: 16 (ED448)
+            PrivateKey: WEykD3ht3MHkU8iH4uVOLz8JLwtRBSqiBoM6fF72+Mrp/u5gjxuB1DV6NnPO2BlZdz4hdSTkOdOA",
+        public: "kkreGWoccSDmUBGAe7+zsbG6ZAFQp+syPmYUurBRQc3tDjeMCJcVMRDmgcNLp5HlHAMy12VoISsA",
+        flags: 257,
+        tag: 38353,
+        ds: Some((DigestType::SHA256, "645ff078b3568f5852b70cb60e8e696cc77b75bfaaffc118cf79cbda1ba28af4")),
+        signed: rfc8080_signed(),
+        signature: "E1/oLjSGIbmLny/4fcgM1z4oL6aqo+izT3urCyHyvEp4Sp8Syg1eI+lJ57CSnZqjJP41O/9l4m0AsQ4f7qI1gVnM
+            L8vWWiyW2KXhT9kuAICUSxv5OWbf81Rq7Yu60npabODB0QFPb/rkW3kUZmQ0YQUA",
+        deterministic: true,
+    }
+    .check();
+}
+
+/// The seed 00 01 ... 1f, and a deterministic signature over the RRset of RFC 8080.
+#[test]
+fn draft_westerbaan_dnssec_mldsa_section_6() {
+    Example {
+        private: "Private-key-format: v1.3
+            Algorithm: 18 (MLDSA44)
+            PrivateKey: AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+        public: include_str!("vectors/mldsa44-public-key.b64"),
+        flags: 257,
+        tag: 59829,
+        ds: Some((DigestType::SHA256, "812cb1a22af04380e2f72d91c06c14eb1a918cf30037a8a9c67497e9264b4bfa")),
+        signed: rfc8080_signed(),
+        signature: include_str!("vectors/mldsa44-signature.b64"),
         deterministic: true,
     }
     .check();

@@ -1,0 +1,261 @@
+//! Every case of the Wycheproof files in the public test data, through the public interface alone.
+//!
+//! What a case wants is compared with what we do, and the number of cases of each kind with the number written here:
+//! a file that changes, or a new one, fails until somebody looks at it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use data_encoding::{BASE64, HEXLOWER};
+use nonesuch_crypto::{Algorithm, BadSignature, KeyError, PrivateKey, PublicKey};
+use serde_json::Value;
+
+/// How many cases of each kind a file has.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Counts {
+    /// To be accepted, and accepted; for signing: the signature is the expected one.
+    valid: usize,
+    /// To be refused, and refused.
+    invalid: usize,
+    /// "Acceptable": either would do; what we do is in [`decide`].
+    acceptable: usize,
+    /// Asks for what DNSSEC does not have, by reason.
+    not_applicable: BTreeMap<&'static str, usize>,
+}
+
+/// What the tests of a file are about.
+enum Kind {
+    Verify(Algorithm),
+    /// ML-DSA signatures, made deterministically from a seed.
+    SignSeed,
+}
+
+/// One file: valid, invalid, acceptable, and not applicable cases.
+struct File {
+    name: &'static str,
+    kind: Kind,
+    counts: (usize, usize, usize, &'static [(&'static str, usize)]),
+}
+
+const CONTEXT: &str = "a context, which DNSSEC leaves empty";
+const DIGEST: &str = "a message given as its digest mu alone";
+const RANDOMNESS: &str = "randomness given by the caller";
+
+const FILES: &[File] = &[
+    verify("ecdsa_secp256r1_sha256_p1363_test.json", Algorithm::ECDSAP256SHA256, (173, 89, 0, &[])),
+    verify("ecdsa_secp384r1_sha384_p1363_test.json", Algorithm::ECDSAP384SHA384, (193, 87, 0, &[])),
+    verify("ed25519_test.json", Algorithm::ED25519, (88, 63, 0, &[])),
+    verify("ed448_test.json", Algorithm::ED448, (17, 70, 0, &[])),
+    File {
+        name: "mldsa_44_sign_seed_test.json",
+        kind: Kind::SignSeed,
+        counts: (70, 3, 0, &[(CONTEXT, 4), (DIGEST, 8), (RANDOMNESS, 1)]),
+    },
+    verify("mldsa_44_verify_test.json", Algorithm::MLDSA44, (75, 98, 0, &[(CONTEXT, 7)])),
+    verify("rsa_signature_2048_sha256_test.json", Algorithm::RSASHA256, (9, 249, 1, &[])),
+    verify("rsa_signature_2048_sha512_test.json", Algorithm::RSASHA512, (8, 250, 1, &[])),
+    verify("rsa_signature_3072_sha256_test.json", Algorithm::RSASHA256, (8, 250, 1, &[])),
+    verify("rsa_signature_4096_sha256_test.json", Algorithm::RSASHA256, (7, 250, 1, &[])),
+];
+
+const fn verify(
+    name: &'static str,
+    algorithm: Algorithm,
+    counts: (usize, usize, usize, &'static [(&'static str, usize)]),
+) -> File {
+    File { name, kind: Kind::Verify(algorithm), counts }
+}
+
+/// The folder of the files; `None`, and a line that says so, where there is none.
+fn folder(test: &str) -> Option<PathBuf> {
+    let Some(data) = std::env::var_os("NONESUCH_DATA") else {
+        eprintln!("skipped: {test}: NONESUCH_DATA is not set");
+        return None;
+    };
+    Some(Path::new(&data).join("wycheproof/testvectors_v1"))
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_else(|| panic!("no text {field:?} in {value}"))
+}
+
+fn octets(value: &Value, field: &str) -> Vec<u8> {
+    HEXLOWER.decode(text(value, field).as_bytes()).unwrap()
+}
+
+fn flags(case: &Value) -> Vec<&str> {
+    case["flags"].as_array().unwrap().iter().map(|flag| flag.as_str().unwrap()).collect()
+}
+
+/// The DNSKEY public key field of a group's key.
+fn public_key(algorithm: Algorithm, group: &Value) -> Vec<u8> {
+    let key = &group["publicKey"];
+    match algorithm {
+        // RFC 6605, section 4: both coordinates, without the octet 4 of SEC 1.
+        Algorithm::ECDSAP256SHA256 | Algorithm::ECDSAP384SHA384 => {
+            let point = octets(key, "uncompressed");
+            assert_eq!(point[0], 4);
+            point[1..].to_vec()
+        }
+        Algorithm::ED25519 | Algorithm::ED448 => octets(key, "pk"),
+        Algorithm::MLDSA44 => octets(group, "publicKey"),
+        // RFC 3110, section 2: the exponent with its length, and the modulus without leading zeros.
+        _ => {
+            let (exponent, modulus) = (octets(key, "publicExponent"), octets(key, "modulus"));
+            let modulus = &modulus[modulus.iter().position(|octet| *octet != 0).unwrap()..];
+            [&[u8::try_from(exponent.len()).unwrap()], &exponent[..], modulus].concat()
+        }
+    }
+}
+
+/// What we do with an "acceptable" case, by its flags.
+fn decide(flags: &[&str]) -> Result<(), BadSignature> {
+    match flags {
+        // A DigestInfo whose hash has no parameters: RFC 8017, appendix B.1, has them there, with the value NULL, as has
+        // the prefix in RFC 5702, section 3.1. Refused, as by every library that compares the whole prefix.
+        ["MissingNull"] => Err(BadSignature),
+        other => panic!("acceptable with the flags {other:?}: decide what we do"),
+    }
+}
+
+/// The case's context, where it has one that is not empty.
+fn has_context(case: &Value) -> bool {
+    case["ctx"].as_str().is_some_and(|context| !context.is_empty())
+}
+
+fn run_verify(algorithm: Algorithm, group: &Value, counts: &mut Counts) {
+    let field = public_key(algorithm, group);
+    let key = PublicKey::parse(algorithm, &field);
+    for case in group["tests"].as_array().unwrap() {
+        let (message, signature) = (octets(case, "msg"), octets(case, "sig"));
+        let flags = flags(case);
+        let found = match &key {
+            Ok(key) => key.verify(&message, &signature),
+            // A key that cannot be used verifies nothing. The files have such of ML-DSA alone.
+            Err(error) => {
+                let expected = KeyError::PublicKeyLength { algorithm, expected: 1312, found: field.len() };
+                assert_eq!((error, &flags[..]), (&expected, &["IncorrectPublicKeyLength"][..]), "{case}");
+                Err(BadSignature)
+            }
+        };
+        if has_context(case) {
+            assert_eq!(found, Err(BadSignature), "{case}");
+            *counts.not_applicable.entry(CONTEXT).or_default() += 1;
+            continue;
+        }
+        let (expected, counter) = match text(case, "result") {
+            "valid" => (Ok(()), &mut counts.valid),
+            "invalid" => (Err(BadSignature), &mut counts.invalid),
+            "acceptable" => (decide(&flags), &mut counts.acceptable),
+            other => panic!("result {other:?}"),
+        };
+        assert_eq!(found, expected, "{case}");
+        *counter += 1;
+    }
+}
+
+/// Why a case of signing asks for what our interface does not do; `None` where it does.
+fn why_not_applicable(case: &Value) -> Option<&'static str> {
+    if has_context(case) {
+        Some(CONTEXT)
+    } else if case["msg"].is_null() {
+        Some(DIGEST)
+    } else if !case["rnd"].is_null() {
+        Some(RANDOMNESS)
+    } else {
+        None
+    }
+}
+
+fn run_sign(group: &Value, counts: &mut Counts) {
+    let seed = BASE64.encode(&octets(group, "privateSeed"));
+    let file = format!("Private-key-format: v1.3\nAlgorithm: 18 (MLDSA44)\nPrivateKey: {seed}\n");
+    let key = PrivateKey::from_bind(&file);
+    for case in group["tests"].as_array().unwrap() {
+        let key = match &key {
+            Ok(key) => key,
+            Err(error) => {
+                assert_eq!(*error, KeyError::InvalidPrivateKey(Algorithm::MLDSA44), "{case}");
+                assert_eq!(
+                    (text(case, "result"), &flags(case)[..]),
+                    ("invalid", &["IncorrectPrivateKeyLength"][..])
+                );
+                counts.invalid += 1;
+                continue;
+            }
+        };
+        assert_eq!(key.public_key(), octets(group, "publicKey"), "{case}");
+        let public = PublicKey::parse(Algorithm::MLDSA44, key.public_key()).unwrap();
+        if let Some(reason) = why_not_applicable(case) {
+            // Whatever its randomness, the signature is one.
+            if reason == RANDOMNESS {
+                assert_eq!(public.verify(&octets(case, "msg"), &octets(case, "sig")), Ok(()), "{case}");
+            }
+            *counts.not_applicable.entry(reason).or_default() += 1;
+            continue;
+        }
+        assert_eq!(text(case, "result"), "valid", "{case}");
+        let (message, expected) = (octets(case, "msg"), octets(case, "sig"));
+        let mut made = Vec::new();
+        key.sign(&message, &mut made).unwrap();
+        assert_eq!(made, expected, "{case}");
+        assert_eq!(public.verify(&message, &made), Ok(()), "{case}");
+        counts.valid += 1;
+    }
+}
+
+fn run(file: &File, folder: &Path) {
+    let content = fs::read_to_string(folder.join(file.name)).unwrap();
+    let content: Value = serde_json::from_str(&content).unwrap();
+    let mut counts = Counts::default();
+    for group in content["testGroups"].as_array().unwrap() {
+        match file.kind {
+            Kind::Verify(algorithm) => {
+                // The hash that the algorithm has: else the file would be of another algorithm.
+                let hash = group["sha"].as_str();
+                let expected = match algorithm {
+                    Algorithm::RSASHA256 | Algorithm::ECDSAP256SHA256 => Some("SHA-256"),
+                    Algorithm::ECDSAP384SHA384 => Some("SHA-384"),
+                    Algorithm::RSASHA512 => Some("SHA-512"),
+                    _ => None,
+                };
+                assert_eq!(hash, expected);
+                run_verify(algorithm, group, &mut counts);
+            }
+            Kind::SignSeed => run_sign(group, &mut counts),
+        }
+    }
+    let others: usize = counts.not_applicable.values().sum();
+    let total = counts.valid + counts.invalid + counts.acceptable + others;
+    println!(
+        "{}: {total} cases: {} valid, {} invalid, {} acceptable, {others} not applicable {:?}",
+        file.name, counts.valid, counts.invalid, counts.acceptable, counts.not_applicable
+    );
+    assert_eq!(content["numberOfTests"], total, "{}", file.name);
+    let (valid, invalid, acceptable, not_applicable) = file.counts;
+    let expected =
+        Counts { valid, invalid, acceptable, not_applicable: not_applicable.iter().copied().collect() };
+    assert_eq!(counts, expected, "{}", file.name);
+}
+
+#[test]
+fn every_case_of_every_file() {
+    let Some(folder) = folder("every_case_of_every_file") else { return };
+    for file in FILES {
+        run(file, &folder);
+    }
+}
+
+#[test]
+fn every_file_of_the_folder_is_handled() {
+    let Some(folder) = folder("every_file_of_the_folder_is_handled") else { return };
+    let mut found: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".json"))
+        .collect();
+    found.sort();
+    let handled: Vec<_> = FILES.iter().map(|file| file.name).collect();
+    assert_eq!(found, handled);
+}
