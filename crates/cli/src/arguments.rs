@@ -1,12 +1,13 @@
 //! The command line: the one set of commands, from which help, manual pages and completions are made.
 
 use clap::{ArgAction, Args, Parser, Subcommand};
-use nonesuch_crypto::Algorithm;
+use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::sign::SerialPolicy;
-use nonesuch_lab::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD};
+use nonesuch_lab::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD, KeyKind};
 use nonesuch_lab::generate::Like;
 use nonesuch_proto::{Name, timestamp};
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -29,7 +30,7 @@ pub(crate) enum Command {
     /// Sign, verify and generate zones.
     #[command(subcommand)]
     Zone(ZoneCommand),
-    /// Make keys.
+    /// Make, list and import keys, and print their DS records.
     #[command(subcommand)]
     Key(KeyCommand),
     /// Serve a zone as an authoritative nameserver.
@@ -54,28 +55,102 @@ pub(crate) enum ZoneCommand {
 pub(crate) enum KeyCommand {
     /// Make a key pair; prints the base name of its two files.
     Generate(KeyGenerateArguments),
+    /// List the keys of a folder, and whether their files are sound.
+    List(KeyListArguments),
+    /// Print the DS records that the parent zone is to publish.
+    Ds(KeyDsArguments),
+    /// Take over keys of BIND, ldns, PowerDNS (.private) or Knot DNS (PEM); prints the base names of their files.
+    Import(KeyImportArguments),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyGenerateArguments {
     /// The zone that the key is for.
     pub(crate) zone: Name,
-    /// Algorithm: mnemonic or number.
-    #[arg(long, short, default_value = "ecdsap256sha256")]
+    /// Algorithm: mnemonic or number; --help lists them.
+    #[arg(long, short, default_value = "ecdsap256sha256", long_help = list_algorithms())]
     pub(crate) algorithm: Algorithm,
+    /// Take the algorithm's number for zones with NSEC5, which resolvers without NSEC5 do not know.
+    #[arg(long)]
+    pub(crate) nsec5: bool,
     /// Make a key-signing key.
     #[arg(long, conflicts_with = "csk")]
     pub(crate) ksk: bool,
     /// Make a combined signing key: a key-signing key that signs all of the zone where there is no other.
     #[arg(long)]
     pub(crate) csk: bool,
-    /// Length of an RSA key: 1280, 2048, 3072 or 4096.
+    /// Length of an RSA key: 1280, 2048, 3072 or 4096; with --force also 1024.
     #[arg(long)]
     pub(crate) bits: Option<u16>,
+    /// Make a key of a length that is known to be weak too, for experiments.
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Folder that the files are written to.
     #[arg(long, default_value = ".")]
     pub(crate) dir: PathBuf,
     /// Time from which other tools may take the key to be in use: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) now: Option<u32>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyListArguments {
+    /// The zone; without it keys of all zones are listed.
+    pub(crate) zone: Option<Name>,
+    /// Folder with key files.
+    #[arg(long, default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyDsArguments {
+    /// Zones, whose keys are looked for in the folder, or paths of .key files.
+    #[arg(required = true, value_name = "ZONE|FILE.key")]
+    pub(crate) keys: Vec<String>,
+    /// Folder with the key files of the zones.
+    #[arg(long, default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// Digest types, by name or number: sha256, sha384; more than one as sha256,sha384.
+    #[arg(long, default_value = "sha256", value_delimiter = ',', value_parser = parse_digest)]
+    pub(crate) digest: Vec<DigestType>,
+    /// Of zone-signing keys too, not of those with the SEP flag alone.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyImportArguments {
+    /// Private keys: .private files, or PKCS#8 in PEM; a .key file of the same name beside one is read too.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Folder that the files are written to.
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+    /// The zone that the keys are for, where there is no .key file that says it.
+    #[arg(long)]
+    pub(crate) zone: Option<Name>,
+    /// Algorithm of PEM keys: needed for RSA, whose keys do not tell 8 (RSASHA256) from 10 (RSASHA512).
+    #[arg(long, short)]
+    pub(crate) algorithm: Option<Algorithm>,
+    /// They are key-signing keys.
+    #[arg(long, group = "role")]
+    pub(crate) ksk: bool,
+    /// They are combined signing keys.
+    #[arg(long, group = "role")]
+    pub(crate) csk: bool,
+    /// They are zone-signing keys.
+    #[arg(long, group = "role")]
+    pub(crate) zsk: bool,
+    /// Time from which other tools may take keys without times of their own to be in use.
     #[arg(long, value_parser = parse_time)]
     pub(crate) now: Option<u32>,
     /// Print JSON.
@@ -126,6 +201,10 @@ pub(crate) struct SignArguments {
     /// Drop DNSKEY records of the zone file that no given key belongs to.
     #[arg(long)]
     pub(crate) drop_foreign_dnskeys: bool,
+    /// Draw fresh randomness for every signature where the algorithm leaves the choice, as ML-DSA does ("hedged"): it
+    /// guards against faults that are induced while signing, but signing twice does not make the same zone.
+    #[arg(long)]
+    pub(crate) hedged: bool,
     /// Time of signing: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
     #[arg(long, value_parser = parse_time)]
     pub(crate) now: Option<u32>,
@@ -284,6 +363,12 @@ pub(crate) struct CompareArguments {
     /// Every algorithm with every key length and every mechanism, not the default subset.
     #[arg(long)]
     pub(crate) all: bool,
+    /// These algorithms, as ed25519,rsasha256/1280: mnemonics or numbers, for RSA with the length of the keys.
+    #[arg(long, value_delimiter = ',', conflicts_with = "all")]
+    pub(crate) algorithms: Vec<KeyKind>,
+    /// These denial mechanisms alone, as nsec,nsec3-opt-out.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) denial: Vec<Mechanism>,
     /// Seconds of each measurement of the server.
     #[arg(long, default_value_t = DEFAULT_SECONDS_PER_LOAD)]
     pub(crate) seconds: f64,
@@ -316,6 +401,35 @@ fn parse_time(text: &str) -> Result<u32, String> {
     Ok(time.as_second() as u32)
 }
 
+/// Reads a digest type that DS records are made with.
+fn parse_digest(text: &str) -> Result<DigestType, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "sha256" | "sha-256" | "2" => Ok(DigestType::SHA256),
+        "sha384" | "sha-384" | "4" => Ok(DigestType::SHA384),
+        "sha1" | "sha-1" | "1" => {
+            Err("SHA-1 digests are read, never made (RFC 8624 section 3.3): take sha256 or sha384".to_owned())
+        }
+        _ => Err("expected sha256 (2) or sha384 (4)".to_owned()),
+    }
+}
+
+/// The table of algorithms for `--help`: numbers, mnemonics, and the reason where one is experimental.
+fn list_algorithms() -> String {
+    let mut text = String::from("Algorithm: mnemonic or number, one of");
+    for entry in ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none()) {
+        let reason =
+            entry.scheme.experimental.map(|reason| format!("; EXPERIMENTAL: {reason}")).unwrap_or_default();
+        let alias = entry
+            .algorithm
+            .nsec5_alias()
+            .map(|alias| format!(" (for NSEC5: {})", alias.0))
+            .unwrap_or_default();
+        // Writing to a string does not fail.
+        let _ = write!(text, "\n- {} {}{alias}{reason}", entry.algorithm.0, entry.mnemonic);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,5 +446,32 @@ mod tests {
             assert_eq!(parse_time(text), Ok(1_503_360_000), "{text}");
         }
         assert!(parse_time("yesterday").is_err());
+    }
+
+    #[test]
+    fn digest_types_are_read_and_sha1_is_refused_with_the_reason() {
+        for (text, expected) in [("sha256", 2), ("SHA-256", 2), ("2", 2), ("sha384", 4), ("4", 4)] {
+            assert_eq!(parse_digest(text), Ok(DigestType(expected)));
+        }
+        for text in ["1", "sha1", "SHA-1"] {
+            assert!(parse_digest(text).is_err_and(|reason| reason.contains("read, never made")));
+        }
+        for text in ["", "3", "sha512", "256"] {
+            assert!(parse_digest(text).is_err());
+        }
+    }
+
+    #[test]
+    fn help_lists_every_algorithm_and_why_some_are_experimental() {
+        let mut command = Arguments::command();
+        let generate = command.find_subcommand_mut("key").and_then(|key| key.find_subcommand_mut("generate"));
+        let help = generate.expect("a command").render_long_help().to_string();
+        let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for entry in ALGORITHMS {
+            let Some(alias) = entry.algorithm.nsec5_alias() else { continue };
+            let start = format!("- {} {} (for NSEC5: {})", entry.algorithm.0, entry.mnemonic, alias.0);
+            let reason = entry.scheme.experimental.map(|reason| format!("; EXPERIMENTAL: {reason}"));
+            assert!(words.contains(&(start + &reason.unwrap_or_default())), "{help}");
+        }
     }
 }

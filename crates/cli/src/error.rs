@@ -35,6 +35,22 @@ pub(crate) enum Failure {
     KeyGeneration(#[from] nonesuch_crypto::KeyError),
     #[error("no key with a tag of its own could be made in {}: remove keys that are no longer used", dir.display())]
     NoFreeTag { dir: PathBuf },
+    #[error("{}: {source}", path.display())]
+    PrivateKey { path: PathBuf, source: nonesuch_crypto::KeyError },
+    #[error("{}: no .key file beside it says whose key it is: give --zone ZONE", path.display())]
+    ZoneNeeded { path: PathBuf },
+    #[error("{}: no .key file beside it says what the key is for: give --ksk, --csk or --zsk", path.display())]
+    RoleNeeded { path: PathBuf },
+    #[error("{}: the key may be of {choices}: give --algorithm", path.display())]
+    AlgorithmNeeded { path: PathBuf, choices: String },
+    #[error("{}: the key is {found}, not {wanted}: leave the option out, or take another file", path.display())]
+    Contradiction { path: PathBuf, found: String, wanted: String },
+    #[error("{}: another key stands in its place, and nothing was written: {reason}", path.display())]
+    InTheWay { path: PathBuf, reason: String },
+    #[error("{place}: no key that the parent's DS records are to name: --all takes zone-signing keys too")]
+    NoEntryPoint { place: String },
+    #[error("the zone '{text}' is no domain name: {source}")]
+    ZoneName { text: String, source: nonesuch_proto::NameError },
     #[error("the salt '{0}' is not hexadecimal digits (write - for none)")]
     Salt(String),
     #[error(transparent)]

@@ -2,60 +2,120 @@
 
 use crate::error::Failure;
 use crate::files::{read_text, write_failure, write_output};
+use nonesuch_crypto::Algorithm;
+use nonesuch_dnssec::keys::{KeyRecord, KeyTimes};
 use nonesuch_dnssec::{KeyPair, KeySet};
 use nonesuch_proto::Name;
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Ends of the names of the two files.
+pub(crate) const SUFFIXES: [&str; 2] = [".key", ".private"];
 
 /// Reads the keys of `zone` in `dir`.
 pub(crate) fn load(dir: &Path, zone: &Name) -> Result<KeySet, Failure> {
-    let unreadable = |source| Failure::Read { path: dir.to_path_buf(), source };
-    let mut names = Vec::new();
-    for entry in fs::read_dir(dir).map_err(unreadable)? {
-        names.push(entry.map_err(unreadable)?.file_name());
-    }
-    names.sort();
-    let mut keys = Vec::new();
-    for name in names.iter().filter_map(|name| name.to_str()) {
-        let Some(base) = name.strip_suffix(".key").filter(|base| is_of_zone(base, zone)) else { continue };
-        keys.push(load_pair(dir, base)?);
-    }
-    if keys.is_empty() {
-        return Err(Failure::NoKeys { dir: dir.to_path_buf(), zone: zone.clone() });
-    }
+    let keys: Vec<KeyPair> =
+        of_zone(dir, zone)?.iter().map(|base| load_pair(dir, base)).collect::<Result<_, _>>()?;
     Ok(KeySet::new(zone, keys)?)
 }
 
-/// Whether a file's base name is that of a key of `zone`.
-fn is_of_zone(base: &str, zone: &Name) -> bool {
+/// Base names of the `.key` files of `zone` in `dir`, in order, at least one.
+pub(crate) fn of_zone(dir: &Path, zone: &Name) -> Result<Vec<String>, Failure> {
+    let mut bases = base_names(dir, &SUFFIXES[..1])?;
+    bases.retain(|base| is_of_zone(base, zone));
+    if bases.is_empty() {
+        return Err(Failure::NoKeys { dir: dir.to_path_buf(), zone: zone.clone() });
+    }
+    Ok(bases)
+}
+
+/// Base names of the files in `dir` that are named as key files are and end so, in order, each once.
+pub(crate) fn base_names(dir: &Path, suffixes: &[&str]) -> Result<Vec<String>, Failure> {
+    let unreadable = |source| Failure::Read { path: dir.to_path_buf(), source };
+    let mut bases = BTreeSet::new();
+    for entry in fs::read_dir(dir).map_err(unreadable)? {
+        let name = entry.map_err(unreadable)?.file_name();
+        let base =
+            name.to_str().and_then(|name| suffixes.iter().find_map(|suffix| name.strip_suffix(suffix)));
+        bases.extend(base.filter(|base| owner(base).is_some()).map(str::to_owned));
+    }
+    Ok(bases.into_iter().collect())
+}
+
+/// The zone that a file's base name says; `None` where it is not that of a key.
+fn owner(base: &str) -> Option<&str> {
     let mut parts = base.rsplitn(3, '+');
-    let (_tag, _algorithm, owner) = (parts.next(), parts.next(), parts.next());
-    let owner = owner.and_then(|owner| owner.strip_prefix('K'));
-    owner.and_then(|owner| owner.parse::<Name>().ok()).is_some_and(|owner| owner == *zone)
+    let (_tag, _algorithm, owner) = (parts.next()?, parts.next()?, parts.next()?);
+    owner.strip_prefix('K')
+}
+
+/// Whether a file's base name is that of a key of `zone`.
+pub(crate) fn is_of_zone(base: &str, zone: &Name) -> bool {
+    owner(base).and_then(|owner| owner.parse::<Name>().ok()).is_some_and(|owner| owner == *zone)
+}
+
+/// Reads the public half of a key.
+pub(crate) fn load_record(path: &Path) -> Result<KeyRecord, Failure> {
+    KeyRecord::parse(&read_text(path)?)
+        .map_err(|source| Failure::KeyFile { path: path.to_path_buf(), source })
+}
+
+/// Reads a private key file; what is read is wiped from memory when dropped.
+pub(crate) fn read_private(path: &Path) -> Result<Zeroizing<String>, Failure> {
+    read_text(path).map(Zeroizing::new)
 }
 
 fn load_pair(dir: &Path, base: &str) -> Result<KeyPair, Failure> {
-    let key_path = dir.join(format!("{base}.key"));
-    let private_path = dir.join(format!("{base}.private"));
+    let [key_path, private_path] = paths(dir, base);
     if !private_path.exists() {
         return Err(Failure::NoPrivateFile { path: key_path });
     }
-    let private = zeroize::Zeroizing::new(read_text(&private_path)?);
+    let private = read_private(&private_path)?;
     let pair = KeyPair::parse(&read_text(&key_path)?, &private)
         .and_then(|pair| pair.check_base_name(base).map(|()| pair));
     pair.map_err(|source| Failure::KeyFile { path: private_path, source })
 }
 
+/// Paths of the two files, `.key` first.
+pub(crate) fn paths(dir: &Path, base: &str) -> [PathBuf; 2] {
+    SUFFIXES.map(|suffix| dir.join(format!("{base}{suffix}")))
+}
+
 /// Writes the two files of `key` into `dir`; the private one can be read by its owner alone.
-/// Other tools take the key to be in use from the time `since`.
-pub(crate) fn store(dir: &Path, key: &KeyPair, since: u32) -> Result<(), Failure> {
-    let base = key.base_name();
-    let private_path = dir.join(format!("{base}.private"));
-    let private = key.private_file_text(since);
+pub(crate) fn store(dir: &Path, key: &KeyPair, times: &KeyTimes) -> Result<(), Failure> {
+    fs::create_dir_all(dir).map_err(|source| Failure::Write { path: dir.to_path_buf(), source })?;
+    let [key_path, private_path] = paths(dir, &key.base_name());
+    let private = key.private_file_text(times);
     write_output(&private_path, 0o600, |out| {
         out.write_all(private.as_bytes()).map_err(write_failure(&private_path))
     })?;
-    let key_path = dir.join(format!("{base}.key"));
     let public = key.key_file_text();
     write_output(&key_path, 0o644, |out| out.write_all(public.as_bytes()).map_err(write_failure(&key_path)))
+}
+
+/// Warns whoever makes or takes over a key that is no good for a zone in use.
+pub(crate) fn warn_of(key: &KeyPair) {
+    let (algorithm, bits) = (key.algorithm(), key.private().bits());
+    if let Some(reason) = experimental(algorithm) {
+        tracing::warn!("{algorithm} is experimental: {reason}");
+    }
+    let lengths = algorithm.entry().and_then(|entry| entry.scheme.key_lengths.as_ref());
+    if lengths.is_some_and(|lengths| lengths.forced.iter().any(|forced| bits <= u32::from(*forced))) {
+        tracing::warn!("a key of {bits} bits is weak: for experiments alone");
+    }
+}
+
+/// Why the algorithm is experimental, where it is.
+pub(crate) fn experimental(algorithm: Algorithm) -> Option<&'static str> {
+    algorithm.entry()?.scheme.experimental
+}
+
+/// An algorithm for readers: mnemonic and number.
+pub(crate) fn describe(algorithm: Algorithm) -> String {
+    match algorithm.entry() {
+        Some(entry) => format!("{} ({})", entry.mnemonic, algorithm.0),
+        None => algorithm.0.to_string(),
+    }
 }

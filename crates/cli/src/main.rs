@@ -11,9 +11,10 @@ mod keys;
 mod progress;
 mod zones;
 
-use arguments::{Arguments, Command, KeyCommand, ZoneCommand};
+use arguments::{Arguments, Command, ZoneCommand};
 use clap::Parser as _;
 use error::Failure;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -44,7 +45,7 @@ fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Zone(ZoneCommand::Sign(arguments)) => commands::sign::run(&arguments),
         Command::Zone(ZoneCommand::Verify(arguments)) => commands::verify::run(&arguments),
         Command::Zone(ZoneCommand::Generate(arguments)) => commands::generate::run(&arguments),
-        Command::Key(KeyCommand::Generate(arguments)) => commands::key::run(&arguments),
+        Command::Key(command) => commands::key::run(&command),
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Load(arguments) => commands::load::run(&arguments),
         Command::Manual(arguments) => commands::manual::run(&arguments),
@@ -57,5 +58,7 @@ fn start_log(verbose: u8) {
         1 => tracing::Level::INFO,
         _ => tracing::Level::DEBUG,
     };
-    tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).with_target(false).init();
+    let colours = std::io::stderr().is_terminal();
+    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    log.with_ansi(colours).with_target(false).init();
 }

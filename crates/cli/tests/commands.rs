@@ -148,7 +148,7 @@ fn a_pipe_is_written_to_and_stays() {
 #[test]
 fn private_files_are_for_their_owner_alone() {
     let folder = folder();
-    for algorithm in common::ALGORITHMS {
+    for algorithm in common::all_algorithms() {
         let base = generate_key(folder.path(), "e.", algorithm, &[]);
         let mode = |suffix: &str| {
             let path = folder.path().join(format!("{base}.{suffix}"));
@@ -194,14 +194,18 @@ fn an_address_in_use_is_named() {
 
 #[test]
 fn each_command_has_help() {
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 14] = [
         &[],
         &["compare"],
         &["zone"],
         &["zone", "sign"],
         &["zone", "verify"],
         &["zone", "generate"],
+        &["key"],
         &["key", "generate"],
+        &["key", "list"],
+        &["key", "ds"],
+        &["key", "import"],
         &["serve"],
         &["load"],
         &["manual"],

@@ -5,8 +5,8 @@
 mod common;
 
 use common::{
-    ALGORITHMS, EVERY_TYPE, EVERY_TYPE_ORIGIN, MECHANISMS, data, done, folder, generate_key, generate_keys,
-    installed, run, serve, sign, stripped, text,
+    EVERY_TYPE, EVERY_TYPE_ORIGIN, MECHANISMS, PEER_ALGORITHMS, data, done, folder, generate_key,
+    generate_keys, installed, run, serve, sign, stripped, text,
 };
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ fn every_type_and_case_is_accepted() {
     let folder = folder();
     for judge in installed_judges() {
         let unsigned = write(folder.path().join(judge.program), &every_type_without(judge.unknown));
-        for algorithm in ALGORITHMS {
+        for algorithm in PEER_ALGORITHMS {
             signs_and_is_accepted(&unsigned, EVERY_TYPE_ORIGIN, algorithm, &[judge]);
         }
     }
@@ -91,7 +91,7 @@ fn every_type_and_case_is_accepted() {
 fn the_example_zones_of_rfc_4035_and_rfc_5155_are_accepted() {
     for file in ["example.rfc4035", "example.rfc5155"] {
         let Some(unsigned) = data(&format!("rfc-zones/test-data/{file}")) else { return };
-        for algorithm in ALGORITHMS {
+        for algorithm in PEER_ALGORITHMS {
             signs_and_is_accepted(&unsigned, "example.", algorithm, &installed_judges());
         }
     }
@@ -138,7 +138,7 @@ fn the_root_zone_signed_anew() {
     let folder = folder();
     let unsigned = stripped(&fs::read_to_string(root).expect("the root zone"));
     let unsigned = write(folder.path().join("unsigned"), &unsigned);
-    for algorithm in ALGORITHMS {
+    for algorithm in PEER_ALGORITHMS {
         let keys = folder.path().join(algorithm);
         generate_keys(&keys, ".", algorithm);
         for mechanism in MECHANISMS {
@@ -272,7 +272,7 @@ fn what_dnssec_signzone_signs_is_accepted() {
         return;
     }
     let zone = every_type_lines(|line| !line.starts_with(LONG_NAME));
-    for algorithm in ALGORITHMS {
+    for algorithm in PEER_ALGORITHMS {
         let folder = folder();
         let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
         fs::create_dir(&theirs).expect("a folder");
@@ -361,7 +361,8 @@ fn what_ldns_signzone_signs_is_accepted() {
         return;
     }
     let zone = every_type_without(&["AVC"]);
-    for algorithm in ["RSASHA256", "ECDSAP256SHA256", "ED25519"] {
+    for algorithm in PEER_ALGORITHMS.map(str::to_ascii_uppercase) {
+        let algorithm = algorithm.as_str();
         let folder = folder();
         let (ours, theirs) = (folder.path().join("ours"), folder.path().join("theirs"));
         fs::create_dir(&theirs).expect("a folder");
@@ -426,7 +427,7 @@ fn what_kzonesign_signs_is_accepted() {
     }
     let folder = folder();
     let zone = every_type_without(JUDGES[4].unknown);
-    for algorithm in ALGORITHMS {
+    for algorithm in PEER_ALGORITHMS {
         for denial in KNOT_DENIALS {
             let signed = knot_signs(&folder.path().join("knot"), &zone, algorithm, denial);
             done(["zone", "verify", text(&signed)]);
@@ -441,7 +442,7 @@ fn dnssec_dsfromkey_and_anchors() {
     if !installed("dnssec-dsfromkey") {
         return;
     }
-    for algorithm in ALGORITHMS {
+    for algorithm in PEER_ALGORITHMS {
         let folder = folder();
         let base = generate_key(folder.path(), EVERY_TYPE_ORIGIN, algorithm, &["--ksk"]);
         generate_key(folder.path(), EVERY_TYPE_ORIGIN, algorithm, &[]);

@@ -3,9 +3,9 @@
 
 use zeroize::Zeroizing;
 
-const INTEGER: u8 = 0x02;
-const OCTET_STRING: u8 = 0x04;
-const SEQUENCE: u8 = 0x30;
+pub(crate) const INTEGER: u8 = 0x02;
+pub(crate) const OCTET_STRING: u8 = 0x04;
+pub(crate) const SEQUENCE: u8 = 0x30;
 
 /// Numbers in an `RSAPrivateKey`: n, e, d, p, q, d mod (p-1), d mod (q-1), q⁻¹ mod p.
 pub(crate) const RSA_NUMBERS: usize = 8;
@@ -101,11 +101,11 @@ pub(crate) fn read_pkcs8(der: &[u8]) -> Option<&[u8]> {
 }
 
 /// What is left to read.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
     /// The content of the next element, which must have this tag.
-    fn value(&mut self, tag: u8) -> Option<&'a [u8]> {
+    pub(crate) fn value(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (length, rest) = match *self.0 {
             [found, ..] if found != tag => return None,
             [_, 0x82, high, low, ref rest @ ..] => (usize::from(u16::from_be_bytes([high, low])), rest),

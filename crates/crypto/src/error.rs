@@ -98,6 +98,17 @@ pub enum KeyError {
         /// The value of the field `Dialect` that can be read.
         expected: &'static str,
     },
+    /// The octets or the text are no private key in PKCS#8, or an encrypted one.
+    #[error(
+        "this is no unencrypted private key in PKCS#8 (\"BEGIN PRIVATE KEY\"): convert it with `openssl pkcs8 -topk8 -nocrypt`"
+    )]
+    NotPkcs8,
+    /// A PKCS#8 key of a kind that no algorithm of the table has.
+    #[error("the PKCS#8 key is of a kind that cannot be read: RSA, P-256, P-384, Ed25519 and Ed448 can")]
+    Pkcs8Kind,
+    /// A PKCS#8 key of another kind than the algorithm's.
+    #[error("the PKCS#8 key is no key of {0}: give the algorithm that it was made for")]
+    Pkcs8Algorithm(Algorithm),
     /// The public key that stands beside a private key is not its own.
     #[error("the public key does not belong to the private key of {0}")]
     PublicKeyMismatch(Algorithm),

@@ -4,7 +4,7 @@
 //! DNSKEY, RRSIG, DS or NSEC3 record is made of, and get octets back.
 //!
 //! - [`ALGORITHMS`] is the one place that knows which algorithms there are; each has a row there and a module.
-//! - [`PrivateKey`] signs, and is read from and written to BIND's `.private` files.
+//! - [`PrivateKey`] signs, is read from and written to BIND's `.private` files, and read from PKCS#8.
 //! - [`PublicKey`] verifies; it is parsed once from the DNSKEY public key field.
 //! - [`DigestType`] makes DS digests, [`key_tag`] key tags, [`nsec3_hash`] the hashed owner names of NSEC3.
 //!
@@ -27,6 +27,7 @@ mod key;
 mod mayo;
 mod mldsa;
 mod nsec3;
+mod pkcs8;
 mod rsa;
 // Calls into aws-lc where its Rust interface falls short; the only unsafe code of the crate.
 #[cfg(test)]
@@ -41,3 +42,4 @@ pub use digest::{DigestType, key_tag};
 pub use error::{BadSignature, KeyError, SignError};
 pub use key::{PrivateKey, PublicKey};
 pub use nsec3::nsec3_hash;
+pub use pkcs8::{decode_pem, pkcs8_algorithms};

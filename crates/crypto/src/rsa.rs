@@ -58,7 +58,7 @@ pub(crate) static SHA512: Variant = Variant {
 };
 
 /// The fields of a private key file, in the order of [`RsaNumbers`].
-const FIELDS: [&str; RSA_NUMBERS] = [
+pub(crate) const FIELDS: [&str; RSA_NUMBERS] = [
     "Modulus",
     "PublicExponent",
     "PrivateExponent",

@@ -3,10 +3,14 @@
 
 mod ds;
 mod file;
+mod record;
+mod role;
 mod set;
 
 pub use ds::{cds_rdata, ds_rdata};
-pub use file::KeyFileError;
+pub use file::{KeyFileError, KeyTimes};
+pub use record::KeyRecord;
+pub use role::{Role, roles};
 pub use set::{KeySet, KeySetError};
 
 use nonesuch_crypto::{Algorithm, KeyError, PrivateKey, key_tag};
@@ -50,6 +54,24 @@ impl KeyPair {
         bits: Option<u16>,
     ) -> Result<Self, KeyError> {
         Ok(Self::new(owner.clone(), flags, PrivateKey::generate(algorithm, bits)?))
+    }
+
+    /// As [`KeyPair::generate`], and makes keys of lengths that are known to be weak too.
+    ///
+    /// # Errors
+    /// As [`PrivateKey::generate_forced`].
+    pub fn generate_forced(
+        owner: &Name,
+        flags: u16,
+        algorithm: Algorithm,
+        bits: Option<u16>,
+    ) -> Result<Self, KeyError> {
+        Ok(Self::new(owner.clone(), flags, PrivateKey::generate_forced(algorithm, bits)?))
+    }
+
+    /// Draws fresh randomness for every signature from here on, as [`PrivateKey::hedge`].
+    pub fn hedge(&mut self) {
+        self.private.hedge();
     }
 
     /// The private key.
@@ -96,12 +118,24 @@ impl KeyPair {
     /// Name of the key's two files without `.key` and `.private`: `Kexample.+013+12345`, as BIND names them.
     #[must_use]
     pub fn base_name(&self) -> String {
-        let mut text = String::from("K");
-        push_file_name(self.owner.view(), &mut text);
-        // Writing to a string does not fail.
-        let _ = write!(text, "+{:03}+{:05}", self.algorithm().0, self.tag());
-        text
+        base_name(&self.owner, self.algorithm(), self.tag())
     }
+}
+
+fn base_name(owner: &Name, algorithm: Algorithm, tag: u16) -> String {
+    let mut text = String::from("K");
+    push_file_name(owner.view(), &mut text);
+    // Writing to a string does not fail.
+    let _ = write!(text, "+{:03}+{tag:05}", algorithm.0);
+    text
+}
+
+/// Names of files are compared without regard to case, as domain names are.
+fn check_base_name(expected: String, found: &str) -> Result<(), KeyFileError> {
+    if expected.eq_ignore_ascii_case(found) {
+        return Ok(());
+    }
+    Err(KeyFileError::BaseName { expected, found: found.to_owned() })
 }
 
 /// A name as BIND writes it in file names: in lower case, anything but letters, digits, `-` and `_` as `%XX`.

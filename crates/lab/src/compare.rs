@@ -13,7 +13,7 @@ mod present;
 mod server;
 mod subject;
 
-pub use cells::{Cell, cells};
+pub use cells::{Cell, KeyKind, KeyKindError, Selection, cells};
 pub use figures::{Comparison, FORMAT, LoadFigures, Measured, Row, Work};
 pub use machine::Machine;
 pub use present::{JSON_FILE, PAGE_FILE};

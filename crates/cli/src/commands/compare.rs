@@ -6,7 +6,7 @@ use crate::error::Failure;
 use crate::files::{print_line, write_failure, write_output};
 use crate::{progress, zones};
 use nonesuch_lab::compare::{
-    CompareOptions, Comparison, JSON_FILE, PAGE_FILE, Progress, Subject, cells, compare,
+    CompareOptions, Comparison, JSON_FILE, PAGE_FILE, Progress, Selection, Subject, cells, compare,
 };
 use nonesuch_lab::generate::GenerateOptions;
 use nonesuch_proto::Name;
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
     let program =
         std::env::current_exe().map_err(|source| Failure::Read { path: "nonesuch".into(), source })?;
     let subject = subject(arguments)?;
-    let cells = cells(arguments.all);
+    let cells = cells(&selection(arguments), &arguments.denial);
     let bar = progress::bar(cells.len() as u64, "");
     let comparison = compare(&CompareOptions {
         subject: &subject,
@@ -39,6 +39,14 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
     bar.finish_and_clear();
     write_reports(arguments, &comparison)?;
     Ok(Outcome::Done)
+}
+
+fn selection(arguments: &CompareArguments) -> Selection {
+    match (arguments.all, arguments.algorithms.as_slice()) {
+        (true, _) => Selection::All,
+        (false, []) => Selection::Usual,
+        (false, kinds) => Selection::These(kinds.to_vec()),
+    }
 }
 
 fn write_reports(arguments: &CompareArguments, comparison: &Comparison) -> Result<(), Failure> {

@@ -19,7 +19,10 @@ const VALIDITY: u32 = 14 * 86_400;
 pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     let begun = Instant::now();
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
-    let keys = keys::load(&arguments.keys, contents.apex())?;
+    let mut keys = keys::load(&arguments.keys, contents.apex())?;
+    if arguments.hedged {
+        keys.hedge();
+    }
     let bar = progress::bar(contents.record_count(), "signing");
     let update = |done| bar.set_position(done);
     let mut options = options(arguments)?;

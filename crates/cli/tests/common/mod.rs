@@ -16,8 +16,9 @@ pub const EVERY_TYPE_ORIGIN: &str = "types.example.";
 
 /// The denial mechanisms, as the command line names them.
 pub const MECHANISMS: [&str; 3] = ["nsec", "nsec3", "nsec3-opt-out"];
-/// The algorithms, likewise.
-pub const ALGORITHMS: [&str; 3] = ["rsasha256", "ecdsap256sha256", "ed25519"];
+/// The algorithms that every peer knows too: the rows of the table that are RFCs.
+pub const PEER_ALGORITHMS: [&str; 6] =
+    ["rsasha256", "rsasha512", "ecdsap256sha256", "ecdsap384sha384", "ed25519", "ed448"];
 
 /// Longest run of one program.
 const RUN: Duration = Duration::from_secs(60);
@@ -113,6 +114,11 @@ pub fn data(file: &str) -> Option<PathBuf> {
         return None;
     };
     Some(Path::new(&folder).join(file))
+}
+
+/// Mnemonics of all rows of the table of algorithms, aliases too.
+pub fn all_algorithms() -> impl Iterator<Item = &'static str> {
+    nonesuch_crypto::ALGORITHMS.iter().map(|entry| entry.mnemonic)
 }
 
 /// A path as text.

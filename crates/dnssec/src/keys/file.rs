@@ -1,10 +1,9 @@
 //! Key files as BIND and ldns write them: `.key` with the DNSKEY record, `.private` with the private key.
 
-use super::{KeyPair, PROTOCOL, ZONE_KEY};
+use super::{KeyPair, KeyRecord, PROTOCOL, check_base_name};
 use data_encoding::BASE64;
-use nonesuch_crypto::{Algorithm, KeyError, PrivateKey, key_tag};
-use nonesuch_proto::text::{Token, parse_ttl};
-use nonesuch_proto::{Class, Name, NameError, NameRef, Rtype, rdata, timestamp};
+use nonesuch_crypto::{Algorithm, KeyError, PrivateKey};
+use nonesuch_proto::{NameError, rdata, timestamp};
 use zeroize::Zeroizing;
 
 /// TTL written in `.key` files, in seconds.
@@ -88,20 +87,16 @@ impl KeyPair {
     }
 
     /// Text of the `.private` file; wiped from memory when dropped.
-    ///
-    /// `since` is the time, in seconds since 1970, from which BIND's tools take the key to be published and to
-    /// sign: without such times `dnssec-signzone -S` and `named` leave a key alone.
     #[must_use]
-    pub fn private_file_text(&self, since: u32) -> Zeroizing<String> {
-        let mut time = Vec::with_capacity(14);
-        timestamp::push(since, &mut time);
-        let time = String::from_utf8_lossy(&time);
+    pub fn private_file_text(&self, times: &KeyTimes) -> Zeroizing<String> {
         let key = self.private.to_bind();
         // Room for all of it: a string that grows leaves a copy behind that nobody wipes.
-        let mut text = Zeroizing::new(String::with_capacity(key.len() + 96));
+        let mut text = Zeroizing::new(String::with_capacity(key.len() + 32 * times.0.len()));
         text.push_str(&key);
-        for event in ["Created", "Publish", "Activate"] {
-            for part in [event, ": ", &time, "\n"] {
+        for (event, seconds) in &times.0 {
+            let mut digits = Vec::with_capacity(14);
+            timestamp::push(*seconds, &mut digits);
+            for part in [*event, ": ", &String::from_utf8_lossy(&digits), "\n"] {
                 text.push_str(part);
             }
         }
@@ -113,23 +108,7 @@ impl KeyPair {
     /// # Errors
     /// Where either text is malformed, or they are not of one key.
     pub fn parse(key_file: &str, private_file: &str) -> Result<Self, KeyFileError> {
-        let (owner, dnskey) = read_key_file(key_file.as_bytes())?;
-        let [high, low, protocol, algorithm, public @ ..] = dnskey.as_slice() else {
-            return Err(KeyFileError::NoRecord);
-        };
-        let (flags, protocol) = (u16::from_be_bytes([*high, *low]), *protocol);
-        if flags & ZONE_KEY == 0 || protocol != PROTOCOL {
-            return Err(KeyFileError::NotAZoneKey { flags, protocol });
-        }
-        let pair = Self::new(owner, flags, PrivateKey::from_bind(private_file)?);
-        let public_algorithm = Algorithm(*algorithm);
-        if public_algorithm != pair.algorithm() {
-            return Err(KeyFileError::Algorithm { public: public_algorithm, private: pair.algorithm() });
-        }
-        if public != pair.private.public_key() {
-            return Err(KeyFileError::PublicKey { public: key_tag(&dnskey), private: pair.tag() });
-        }
-        Ok(pair)
+        KeyRecord::parse(key_file)?.join(PrivateKey::from_bind(private_file)?)
     }
 
     /// Checks that files of this key are named `base_name`, as [`KeyPair::base_name`] has it.
@@ -137,65 +116,45 @@ impl KeyPair {
     /// # Errors
     /// [`KeyFileError::BaseName`] where they belong to another key.
     pub fn check_base_name(&self, base_name: &str) -> Result<(), KeyFileError> {
-        let expected = self.base_name();
-        if expected.eq_ignore_ascii_case(base_name) {
-            return Ok(());
-        }
-        Err(KeyFileError::BaseName { expected, found: base_name.to_owned() })
+        check_base_name(self.base_name(), base_name)
     }
 }
 
-/// Owner and RDATA of the one DNSKEY record; TTL and class may be missing, in either order.
-fn read_key_file(text: &[u8]) -> Result<(Name, Vec<u8>), KeyFileError> {
-    let tokens = tokenize(text);
-    let (owner, mut rest) = tokens.split_first().ok_or(KeyFileError::NoRecord)?;
-    // A tool may write a relative owner without the final dot: key files have no origin other than the root.
-    let owner = Name::from_text(owner.octets, Some(NameRef::ROOT)).map_err(KeyFileError::Owner)?;
-    while let [token, tail @ ..] = rest {
-        rest = tail;
-        if token.octets.eq_ignore_ascii_case(b"DNSKEY") {
-            return read_rdata(rest).map(|rdata| (owner, rdata));
-        }
-        let is_ttl = parse_ttl(token.octets).is_some();
-        if !is_ttl && Class::from_mnemonic(token.octets) != Some(Class::IN) {
-            break;
-        }
-    }
-    Err(KeyFileError::NoRecord)
-}
+/// Events in the life of a key whose times BIND's tools keep in the `.private` file, as they name them.
+const EVENTS: [&str; 9] = [
+    "Created",
+    "Publish",
+    "Activate",
+    "Revoke",
+    "Inactive",
+    "Delete",
+    "DSPublish",
+    "SyncPublish",
+    "SyncDelete",
+];
 
-fn read_rdata(tokens: &[Token<'_>]) -> Result<Vec<u8>, KeyFileError> {
-    // Base64 has no such word: a second record begins here.
-    if tokens.iter().any(|token| token.octets.eq_ignore_ascii_case(b"DNSKEY")) {
-        return Err(KeyFileError::SecondRecord);
-    }
-    let mut out = Vec::new();
-    rdata::push_from_tokens(Rtype::DNSKEY, tokens, None, &mut out)
-        .map_err(|error| KeyFileError::Record(error.fault))?;
-    Ok(out)
-}
+/// Times of a key's life for other tools, in seconds since 1970. We write them and leave the rest to those tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyTimes(Vec<(&'static str, u32)>);
 
-/// Splits at blanks, line ends and parentheses; leaves comments out. A backslash takes the next octet's meaning.
-fn tokenize(text: &[u8]) -> Vec<Token<'_>> {
-    let mut tokens = Vec::new();
-    let mut at = 0;
-    while let Some(&octet) = text.get(at) {
-        match octet {
-            b';' => at += text[at..].iter().position(|o| *o == b'\n').unwrap_or(text.len() - at),
-            b'(' | b')' | b' ' | b'\t' | b'\r' | b'\n' => at += 1,
-            _ => {
-                let start = at;
-                while let Some(&octet) = text.get(at) {
-                    match octet {
-                        b'\\' => at += 2,
-                        b';' | b'(' | b')' | b' ' | b'\t' | b'\r' | b'\n' => break,
-                        _ => at += 1,
-                    }
-                }
-                at = at.min(text.len());
-                tokens.push(Token { octets: &text[start..at], quoted: false, at: start });
-            }
-        }
+impl KeyTimes {
+    /// The times of a key that is published and signs from `since` on: without such times `dnssec-signzone -S` and
+    /// `named` leave a key alone.
+    #[must_use]
+    pub fn since(since: u32) -> Self {
+        Self(EVENTS[..3].iter().map(|event| (*event, since)).collect())
     }
-    tokens
+
+    /// The times in a `.private` file; `None` where it has none, as ldns and PowerDNS write it.
+    #[must_use]
+    pub fn of_file(private_file: &str) -> Option<Self> {
+        let time = |event: &str| {
+            let mut values = private_file.lines().filter_map(|line| line.split_once(':'));
+            let (_, value) = values.find(|(name, _)| name.trim() == event)?;
+            // BIND may add the date in words behind it.
+            timestamp::parse(value.split_whitespace().next()?.as_bytes())
+        };
+        let times: Vec<_> = EVENTS.into_iter().filter_map(|event| Some((event, time(event)?))).collect();
+        (!times.is_empty()).then_some(Self(times))
+    }
 }

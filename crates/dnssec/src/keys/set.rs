@@ -1,6 +1,6 @@
 //! The keys of one zone and which of them signs what.
 
-use super::{KeyPair, ZONE_KEY};
+use super::{KeyPair, Role, ZONE_KEY, roles};
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Name, Rtype};
 
@@ -81,6 +81,11 @@ impl KeySet {
         Ok(Self { zone: zone.clone(), keys, for_keys, for_data })
     }
 
+    /// Has all keys draw fresh randomness for every signature, as [`KeyPair::hedge`].
+    pub fn hedge(&mut self) {
+        self.keys.iter_mut().for_each(KeyPair::hedge);
+    }
+
     /// The zone.
     #[must_use]
     pub const fn zone(&self) -> &Name {
@@ -135,24 +140,15 @@ fn check_tags(zone: &Name, keys: &[KeyPair]) -> Result<(), KeySetError> {
     Ok(())
 }
 
-/// For each algorithm: a SEP key signs the keys and another key the data; where an algorithm has keys of one kind
-/// only, they sign both. A revoked key signs the keys alone (RFC 5011 §2.1).
+/// Indices of the keys that sign DNSKEY, CDS and CDNSKEY RRsets, and of those that sign all others.
 fn assign_roles(zone: &Name, keys: &[KeyPair]) -> Result<(Vec<usize>, Vec<usize>), KeySetError> {
-    let (mut for_keys, mut for_data) = (Vec::new(), Vec::new());
-    for (index, key) in keys.iter().enumerate() {
+    for key in keys {
         let algorithm = key.algorithm();
-        let usable = || keys.iter().filter(|other| other.algorithm() == algorithm && !other.is_revoked());
-        if usable().next().is_none() {
+        if !keys.iter().any(|other| other.algorithm() == algorithm && !other.is_revoked()) {
             return Err(KeySetError::NoUsableKey { zone: zone.clone(), algorithm });
         }
-        let has_sep = usable().any(KeyPair::is_sep);
-        let has_other = usable().any(|key| !key.is_sep());
-        if key.is_sep() || !has_sep || key.is_revoked() {
-            for_keys.push(index);
-        }
-        if !key.is_revoked() && (!key.is_sep() || !has_other) {
-            for_data.push(index);
-        }
     }
-    Ok((for_keys, for_data))
+    let roles = roles(&keys.iter().map(|key| (key.algorithm(), key.flags)).collect::<Vec<_>>());
+    let without = |role| (0..keys.len()).filter(|index| roles[*index] != role).collect();
+    Ok((without(Role::Zsk), without(Role::Ksk)))
 }

@@ -1,7 +1,9 @@
 //! Key files, names and roles.
 
 use super::{data, key, name};
-use crate::keys::{KeyFileError, KeyPair, KeySet, KeySetError, REVOKE, ds_rdata};
+use crate::keys::{
+    KeyFileError, KeyPair, KeyRecord, KeySet, KeySetError, KeyTimes, REVOKE, Role, ds_rdata, roles,
+};
 use data_encoding::HEXUPPER;
 use nonesuch_crypto::{Algorithm, DigestType, KeyError};
 use nonesuch_proto::Rtype;
@@ -43,8 +45,12 @@ fn key_files_are_written_and_read_back() {
         [("Example.", 257, ED25519), (".", 256, P256), ("a\\;b\\032c.example.", 257, P256)]
     {
         let pair = key(zone, flags, algorithm, 9);
-        let read = KeyPair::parse(&pair.key_file_text(), &pair.private_file_text(1_503_360_000)).unwrap();
-        assert!(pair.private_file_text(1_503_360_000).ends_with("\nActivate: 20170822000000\n"));
+        let read =
+            KeyPair::parse(&pair.key_file_text(), &pair.private_file_text(&KeyTimes::since(1_503_360_000)))
+                .unwrap();
+        assert!(
+            pair.private_file_text(&KeyTimes::since(1_503_360_000)).ends_with("\nActivate: 20170822000000\n")
+        );
         assert_eq!((&read.owner, read.flags, read.dnskey_rdata()), (&pair.owner, flags, pair.dnskey_rdata()));
         assert_eq!(read.check_base_name(&pair.base_name()), Ok(()));
         assert!(pair.key_file_text().starts_with("; This is a "));
@@ -62,6 +68,44 @@ fn forms_of_the_key_file() {
     ] {
         assert_eq!(KeyPair::parse(&form, PRIVATE_FILE).unwrap().tag(), 3613, "{form}");
     }
+}
+
+#[test]
+fn times_of_a_file_are_kept() {
+    assert_eq!(KeyTimes::of_file("Private-key-format: v1.2\nAlgorithm: 15\nPrivateKey: x\n"), None);
+    let pair = KeyPair::parse(KEY_FILE, PRIVATE_FILE).unwrap();
+    let lines =
+        "Created: 20170822000000 (Tue Aug 22 00:00:00 2017)\nInactive: 20180101000000\nDelete: never\n";
+    let times = KeyTimes::of_file(lines).unwrap();
+    let text = pair.private_file_text(&times);
+    assert!(text.ends_with("=\nCreated: 20170822000000\nInactive: 20180101000000\n"), "{}", text.len());
+    assert_eq!(KeyTimes::of_file(&text), Some(times));
+}
+
+#[test]
+fn a_record_by_itself_says_what_its_pair_says() {
+    let pair = KeyPair::parse(KEY_FILE, PRIVATE_FILE).unwrap();
+    let record = KeyRecord::parse(KEY_FILE).unwrap();
+    assert_eq!((record.owner(), record.flags(), record.rdata()), (&pair.owner, 257, &*pair.dnskey_rdata()));
+    assert_eq!((record.tag(), record.bits(), record.base_name()), (3613, Some(256), pair.base_name()));
+    assert_eq!(record.ds_rdata(DigestType::SHA384).unwrap().len(), 4 + 48);
+    assert_eq!(record.ds_rdata(DigestType(3)), None);
+    // RSASHA1: read, never used.
+    let other = KeyRecord::parse("example. DNSKEY 256 3 5 AQPSKmynfzW4kyBv015MUG2D").unwrap();
+    assert_eq!((other.algorithm(), other.bits(), other.is_sep()), (Algorithm(5), None, false));
+    assert!(other.base_name().starts_with("Kexample.+005+"));
+}
+
+#[test]
+fn roles_by_the_other_keys_of_the_algorithm() {
+    let role = |keys: &[(Algorithm, u16)]| roles(keys);
+    assert_eq!(role(&[(ED25519, 257), (ED25519, 256)]), [Role::Ksk, Role::Zsk]);
+    assert_eq!(role(&[(ED25519, 257), (P256, 256)]), [Role::Csk, Role::Csk]);
+    assert_eq!(role(&[(P256, 257), (P256, 257)]), [Role::Csk, Role::Csk]);
+    assert_eq!(role(&[(P256, 257 | REVOKE), (P256, 257)]), [Role::Ksk, Role::Csk]);
+    assert_eq!(role(&[(P256, 257 | REVOKE), (P256, 256)]), [Role::Ksk, Role::Csk]);
+    assert_eq!(role(&[]), []);
+    assert_eq!([Role::Ksk, Role::Zsk, Role::Csk].map(|role| role.to_string()), ["KSK", "ZSK", "CSK"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Signing and verifying whole zones: what the tests share.
 
+mod aliases;
 mod faults;
 mod keys;
 mod random;

@@ -308,7 +308,7 @@ pub(super) mod tests {
     #[test]
     fn rows_know_their_cells() {
         let rows = sample().rows;
-        for cell in super::super::cells(false) {
+        for cell in super::super::cells(&super::super::Selection::Usual, &[]) {
             let found = rows.iter().filter(|row| row.is_of(&cell)).count();
             let is_ed25519 = cell.to_string().starts_with("ED25519");
             assert_eq!(found, usize::from(!is_ed25519), "{cell}");

@@ -18,18 +18,27 @@ pub const PAGE_FILE: &str = "report.html";
 const REFERENCE: Cell =
     Cell::Signed { algorithm: Algorithm::ECDSAP256SHA256, bits: None, mechanism: Mechanism::Nsec };
 
+/// Columns of the terminal that the table is made for.
+const TERMINAL: usize = 120;
+
 const MEBI: f64 = 1024.0;
 const MEGA: f64 = 1e6;
 
 impl Row {
-    /// The algorithm with the length of its keys, or `unsigned`.
+    /// The algorithm with the length of its keys, or `unsigned`; an experimental one has a `*` behind it.
     #[must_use]
     pub fn algorithm_label(&self) -> String {
+        let mark = if self.experimental().is_some() { "*" } else { "" };
         match (&self.algorithm, self.bits) {
             (None, _) => "unsigned".to_owned(),
-            (Some(algorithm), None) => algorithm.clone(),
-            (Some(algorithm), Some(bits)) => format!("{algorithm}/{bits}"),
+            (Some(algorithm), None) => format!("{algorithm}{mark}"),
+            (Some(algorithm), Some(bits)) => format!("{algorithm}/{bits}{mark}"),
         }
+    }
+
+    /// Why the algorithm is experimental, by the table of algorithms.
+    fn experimental(&self) -> Option<&'static str> {
+        Algorithm(self.algorithm_number?).entry()?.scheme.experimental
     }
 
     /// The mechanism's title; a dash for the unsigned zone.
@@ -62,7 +71,10 @@ impl Comparison {
         table.rows = self.rows.iter().map(|row| terminal_row(row, reference)).collect();
         table.legend = words::terminal_legend(reference, self.rows.iter().any(|row| !row.notes.is_empty()));
         let mut text = table.to_text();
-        let notes = self.all_notes();
+        let experimental = self.experimental_notes();
+        let mut notes: Vec<String> =
+            experimental.iter().flat_map(|note| words::fold(&format!("* {note}"), TERMINAL)).collect();
+        notes.extend(self.all_notes());
         if !notes.is_empty() {
             let notes = Table { legend: notes, ..Table::default() };
             // A table without columns and rows is its legend below an empty head.
@@ -110,9 +122,24 @@ impl Comparison {
         self.notes.iter().map(|note| format!("! {note}")).chain(of_rows).collect()
     }
 
+    /// For each experimental algorithm, once, why it is.
+    fn experimental_notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for row in &self.rows {
+            let (Some(name), Some(reason)) = (&row.algorithm, row.experimental()) else { continue };
+            let note = format!("{name} is experimental: {reason}.");
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        notes
+    }
+
     /// Notes, and which row is best at what.
     fn summary(&self) -> Section {
-        let notes = self.all_notes().iter().map(|note| note.trim_start_matches("! ").to_owned()).collect();
+        let experimental = self.experimental_notes().into_iter().map(|note| format!("* {note}"));
+        let notes = self.all_notes().into_iter().map(|note| note.trim_start_matches("! ").to_owned());
+        let notes = experimental.chain(notes).collect();
         let best = |what: &str, unit: &str, of: fn(&Row) -> Option<f64>| {
             let signed = self.rows.iter().filter(|row| row.algorithm.is_some());
             let ranked = signed.filter_map(|row| of(row).map(|value| (row, value)));

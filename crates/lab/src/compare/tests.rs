@@ -133,15 +133,47 @@ fn the_terminal_table_is_as_agreed() {
 fn the_widest_cells_fit_the_terminal() {
     let mut comparison = sample();
     let wide = comparison.rows[3].clone();
-    for cell in cells(true) {
+    for cell in cells(&Selection::All, &[]) {
         let mut row = wide.clone();
         if let Cell::Signed { algorithm, bits, mechanism } = cell {
-            row.algorithm = Some(algorithm.to_string());
+            (row.algorithm, row.algorithm_number) = (Some(algorithm.to_string()), Some(algorithm.0));
             (row.bits, row.denial) = (bits, Some(mechanism.to_string()));
         }
         comparison.rows.push(row);
     }
     let table = comparison.table();
+    assert!(table.lines().all(|line| line.chars().count() <= 120), "{table}");
+}
+
+/// A mark at the name, and the reason below: on the terminal and on the page. Others have none.
+#[test]
+fn experimental_algorithms_are_marked_with_the_reason() {
+    let mut comparison = sample();
+    assert!(
+        !comparison.table().contains("experimental") && !comparison.page().to_html().contains("xperimental")
+    );
+    let wide = comparison.rows[3].clone();
+    let entries = || nonesuch_crypto::ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
+    for entry in entries() {
+        let mut row = wide.clone();
+        row.algorithm = Some(entry.mnemonic.to_owned());
+        (row.algorithm_number, row.bits) = (Some(entry.algorithm.0), None);
+        assert_eq!(row.algorithm_label().ends_with('*'), entry.scheme.experimental.is_some(), "{row:?}");
+        comparison.rows.push(row.clone());
+        comparison.rows.push(row);
+    }
+    let (table, html) = (comparison.table(), comparison.page().to_html());
+    for entry in entries() {
+        let Some(reason) = entry.scheme.experimental else { continue };
+        let name = entry.mnemonic;
+        let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(words.matches(&format!("* {name} is experimental: {reason}")).count(), 1, "{table}");
+        assert_eq!(html.matches(&format!("* {name} is experimental: ")).count(), 1, "{name}");
+        assert!(
+            html.contains(&format!("{name}*")) && html.contains(&reason.replace('"', "&quot;")),
+            "{name}"
+        );
+    }
     assert!(table.lines().all(|line| line.chars().count() <= 120), "{table}");
 }
 

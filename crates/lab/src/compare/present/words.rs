@@ -40,6 +40,22 @@ pub(super) fn terminal_legend(reference: Option<&Row>, has_notes: bool) -> Vec<S
     legend
 }
 
+/// `text` in lines of at most `width` columns, the later ones indented, broken between words.
+pub(super) fn fold(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) => lines.push(format!("  {word}")),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// What the page is about.
 pub(super) fn lead(comparison: &Comparison) -> String {
     let signed = comparison.rows.iter().filter(|row| row.algorithm.is_some()).count();
@@ -109,7 +125,8 @@ pub(super) fn terms() -> Section {
     let terms = [
         (
             "Algorithm",
-            "The DNSSEC signature algorithm of both keys; for RSA with the length of the keys in bits.",
+            "The DNSSEC signature algorithm of both keys; for RSA with the length of the keys in bits. A * marks what \
+             the notes at the top name as no settled standard.",
         ),
         ("NSEC", "Denial by the neighbours of a name in the order of the zone, in clear text (RFC 4034)."),
         (

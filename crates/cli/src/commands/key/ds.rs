@@ -1,0 +1,73 @@
+//! `nonesuch key ds`: DS records (RFC 4034 §5) as `dnssec-dsfromkey` prints them.
+
+use crate::Outcome;
+use crate::arguments::KeyDsArguments;
+use crate::error::Failure;
+use crate::files::print_line;
+use crate::keys;
+use nonesuch_crypto::DigestType;
+use nonesuch_dnssec::keys::KeyRecord;
+use nonesuch_proto::{Name, Rtype, rdata};
+use std::path::{Path, PathBuf};
+
+pub(super) fn run(arguments: &KeyDsArguments) -> Result<Outcome, Failure> {
+    let mut records = Vec::new();
+    for text in &arguments.keys {
+        records.extend(entry_points(arguments, text)?);
+    }
+    let wanted =
+        records.iter().flat_map(|record| arguments.digest.iter().map(move |digest| (record, *digest)));
+    // Every digest type that the command line lets through has a digest.
+    let made: Vec<_> =
+        wanted.filter_map(|(record, digest)| Some((record, digest, record.ds_rdata(digest)?))).collect();
+    if arguments.json {
+        let made: Vec<_> =
+            made.iter().map(|(record, digest, rdata)| to_json(record, *digest, rdata)).collect();
+        print_line(&serde_json::Value::from(made).to_string())?;
+    } else {
+        for (record, _, rdata) in &made {
+            print_line(&format!("{} IN DS {}", record.owner(), presentation(rdata)))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// The keys that a zone or a file stands for and that a DS record may name: those with the SEP flag, without revoked
+/// ones (RFC 5011 §2.1).
+fn entry_points(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecord>, Failure> {
+    let paths: Vec<PathBuf> = if is_file(text) {
+        vec![text.into()]
+    } else {
+        let zone =
+            text.parse::<Name>().map_err(|source| Failure::ZoneName { text: text.to_owned(), source })?;
+        let bases = keys::of_zone(&arguments.dir, &zone)?;
+        bases.iter().map(|base| keys::paths(&arguments.dir, base)[0].clone()).collect()
+    };
+    let mut records = paths.iter().map(|path| keys::load_record(path)).collect::<Result<Vec<_>, _>>()?;
+    records.retain(|record| (record.is_sep() || arguments.all) && !record.is_revoked());
+    records.sort_by_key(|record| (record.algorithm(), !record.is_sep(), record.tag()));
+    if records.is_empty() {
+        return Err(Failure::NoEntryPoint { place: text.to_owned() });
+    }
+    Ok(records)
+}
+
+/// A path: what is there as a file, or is named as a key file. A name with its final dot is always a zone.
+fn is_file(text: &str) -> bool {
+    !text.ends_with('.')
+        && (text.ends_with(".key") && text.contains('+') || text.contains('/') || Path::new(text).is_file())
+}
+
+fn presentation(rdata: &[u8]) -> String {
+    let mut text = Vec::new();
+    rdata::push_text(Rtype::DS, rdata, &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn to_json(record: &KeyRecord, digest: DigestType, rdata: &[u8]) -> serde_json::Value {
+    serde_json::json!({
+        "zone": record.owner().to_string(), "tag": record.tag(), "algorithm": record.algorithm().to_string(),
+        "algorithm_number": record.algorithm().0, "digest_type": digest.0,
+        "digest": presentation(rdata).rsplit(' ').next(), "base_name": record.base_name(),
+    })
+}

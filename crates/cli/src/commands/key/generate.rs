@@ -1,0 +1,40 @@
+//! `nonesuch key generate`.
+
+use super::print_key;
+use crate::Outcome;
+use crate::arguments::KeyGenerateArguments;
+use crate::error::Failure;
+use crate::{keys, zones};
+use nonesuch_crypto::Algorithm;
+use nonesuch_dnssec::KeyPair;
+use nonesuch_dnssec::keys::{KeyTimes, SEP, ZONE_KEY};
+
+/// Attempts at a key whose tag no other key of the folder has (RFC 4034 appendix B: tags are not unique).
+const ATTEMPTS: usize = 16;
+
+pub(super) fn run(arguments: &KeyGenerateArguments) -> Result<Outcome, Failure> {
+    let key = generate(arguments)?;
+    keys::warn_of(&key);
+    keys::store(&arguments.dir, &key, &KeyTimes::since(zones::now_or(arguments.now)))?;
+    print_key(&key, arguments.json)?;
+    Ok(Outcome::Done)
+}
+
+fn generate(arguments: &KeyGenerateArguments) -> Result<KeyPair, Failure> {
+    let flags = if arguments.ksk || arguments.csk { ZONE_KEY | SEP } else { ZONE_KEY };
+    let make = if arguments.force { KeyPair::generate_forced } else { KeyPair::generate };
+    let zone = arguments.zone.view().to_canonical();
+    for _ in 0..ATTEMPTS {
+        let key = make(&zone, flags, algorithm(arguments), arguments.bits)?;
+        if !keys::paths(&arguments.dir, &key.base_name()).iter().any(|path| path.exists()) {
+            return Ok(key);
+        }
+    }
+    Err(Failure::NoFreeTag { dir: arguments.dir.clone() })
+}
+
+/// The number that the key carries from here on: DNSKEY, key tag, DS, CDS and RRSIG follow from it.
+fn algorithm(arguments: &KeyGenerateArguments) -> Algorithm {
+    let named = arguments.algorithm;
+    if arguments.nsec5 { named.nsec5_alias().unwrap_or(named) } else { named }
+}

@@ -1,0 +1,137 @@
+//! `nonesuch key import`: private keys of other programs become key files of ours.
+//!
+//! BIND, ldns and PowerDNS write `.private` files, the first two with a `.key` file beside. Knot DNS keeps PKCS#8 in PEM
+//! (`keys/<id>.pem` of its KASP database), which says neither zone nor role, and for RSA not the hash function.
+
+use super::print_key;
+use crate::Outcome;
+use crate::arguments::KeyImportArguments;
+use crate::error::Failure;
+use crate::{keys, zones};
+use nonesuch_crypto::{Algorithm, PrivateKey, decode_pem, pkcs8_algorithms};
+use nonesuch_dnssec::KeyPair;
+use nonesuch_dnssec::keys::{KeyRecord, KeyTimes, SEP, ZONE_KEY};
+use std::fmt::Display;
+use std::path::Path;
+
+/// What every PEM text has (RFC 7468 §2).
+const PEM: &str = "-----BEGIN ";
+
+pub(super) fn run(arguments: &KeyImportArguments) -> Result<Outcome, Failure> {
+    // All is read and checked before anything is written.
+    let read = arguments.files.iter().map(|file| read(arguments, file)).collect::<Result<Vec<_>, _>>()?;
+    for (key, _) in &read {
+        check_place(&arguments.dir, key)?;
+    }
+    for (key, times) in &read {
+        keys::warn_of(key);
+        // Two of the files may hold different keys of one tag.
+        check_place(&arguments.dir, key)?;
+        keys::store(&arguments.dir, key, times)?;
+        print_key(key, arguments.json)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Reads a private key and the `.key` file beside it, and holds both against the options.
+fn read(arguments: &KeyImportArguments, file: &Path) -> Result<(KeyPair, KeyTimes), Failure> {
+    let named_public = file.extension().is_some_and(|extension| extension == "key");
+    let path = if named_public { file.with_extension("private") } else { file.to_path_buf() };
+    let text = keys::read_private(&path)?;
+    let private = read_private(arguments, &path, &text)?;
+    let record_path = path.with_extension("key");
+    let pair = if record_path.is_file() {
+        let record = keys::load_record(&record_path)?;
+        check_options(arguments, &record_path, &record)?;
+        record.join(private).map_err(|source| Failure::KeyFile { path: record_path, source })?
+    } else {
+        let zone = arguments.zone.as_ref().ok_or_else(|| Failure::ZoneNeeded { path: path.clone() })?;
+        let flags = flags(arguments).ok_or(Failure::RoleNeeded { path })?;
+        KeyPair::new(zone.view().to_canonical(), flags, private)
+    };
+    let times = KeyTimes::of_file(&text).unwrap_or_else(|| KeyTimes::since(zones::now_or(arguments.now)));
+    Ok((pair, times))
+}
+
+fn read_private(arguments: &KeyImportArguments, path: &Path, text: &str) -> Result<PrivateKey, Failure> {
+    let failed = |source| Failure::PrivateKey { path: path.to_path_buf(), source };
+    if !text.contains(PEM) {
+        let private = PrivateKey::from_bind(text).map_err(failed)?;
+        return match arguments.algorithm {
+            Some(wanted) if wanted != private.algorithm() => Err(contradiction(
+                path,
+                &format_args!("of {}", private.algorithm()),
+                &format_args!("of {wanted}"),
+            )),
+            _ => Ok(private),
+        };
+    }
+    let der = decode_pem(text).map_err(failed)?;
+    let algorithm = match (arguments.algorithm, pkcs8_algorithms(&der).map_err(failed)?) {
+        (Some(algorithm), _) => algorithm,
+        (None, [only]) => *only,
+        (None, several) => {
+            let names: Vec<String> = several.iter().map(|algorithm| keys::describe(*algorithm)).collect();
+            return Err(Failure::AlgorithmNeeded { path: path.to_path_buf(), choices: names.join(" or ") });
+        }
+    };
+    PrivateKey::from_pkcs8(algorithm, &der).map_err(failed)
+}
+
+/// The flags of the role that was given.
+fn flags(arguments: &KeyImportArguments) -> Option<u16> {
+    match (arguments.ksk || arguments.csk, arguments.zsk) {
+        (true, _) => Some(ZONE_KEY | SEP),
+        (_, true) => Some(ZONE_KEY),
+        _ => None,
+    }
+}
+
+/// A `.key` file must not say other than the options.
+fn check_options(arguments: &KeyImportArguments, path: &Path, record: &KeyRecord) -> Result<(), Failure> {
+    if let Some(zone) = arguments.zone.as_ref().filter(|zone| *zone != record.owner()) {
+        return Err(contradiction(path, &format_args!("of {}", record.owner()), &format_args!("of {zone}")));
+    }
+    match flags(arguments) {
+        Some(wanted) if wanted & SEP != record.flags() & SEP => {
+            let role = |flags: u16| if flags & SEP == 0 { "a ZSK" } else { "a KSK or CSK" };
+            Err(contradiction(path, &role(record.flags()), &role(wanted)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn contradiction(path: &Path, found: &dyn Display, wanted: &dyn Display) -> Failure {
+    Failure::Contradiction { path: path.to_path_buf(), found: found.to_string(), wanted: wanted.to_string() }
+}
+
+/// Refuses to write where a file of another key, or one that cannot be read, is in the way. The same key may be there.
+fn check_place(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
+    let [key_path, private_path] = keys::paths(dir, &key.base_name());
+    if key_path.exists() {
+        let record = keys::load_record(&key_path).map_err(|failure| in_the_way(&key_path, &failure))?;
+        if *record.owner() != key.owner || record.rdata() != key.dnskey_rdata() {
+            return Err(in_the_way(&key_path, &"it holds another key of the same tag"));
+        }
+    }
+    if private_path.exists() {
+        let found = keys::read_private(&private_path)
+            .and_then(|text| read_bind(&private_path, &text))
+            .map_err(|failure| in_the_way(&private_path, &failure))?;
+        if found != (key.algorithm(), key.private().public_key().to_vec()) {
+            return Err(in_the_way(&private_path, &"it holds another key of the same tag"));
+        }
+    }
+    Ok(())
+}
+
+/// Algorithm and public key of a `.private` file.
+fn read_bind(path: &Path, text: &str) -> Result<(Algorithm, Vec<u8>), Failure> {
+    let key = PrivateKey::from_bind(text)
+        .map_err(|source| Failure::PrivateKey { path: path.to_path_buf(), source })?;
+    Ok((key.algorithm(), key.public_key().to_vec()))
+}
+
+fn in_the_way(path: &Path, reason: &dyn Display) -> Failure {
+    Failure::InTheWay { path: path.to_path_buf(), reason: reason.to_string() }
+}

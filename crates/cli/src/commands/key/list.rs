@@ -1,0 +1,199 @@
+//! `nonesuch key list`.
+
+use crate::Outcome;
+use crate::arguments::KeyListArguments;
+use crate::error::Failure;
+use crate::files::{print_line, read_text};
+use crate::keys::{self, SUFFIXES, describe, experimental};
+use nonesuch_crypto::KeyError;
+use nonesuch_dnssec::KeyPair;
+use nonesuch_dnssec::keys::{KeyFileError, KeyRecord, Role, roles};
+use nonesuch_lab::report::{Column, Table};
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+/// What there is of the private half.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Private {
+    /// It belongs to the public half.
+    Fits,
+    /// There is no file.
+    Missing,
+    /// It is of an algorithm that is not supported here.
+    Unsupported,
+    /// It cannot be read, or is another key's.
+    Damaged,
+}
+
+impl Private {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::Missing => "none",
+            Self::Unsupported => "unsupported",
+            Self::Damaged => "damaged",
+        }
+    }
+}
+
+/// A key that can be listed.
+struct Listed {
+    base: String,
+    record: KeyRecord,
+    private: Private,
+}
+
+/// A file that is not sound.
+struct Fault {
+    path: PathBuf,
+    reason: String,
+}
+
+pub(super) fn run(arguments: &KeyListArguments) -> Result<Outcome, Failure> {
+    let mut bases = keys::base_names(&arguments.dir, &SUFFIXES)?;
+    if let Some(zone) = &arguments.zone {
+        bases.retain(|base| keys::is_of_zone(base, zone));
+    }
+    let (mut listed, mut faults) = (Vec::new(), Vec::new());
+    for base in bases {
+        listed.extend(examine(&arguments.dir, base, &mut faults));
+    }
+    // By zone, and then as the signer takes them.
+    listed.sort_by(|a, b| {
+        let (zones, of) = ((a.record.owner(), b.record.owner()), |key: &Listed| {
+            (key.record.algorithm(), !key.record.is_sep(), key.record.tag())
+        });
+        zones.0.view().cmp_canonical(zones.1.view()).then_with(|| of(a).cmp(&of(b)))
+    });
+    let roles = roles_of(&listed);
+    if arguments.json {
+        print_json(&listed, &roles, &faults)
+    } else {
+        print_text(arguments, &listed, &roles, &faults)
+    }?;
+    Ok(if faults.is_empty() { Outcome::Done } else { Outcome::No })
+}
+
+/// Reads both files of a key; what is wrong with them goes to `faults`. `None` where there is no public half to list.
+fn examine(dir: &Path, base: String, faults: &mut Vec<Fault>) -> Option<Listed> {
+    let [key_path, private_path] = keys::paths(dir, &base);
+    let mut fault = |path: &Path, reason: &dyn Display| {
+        faults.push(Fault { path: path.to_path_buf(), reason: reason.to_string() });
+    };
+    if !key_path.exists() {
+        fault(&private_path, &"there is no .key file beside it: its zone and flags are not known");
+        return None;
+    }
+    let text = read_text(&key_path).inspect_err(|failure| fault(&key_path, &Reason(failure))).ok()?;
+    let record = KeyRecord::parse(&text).and_then(|record| record.check_base_name(&base).map(|()| record));
+    let record = record.inspect_err(|error| fault(&key_path, error)).ok()?;
+    let private = if private_path.exists() {
+        match fits(&text, &private_path) {
+            Ok(private) => private,
+            Err(failure) => {
+                fault(&private_path, &Reason(&failure));
+                Private::Damaged
+            }
+        }
+    } else {
+        Private::Missing
+    };
+    Some(Listed { base, record, private })
+}
+
+fn fits(key_file: &str, private_path: &Path) -> Result<Private, Failure> {
+    match KeyPair::parse(key_file, &keys::read_private(private_path)?) {
+        Ok(_) => Ok(Private::Fits),
+        Err(KeyFileError::Private(KeyError::UnknownAlgorithm(_))) => Ok(Private::Unsupported),
+        Err(source) => Err(Failure::KeyFile { path: private_path.to_path_buf(), source }),
+    }
+}
+
+/// A failure without the path, which stands before it already.
+struct Reason<'a>(&'a Failure);
+
+impl Display for Reason<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Failure::KeyFile { source, .. } => source.fmt(f),
+            Failure::Read { source, .. } => write!(f, "cannot be read: {source}"),
+            other => other.fmt(f),
+        }
+    }
+}
+
+/// The role of each key among those of its zone.
+fn roles_of(listed: &[Listed]) -> Vec<Role> {
+    let of_zone = |zone: &[Listed]| {
+        let keys: Vec<_> = zone.iter().map(|key| (key.record.algorithm(), key.record.flags())).collect();
+        roles(&keys)
+    };
+    listed.chunk_by(|a, b| a.record.owner() == b.record.owner()).flat_map(of_zone).collect()
+}
+
+fn print_text(
+    arguments: &KeyListArguments,
+    listed: &[Listed],
+    roles: &[Role],
+    faults: &[Fault],
+) -> Result<(), Failure> {
+    if listed.is_empty() && faults.is_empty() {
+        return print_line(&format!("{}: no key files", arguments.dir.display()));
+    }
+    if !listed.is_empty() {
+        print_line(table(listed, roles).to_text().trim_end())?;
+    }
+    faults
+        .iter()
+        .try_for_each(|fault| print_line(&format!("fault: {}: {}", fault.path.display(), fault.reason)))
+}
+
+fn table(listed: &[Listed], roles: &[Role]) -> Table {
+    let text = Column::text;
+    let figures = |title| Column::figures("", title);
+    let columns = vec![
+        text("zone"),
+        text("role"),
+        text("algorithm"),
+        figures("bits"),
+        figures("tag"),
+        text("private"),
+        text("files"),
+    ];
+    let mut legend: Vec<String> = Vec::new();
+    for algorithm in listed.iter().map(|key| key.record.algorithm()) {
+        let reason = experimental(algorithm).map(|reason| format!("* {algorithm} is experimental: {reason}"));
+        legend.extend(reason.filter(|line| !legend.contains(line)));
+    }
+    let rows = listed.iter().zip(roles).map(|(key, role)| {
+        let record = &key.record;
+        let mark = if experimental(record.algorithm()).is_some() { "*" } else { "" };
+        let revoked = if record.is_revoked() { ", revoked" } else { "" };
+        vec![
+            record.owner().to_string(),
+            format!("{role}{revoked}"),
+            format!("{}{mark}", describe(record.algorithm())),
+            record.bits().map_or_else(|| "–".to_owned(), |bits| bits.to_string()),
+            record.tag().to_string(),
+            key.private.word().to_owned(),
+            key.base.clone(),
+        ]
+    });
+    Table { columns, rows: rows.collect(), legend }
+}
+
+fn print_json(listed: &[Listed], roles: &[Role], faults: &[Fault]) -> Result<(), Failure> {
+    let keys = listed.iter().zip(roles).map(|(key, role)| {
+        let record = &key.record;
+        serde_json::json!({
+            "zone": record.owner().to_string(), "role": role.to_string(), "flags": record.flags(),
+            "revoked": record.is_revoked(), "algorithm": record.algorithm().to_string(),
+            "algorithm_number": record.algorithm().0, "experimental": experimental(record.algorithm()),
+            "bits": record.bits(), "tag": record.tag(), "private": key.private.word(), "base_name": key.base,
+        })
+    });
+    let faults = faults.iter().map(|fault| serde_json::json!({ "file": fault.path, "reason": fault.reason }));
+    let report =
+        serde_json::json!({ "keys": keys.collect::<Vec<_>>(), "faults": faults.collect::<Vec<_>>() });
+    print_line(&report.to_string())
+}

@@ -1,0 +1,433 @@
+//! Private keys in PKCS#8 (RFC 5208, RFC 5958) and its PEM form (RFC 7468), as OpenSSL writes them and Knot DNS keeps
+//! them: RSA (RFC 8017), P-256 and P-384 (RFC 5915), Ed25519 and Ed448 (RFC 8410). They are read, not written.
+
+use data_encoding::BASE64;
+use zeroize::Zeroizing;
+
+use crate::algorithm::Algorithm;
+use crate::bind_format::{self, PRIVATE_KEY};
+use crate::der::{self, INTEGER, OCTET_STRING, Reader, SEQUENCE};
+use crate::error::KeyError;
+use crate::key::PrivateKey;
+use crate::rsa::FIELDS;
+
+const BIT_STRING: u8 = 0x03;
+const OBJECT_IDENTIFIER: u8 = 0x06;
+/// `attributes [0] IMPLICIT SET` of `OneAsymmetricKey`, and `parameters [0]` of `ECPrivateKey`.
+const CONTEXT_0: u8 = 0xa0;
+/// `publicKey [1] IMPLICIT BIT STRING` of `OneAsymmetricKey`.
+const CONTEXT_1_PRIMITIVE: u8 = 0x81;
+/// `publicKey [1]` of `ECPrivateKey`, which is explicit.
+const CONTEXT_1: u8 = 0xa1;
+
+const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
+const END: &str = "-----END PRIVATE KEY-----";
+
+/// What the octets inside a `PrivateKeyInfo` are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `RSAPrivateKey` (RFC 8017, appendix A.1.2).
+    Rsa,
+    /// `ECPrivateKey` (RFC 5915, section 3).
+    Ec,
+    /// `CurvePrivateKey` (RFC 8410, section 7).
+    Edwards,
+}
+
+/// A kind of key: how it is named, and which algorithms have such keys.
+struct Kind {
+    oid: &'static [u8],
+    /// The named curve, where the identifier needs one.
+    curve: Option<&'static [u8]>,
+    form: Form,
+    algorithms: &'static [Algorithm],
+}
+
+/// id-ecPublicKey, 1.2.840.10045.2.1 (RFC 5480, section 2.1.1).
+const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
+
+static KINDS: [Kind; 5] = [
+    // rsaEncryption, 1.2.840.113549.1.1.1 (RFC 8017, appendix A.1).
+    Kind {
+        oid: &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1],
+        curve: None,
+        form: Form::Rsa,
+        algorithms: &[Algorithm::RSASHA256, Algorithm::RSASHA512],
+    },
+    // secp256r1, 1.2.840.10045.3.1.7.
+    Kind {
+        oid: EC_PUBLIC_KEY,
+        curve: Some(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7]),
+        form: Form::Ec,
+        algorithms: &[Algorithm::ECDSAP256SHA256],
+    },
+    // secp384r1, 1.3.132.0.34.
+    Kind {
+        oid: EC_PUBLIC_KEY,
+        curve: Some(&[0x2b, 0x81, 4, 0, 0x22]),
+        form: Form::Ec,
+        algorithms: &[Algorithm::ECDSAP384SHA384],
+    },
+    // id-Ed25519, 1.3.101.112 (RFC 8410, section 3).
+    Kind { oid: &[0x2b, 0x65, 0x70], curve: None, form: Form::Edwards, algorithms: &[Algorithm::ED25519] },
+    // id-Ed448, 1.3.101.113.
+    Kind { oid: &[0x2b, 0x65, 0x71], curve: None, form: Form::Edwards, algorithms: &[Algorithm::ED448] },
+];
+
+/// A `PrivateKeyInfo` or `OneAsymmetricKey`, taken apart.
+struct Info<'a> {
+    kind: &'static Kind,
+    key: &'a [u8],
+    /// The public key that stands beside the private one, where there is one.
+    public: Option<&'a [u8]>,
+}
+
+impl<'a> Info<'a> {
+    fn parse(der: &'a [u8]) -> Result<Self, KeyError> {
+        let Fields { identifier, key, public } = Fields::split(der).ok_or(KeyError::NotPkcs8)?;
+        let mut identifier = Reader(identifier);
+        let oid = identifier.value(OBJECT_IDENTIFIER).ok_or(KeyError::NotPkcs8)?;
+        let curve = identifier.value(OBJECT_IDENTIFIER);
+        let fits = |kind: &&Kind| kind.oid == oid && (kind.curve.is_none() || kind.curve == curve);
+        let kind = KINDS.iter().find(fits).ok_or(KeyError::Pkcs8Kind)?;
+        Ok(Self { kind, key, public })
+    }
+
+    /// The scalar or seed of a key on a curve, and the public key that stands beside it.
+    fn scalar(&self) -> Option<(&'a [u8], Option<&'a [u8]>)> {
+        let mut outer = Reader(self.key);
+        if self.kind.form == Form::Edwards {
+            let seed = outer.value(OCTET_STRING)?;
+            return outer.0.is_empty().then_some((seed, self.public));
+        }
+        let mut fields = Reader(outer.value(SEQUENCE)?);
+        fields.value(INTEGER)?;
+        let scalar = fields.value(OCTET_STRING)?;
+        fields.value(CONTEXT_0);
+        let inner = match fields.value(CONTEXT_1) {
+            Some(explicit) => Some(without_unused_bits(Reader(explicit).value(BIT_STRING)?)?),
+            None => None,
+        };
+        (outer.0.is_empty() && fields.0.is_empty()).then_some((scalar, inner.or(self.public)))
+    }
+}
+
+/// The fields of a `OneAsymmetricKey` (RFC 5958, section 2).
+struct Fields<'a> {
+    identifier: &'a [u8],
+    key: &'a [u8],
+    public: Option<&'a [u8]>,
+}
+
+impl<'a> Fields<'a> {
+    fn split(der: &'a [u8]) -> Option<Self> {
+        let mut outer = Reader(der);
+        let mut fields = Reader(outer.value(SEQUENCE)?);
+        // Version 0, or 1 where a public key may follow.
+        if !matches!(fields.value(INTEGER)?, [0 | 1]) {
+            return None;
+        }
+        let identifier = fields.value(SEQUENCE)?;
+        let key = fields.value(OCTET_STRING)?;
+        fields.value(CONTEXT_0);
+        let public = match fields.value(CONTEXT_1_PRIMITIVE) {
+            Some(bits) => Some(without_unused_bits(bits)?),
+            None => None,
+        };
+        (outer.0.is_empty() && fields.0.is_empty()).then_some(Self { identifier, key, public })
+    }
+}
+
+/// The octets of a BIT STRING, which in keys are whole.
+fn without_unused_bits(bits: &[u8]) -> Option<&[u8]> {
+    bits.strip_prefix(&[0])
+}
+
+/// The algorithms of which the PKCS#8 key `der` may be one: an RSA key does not say with which hash function it signs.
+///
+/// # Errors
+/// Where it is no such key, or of a kind that no algorithm has.
+pub fn pkcs8_algorithms(der: &[u8]) -> Result<&'static [Algorithm], KeyError> {
+    Ok(Info::parse(der)?.kind.algorithms)
+}
+
+/// The octets of the first `PRIVATE KEY` in a PEM text (RFC 7468, section 10); wiped from memory when dropped.
+///
+/// # Errors
+/// [`KeyError::NotPkcs8`] where there is none, where it is encrypted, or its Base64 is damaged.
+pub fn decode_pem(text: &str) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+    let mut lines = text.lines().map(str::trim).skip_while(|line| *line != BEGIN).skip(1);
+    // Room for all of it: a string that grows leaves a copy behind that nobody wipes.
+    let mut base64 = Zeroizing::new(String::with_capacity(text.len()));
+    loop {
+        match lines.next() {
+            Some(END) => break,
+            Some(line) => base64.push_str(line),
+            None => return Err(KeyError::NotPkcs8),
+        }
+    }
+    let room = BASE64.decode_len(base64.len()).map_err(|_| KeyError::NotPkcs8)?;
+    let mut der = Zeroizing::new(vec![0; room]);
+    let length = BASE64.decode_mut(base64.as_bytes(), &mut der).map_err(|_| KeyError::NotPkcs8)?;
+    der.truncate(length);
+    Ok(der)
+}
+
+impl PrivateKey {
+    /// Reads a private key in PKCS#8 as one of `algorithm`, which may be an alias. The public key is derived; one that
+    /// stands beside the private key must be the same.
+    ///
+    /// # Errors
+    /// Where the octets are no such key, the key is of another kind than the algorithm's, its values do not make a key,
+    /// or the public key beside it is another one.
+    pub fn from_pkcs8(algorithm: Algorithm, der: &[u8]) -> Result<Self, KeyError> {
+        let entry = algorithm.require()?;
+        let info = Info::parse(der)?;
+        if !info.kind.algorithms.contains(&algorithm.without_alias()) {
+            return Err(KeyError::Pkcs8Algorithm(algorithm));
+        }
+        let invalid = || KeyError::InvalidPrivateKey(algorithm);
+        if info.kind.form == Form::Rsa {
+            let numbers = der::read_rsa_private_key(info.key).ok_or_else(invalid)?;
+            let fields: Vec<(&str, &[u8])> =
+                FIELDS.into_iter().zip(numbers.iter().map(|number| number.as_slice())).collect();
+            return Self::from_bind(&bind_format::render(entry, &fields));
+        }
+        let (scalar, public) = info.scalar().ok_or_else(invalid)?;
+        // GnuTLS, and so Knot DNS, writes an ECDSA scalar as an INTEGER: with a zero in front where its first bit is set.
+        let scalar = scalar.strip_prefix(&[0]).filter(|_| info.kind.form == Form::Ec).unwrap_or(scalar);
+        let key = Self::from_bind(&bind_format::render(entry, &[(PRIVATE_KEY, scalar)]))?;
+        if public.is_some_and(|public| !is_public_key(info.kind.form, public, key.public_key())) {
+            return Err(KeyError::PublicKeyMismatch(algorithm));
+        }
+        Ok(key)
+    }
+}
+
+/// Whether `found`, as PKCS#8 holds it, is the DNSKEY public key field `expected`: for ECDSA, a point in either form of
+/// SEC 1, section 2.3.3.
+fn is_public_key(form: Form, found: &[u8], expected: &[u8]) -> bool {
+    let (x, y) = expected.split_at(expected.len() / 2);
+    match (form, found) {
+        (Form::Ec, [0x04, point @ ..]) => point == expected,
+        (Form::Ec, [sign @ (0x02 | 0x03), point @ ..]) => {
+            point == x && y.last().is_some_and(|last| last & 1 == sign & 1)
+        }
+        (Form::Ec, _) => false,
+        (Form::Rsa | Form::Edwards, _) => found == expected,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use data_encoding::HEXLOWER;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{ALGORITHMS, BadSignature, PublicKey};
+
+    /// RFC 8410, section 10.3: without and with attributes and public key.
+    const ED25519: &str = "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC";
+    const ED25519_BOTH: &str = "MHICAQEwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\
+                                oB8wHQYKKoZIhvcNAQkJFDEPDA1DdXJkbGUgQ2hhaXJzgSEAGb9ECWmEzf6FQbrB\
+                                Z9w7lshQhqowtrbLDFw4rXAxZuE=";
+    const ED25519_PUBLIC: &str = "19bf44096984cdfe8541bac167dc3b96c85086aa30b6b6cb0c5c38ad703166e1";
+
+    fn octets(base64: &str) -> Vec<u8> {
+        BASE64.decode(base64.as_bytes()).unwrap()
+    }
+
+    /// An element of less than 65,536 octets.
+    fn element(tag: u8, content: &[&[u8]]) -> Vec<u8> {
+        let content = content.concat();
+        let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
+        [&[tag, 0x82, high, low], content.as_slice()].concat()
+    }
+
+    /// PKCS#8 of `key`, of this kind, with a public key if the form has room for one. Where it has one, an ECDSA scalar
+    /// has a zero in front, as GnuTLS writes it.
+    fn write(kind: &Kind, key: &PrivateKey, public: Option<&[u8]>) -> Vec<u8> {
+        let text = key.to_bind();
+        let field = |name: &str| {
+            let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            octets(value.unwrap())
+        };
+        let bits = |octets: &[u8]| [&[0], octets].concat();
+        let inner = match kind.form {
+            Form::Rsa => {
+                der::write_rsa_private_key(&FIELDS.map(|name| Zeroizing::new(field(name)))).unwrap().to_vec()
+            }
+            Form::Edwards => element(OCTET_STRING, &[&field(PRIVATE_KEY)]),
+            Form::Ec => {
+                let public = public.map(|key| element(CONTEXT_1, &[&element(BIT_STRING, &[&bits(key)])]));
+                let zero: &[u8] = if public.is_some() { &[0] } else { &[] };
+                let scalar = element(OCTET_STRING, &[zero, &field(PRIVATE_KEY)]);
+                element(SEQUENCE, &[&[INTEGER, 1, 1], &scalar, &public.unwrap_or_default()])
+            }
+        };
+        let curve = kind.curve.map(|curve| element(OBJECT_IDENTIFIER, &[curve])).unwrap_or_default();
+        let identifier = element(SEQUENCE, &[&element(OBJECT_IDENTIFIER, &[kind.oid]), &curve]);
+        let outer = public.filter(|_| kind.form == Form::Edwards);
+        let outer = outer.map(|key| element(CONTEXT_1_PRIMITIVE, &[&bits(key)])).unwrap_or_default();
+        element(
+            SEQUENCE,
+            &[
+                &[INTEGER, 1, u8::from(!outer.is_empty())],
+                &identifier,
+                &element(OCTET_STRING, &[&inner]),
+                &outer,
+            ],
+        )
+    }
+
+    /// The public key as PKCS#8 holds it.
+    fn public_of(kind: &Kind, key: &PrivateKey) -> Vec<u8> {
+        let prefix: &[u8] = if kind.form == Form::Ec { &[4] } else { &[] };
+        [prefix, key.public_key()].concat()
+    }
+
+    /// Every kind, with a key of each of its algorithms and their aliases.
+    fn keys() -> Vec<(&'static Kind, PrivateKey)> {
+        let of_kind = |kind: &'static Kind| {
+            let fits = |algorithm: Algorithm| kind.algorithms.contains(&algorithm.without_alias());
+            let rows =
+                ALGORITHMS.iter().map(|entry| entry.algorithm).filter(move |algorithm| fits(*algorithm));
+            rows.map(move |algorithm| (kind, PrivateKey::generate(algorithm, None).unwrap()))
+        };
+        KINDS.iter().flat_map(of_kind).collect()
+    }
+
+    #[test]
+    fn rfc8410_keys_are_read() {
+        for text in [ED25519, ED25519_BOTH] {
+            let key = PrivateKey::from_pkcs8(Algorithm::ED25519, &octets(text)).unwrap();
+            assert_eq!(HEXLOWER.encode(key.public_key()), ED25519_PUBLIC);
+            assert_eq!(pkcs8_algorithms(&octets(text)), Ok(&[Algorithm::ED25519][..]));
+        }
+        let mut other = octets(ED25519_BOTH);
+        *other.last_mut().unwrap() ^= 1;
+        let error = PrivateKey::from_pkcs8(Algorithm::ED25519, &other).err();
+        assert_eq!(error, Some(KeyError::PublicKeyMismatch(Algorithm::ED25519)));
+    }
+
+    #[test]
+    fn keys_of_every_kind_are_read() {
+        for (kind, key) in keys() {
+            for public in [None, Some(public_of(kind, &key))] {
+                let der = write(kind, &key, public.as_deref());
+                assert_eq!(pkcs8_algorithms(&der), Ok(kind.algorithms));
+                let read = PrivateKey::from_pkcs8(key.algorithm(), &der).unwrap();
+                assert_eq!((read.algorithm(), read.to_bind()), (key.algorithm(), key.to_bind()));
+            }
+        }
+    }
+
+    #[test]
+    fn another_public_key_beside_is_refused() {
+        for (kind, key) in keys().into_iter().filter(|(kind, _)| kind.form != Form::Rsa) {
+            let mismatch = Some(KeyError::PublicKeyMismatch(key.algorithm()));
+            let good = public_of(kind, &key);
+            for place in [1, good.len() / 2, good.len() - 1] {
+                let mut other = good.clone();
+                other[place] ^= 0x10;
+                let der = write(kind, &key, Some(&other));
+                assert_eq!(PrivateKey::from_pkcs8(key.algorithm(), &der).err(), mismatch, "{key:?}");
+            }
+            if kind.form == Form::Ec {
+                let (x, sign) = (&good[1..=good.len() / 2], 2 | (good[good.len() - 1] & 1));
+                let read = |sign| {
+                    PrivateKey::from_pkcs8(key.algorithm(), &write(kind, &key, Some(&[&[sign], x].concat())))
+                };
+                assert!(read(sign).is_ok());
+                assert_eq!(read(sign ^ 1).err(), mismatch);
+                assert_eq!(read(6).err(), mismatch);
+            }
+        }
+    }
+
+    #[test]
+    fn other_algorithms_and_kinds_are_refused() {
+        for (kind, key) in keys() {
+            let der = write(kind, &key, None);
+            for entry in ALGORITHMS {
+                let read = PrivateKey::from_pkcs8(entry.algorithm, &der);
+                if kind.algorithms.contains(&entry.algorithm.without_alias()) {
+                    assert_eq!(read.unwrap().algorithm(), entry.algorithm);
+                } else {
+                    assert_eq!(read.err(), Some(KeyError::Pkcs8Algorithm(entry.algorithm)));
+                }
+            }
+            assert_eq!(
+                PrivateKey::from_pkcs8(Algorithm(99), &der).err(),
+                Some(KeyError::UnknownAlgorithm(Algorithm(99)))
+            );
+        }
+        // X25519, 1.3.101.110, is of no use here.
+        let mut other = octets(ED25519);
+        other[11] = 0x6e;
+        assert_eq!(pkcs8_algorithms(&other), Err(KeyError::Pkcs8Kind));
+        assert_eq!(PrivateKey::from_pkcs8(Algorithm::ED25519, &other).err(), Some(KeyError::Pkcs8Kind));
+    }
+
+    #[test]
+    fn damaged_keys_are_refused() {
+        for (kind, key) in keys() {
+            let der = write(kind, &key, None);
+            for end in [0, 1, 4, der.len() / 2, der.len() - 1] {
+                assert_eq!(
+                    PrivateKey::from_pkcs8(key.algorithm(), &der[..end]).err(),
+                    Some(KeyError::NotPkcs8)
+                );
+            }
+            let longer = [der.as_slice(), &[0]].concat();
+            assert_eq!(PrivateKey::from_pkcs8(key.algorithm(), &longer).err(), Some(KeyError::NotPkcs8));
+            let invalid = Some(KeyError::InvalidPrivateKey(key.algorithm()));
+            let identifier = element(
+                SEQUENCE,
+                &[
+                    &element(OBJECT_IDENTIFIER, &[kind.oid]),
+                    &kind.curve.map(|curve| element(OBJECT_IDENTIFIER, &[curve])).unwrap_or_default(),
+                ],
+            );
+            for inner in [&[][..], &[OCTET_STRING, 1, 1], &[SEQUENCE, 0], &[7; 40]] {
+                let der =
+                    element(SEQUENCE, &[&[INTEGER, 1, 0], &identifier, &element(OCTET_STRING, &[inner])]);
+                assert_eq!(PrivateKey::from_pkcs8(key.algorithm(), &der).err(), invalid, "{inner:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn pem_is_decoded() {
+        let pem = format!("a comment\n{BEGIN}\r\n{}\r\n{}\n{END}\n", &ED25519[..40], &ED25519[40..]);
+        assert_eq!(*decode_pem(&pem).unwrap(), octets(ED25519));
+        let damaged = [
+            String::new(),
+            pem.replace(END, ""),
+            pem.replace("BEGIN PRIVATE", "BEGIN ENCRYPTED PRIVATE"),
+            pem.replace("BEGIN PRIVATE", "BEGIN EC PRIVATE"),
+            pem.replace("MC4", "M!4"),
+            pem.replace("MC4", "MC"),
+        ];
+        for text in damaged {
+            assert_eq!(decode_pem(&text), Err(KeyError::NotPkcs8), "{text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(crate::rfc_tests::seeded(8))]
+
+        #[test]
+        fn damage_does_not_panic(place in any::<prop::sample::Index>(), octet: u8, cut: bool) {
+            let mut der = octets(ED25519_BOTH);
+            let place = place.index(der.len());
+            if cut { der.truncate(place) } else { der[place] = octet }
+            for algorithm in [Algorithm::ED25519, Algorithm::RSASHA256, Algorithm::ECDSAP256SHA256] {
+                if let Ok(key) = PrivateKey::from_pkcs8(algorithm, &der) {
+                    let public = PublicKey::parse(algorithm, key.public_key()).unwrap();
+                    prop_assert_eq!(public.verify(b"", &[0; 64]), Err(BadSignature));
+                }
+            }
+        }
+    }
+}

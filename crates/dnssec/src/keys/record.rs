@@ -1,0 +1,179 @@
+//! The DNSKEY record of a `.key` file by itself: all that a DS record needs (RFC 4034 §2 and §5).
+
+use super::file::KeyFileError;
+use super::{KeyPair, PROTOCOL, REVOKE, SEP, ZONE_KEY, base_name, check_base_name, ds_rdata};
+use nonesuch_crypto::{Algorithm, DigestType, PrivateKey, PublicKey, key_tag};
+use nonesuch_proto::text::{Token, parse_ttl};
+use nonesuch_proto::{Class, Name, NameRef, Rtype, rdata};
+
+/// A DNSKEY record of a zone key, of any algorithm number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRecord {
+    owner: Name,
+    flags: u16,
+    algorithm: Algorithm,
+    rdata: Vec<u8>,
+}
+
+impl KeyRecord {
+    /// Reads the text of a `.key` file.
+    ///
+    /// # Errors
+    /// Where there is not exactly one well-formed DNSKEY record of a zone key.
+    pub fn parse(key_file: &str) -> Result<Self, KeyFileError> {
+        let (owner, rdata) = read_key_file(key_file.as_bytes())?;
+        let [high, low, protocol, algorithm, ..] = *rdata.as_slice() else {
+            return Err(KeyFileError::NoRecord);
+        };
+        let flags = u16::from_be_bytes([high, low]);
+        if flags & ZONE_KEY == 0 || protocol != PROTOCOL {
+            return Err(KeyFileError::NotAZoneKey { flags, protocol });
+        }
+        Ok(Self { owner, flags, algorithm: Algorithm(algorithm), rdata })
+    }
+
+    /// The zone that the key belongs to.
+    #[must_use]
+    pub const fn owner(&self) -> &Name {
+        &self.owner
+    }
+
+    /// The DNSKEY flags.
+    #[must_use]
+    pub const fn flags(&self) -> u16 {
+        self.flags
+    }
+
+    /// The algorithm; perhaps an unknown one.
+    #[must_use]
+    pub const fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// RDATA of the DNSKEY record.
+    #[must_use]
+    pub fn rdata(&self) -> &[u8] {
+        &self.rdata
+    }
+
+    /// The public key field.
+    #[must_use]
+    pub fn public_key(&self) -> &[u8] {
+        self.rdata.get(4..).unwrap_or_default()
+    }
+
+    /// Length of the key in bits, as [`PublicKey::bits`]; `None` where the key cannot be used.
+    #[must_use]
+    pub fn bits(&self) -> Option<u32> {
+        PublicKey::parse(self.algorithm, self.public_key()).ok().map(|key| key.bits())
+    }
+
+    /// The key tag (RFC 4034, appendix B).
+    #[must_use]
+    pub fn tag(&self) -> u16 {
+        key_tag(&self.rdata)
+    }
+
+    /// Whether the SEP flag is set: a KSK or CSK.
+    #[must_use]
+    pub const fn is_sep(&self) -> bool {
+        self.flags & SEP != 0
+    }
+
+    /// Whether the key is revoked (RFC 5011 §2.1).
+    #[must_use]
+    pub const fn is_revoked(&self) -> bool {
+        self.flags & REVOKE != 0
+    }
+
+    /// As [`KeyPair::base_name`].
+    #[must_use]
+    pub fn base_name(&self) -> String {
+        base_name(&self.owner, self.algorithm, self.tag())
+    }
+
+    /// As [`KeyPair::check_base_name`].
+    ///
+    /// # Errors
+    /// [`KeyFileError::BaseName`] where the files belong to another key.
+    pub fn check_base_name(&self, found: &str) -> Result<(), KeyFileError> {
+        check_base_name(self.base_name(), found)
+    }
+
+    /// RDATA of the key's DS record; `None` where the digest type is unknown.
+    #[must_use]
+    pub fn ds_rdata(&self, digest_type: DigestType) -> Option<Vec<u8>> {
+        ds_rdata(self.owner.view(), &self.rdata, digest_type)
+    }
+
+    /// The pair of this record and the private key that belongs to it.
+    ///
+    /// # Errors
+    /// Where the private key is another one's.
+    pub fn join(self, private: PrivateKey) -> Result<KeyPair, KeyFileError> {
+        if self.algorithm != private.algorithm() {
+            return Err(KeyFileError::Algorithm { public: self.algorithm, private: private.algorithm() });
+        }
+        let (tag, matches) = (self.tag(), self.public_key() == private.public_key());
+        let pair = KeyPair::new(self.owner, self.flags, private);
+        if !matches {
+            return Err(KeyFileError::PublicKey { public: tag, private: pair.tag() });
+        }
+        Ok(pair)
+    }
+}
+
+/// Owner and RDATA of the one DNSKEY record; TTL and class may be missing, in either order.
+fn read_key_file(text: &[u8]) -> Result<(Name, Vec<u8>), KeyFileError> {
+    let tokens = tokenize(text);
+    let (owner, mut rest) = tokens.split_first().ok_or(KeyFileError::NoRecord)?;
+    // A tool may write a relative owner without the final dot: key files have no origin other than the root.
+    let owner = Name::from_text(owner.octets, Some(NameRef::ROOT)).map_err(KeyFileError::Owner)?;
+    while let [token, tail @ ..] = rest {
+        rest = tail;
+        if token.octets.eq_ignore_ascii_case(b"DNSKEY") {
+            return read_rdata(rest).map(|rdata| (owner, rdata));
+        }
+        let is_ttl = parse_ttl(token.octets).is_some();
+        if !is_ttl && Class::from_mnemonic(token.octets) != Some(Class::IN) {
+            break;
+        }
+    }
+    Err(KeyFileError::NoRecord)
+}
+
+fn read_rdata(tokens: &[Token<'_>]) -> Result<Vec<u8>, KeyFileError> {
+    // Base64 has no such word: a second record begins here.
+    if tokens.iter().any(|token| token.octets.eq_ignore_ascii_case(b"DNSKEY")) {
+        return Err(KeyFileError::SecondRecord);
+    }
+    let mut out = Vec::new();
+    rdata::push_from_tokens(Rtype::DNSKEY, tokens, None, &mut out)
+        .map_err(|error| KeyFileError::Record(error.fault))?;
+    Ok(out)
+}
+
+/// Splits at blanks, line ends and parentheses; leaves comments out. A backslash takes the next octet's meaning.
+fn tokenize(text: &[u8]) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(&octet) = text.get(at) {
+        match octet {
+            b';' => at += text[at..].iter().position(|o| *o == b'\n').unwrap_or(text.len() - at),
+            b'(' | b')' | b' ' | b'\t' | b'\r' | b'\n' => at += 1,
+            _ => {
+                let start = at;
+                while let Some(&octet) = text.get(at) {
+                    match octet {
+                        b'\\' => at += 2,
+                        b';' | b'(' | b')' | b' ' | b'\t' | b'\r' | b'\n' => break,
+                        _ => at += 1,
+                    }
+                }
+                at = at.min(text.len());
+                tokens.push(Token { octets: &text[start..at], quoted: false, at: start });
+            }
+        }
+    }
+    tokens
+}

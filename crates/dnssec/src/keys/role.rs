@@ -1,0 +1,50 @@
+//! What a key is used for, by the other keys of its zone.
+
+use super::{REVOKE, SEP};
+use nonesuch_crypto::Algorithm;
+use std::fmt;
+
+/// Which RRsets a key signs (RFC 9499 §10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// DNSKEY, CDS and CDNSKEY alone: a key-signing key.
+    Ksk,
+    /// All others: a zone-signing key.
+    Zsk,
+    /// All of them: a combined signing key.
+    Csk,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Ksk => "KSK",
+            Self::Zsk => "ZSK",
+            Self::Csk => "CSK",
+        })
+    }
+}
+
+/// The role of each key of one zone, given as algorithm and DNSKEY flags.
+///
+/// For each algorithm: a SEP key signs the keys and another key the data; where an algorithm has keys of one kind only,
+/// they sign both. A revoked key signs the keys alone (RFC 5011 §2.1).
+#[must_use]
+pub fn roles(keys: &[(Algorithm, u16)]) -> Vec<Role> {
+    let is_revoked = |flags: u16| flags & REVOKE != 0;
+    let is_sep = |flags: u16| flags & SEP != 0;
+    let role = |(algorithm, flags): &(Algorithm, u16)| {
+        if is_revoked(*flags) {
+            return Role::Ksk;
+        }
+        let has_other = keys.iter().any(|(other, found)| {
+            other == algorithm && !is_revoked(*found) && is_sep(*found) != is_sep(*flags)
+        });
+        match (has_other, is_sep(*flags)) {
+            (false, _) => Role::Csk,
+            (true, true) => Role::Ksk,
+            (true, false) => Role::Zsk,
+        }
+    };
+    keys.iter().map(role).collect()
+}

@@ -1,0 +1,112 @@
+//! Keys of the alias numbers that mark zones with NSEC5: number, key tag, DS, CDS and RRSIG agree everywhere.
+
+use super::{ALL, assert_sound, name, node, options, rdatas, report, zone};
+use crate::keys::{KeyPair, KeyRecord, KeySet, KeyTimes, SEP, ZONE_KEY};
+use crate::rrsig::Rrsig;
+use crate::sign::sign;
+use crate::verify::{Anchor, VerifyOptions, verify};
+use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType, key_tag};
+use nonesuch_proto::Rtype;
+
+/// Every alias of the table.
+fn aliases() -> impl Iterator<Item = Algorithm> {
+    ALGORITHMS.iter().filter(|entry| entry.alias_of.is_some()).map(|entry| entry.algorithm)
+}
+
+fn pair(algorithm: Algorithm) -> Vec<KeyPair> {
+    let make = |flags| KeyPair::generate(&name("example."), flags, algorithm, None).unwrap();
+    let ksk = make(ZONE_KEY | SEP);
+    let zsk = std::iter::repeat_with(|| make(ZONE_KEY)).find(|zsk| zsk.tag() != ksk.tag()).unwrap();
+    vec![ksk, zsk]
+}
+
+#[test]
+fn zones_signed_with_aliases_are_sound_and_carry_the_alias() {
+    let contents = zone("www A 192.0.2.1\nsecure NS ns\nsecure DS 1 13 2 00\ninsecure NS ns\n*.w TXT \"x\"");
+    for algorithm in aliases() {
+        let keys = KeySet::new(&name("example."), pair(algorithm)).unwrap();
+        for mechanism in ALL {
+            let wanted = crate::SignOptions { publish_cds: true, ..options(mechanism) };
+            let signed = sign(&contents, &keys, &wanted).unwrap();
+            assert_sound(signed.contents());
+            let numbers = numbers(signed.contents());
+            assert!(
+                numbers.iter().all(|number| *number == algorithm.0),
+                "{algorithm} {mechanism}: {numbers:?}"
+            );
+            let ksk = &keys.keys()[0];
+            let cds = &rdatas(signed.contents(), "example.", Rtype::CDS)[0];
+            assert!(cds.starts_with(&format!("{} {} 2 ", ksk.tag(), algorithm.0)), "{cds}");
+            // The DS record leads to the zone; that of the algorithm behind the alias does not.
+            let record = KeyRecord::parse(&ksk.key_file_text()).unwrap();
+            let ds = record.ds_rdata(DigestType::SHA256).unwrap();
+            assert_eq!(ds[2], algorithm.0);
+            let faults = |ds: Vec<u8>| {
+                let now = Some(super::NOW);
+                let options =
+                    VerifyOptions { now, anchors: vec![Anchor::Ds(ds)], ..VerifyOptions::default() };
+                verify(signed.contents(), &options).faults.len()
+            };
+            assert_eq!(faults(ds.clone()), 0);
+            let mut plain = ds;
+            plain[2] = algorithm.without_alias().0;
+            assert_eq!(faults(plain), 1);
+        }
+    }
+}
+
+/// The algorithm number of every DNSKEY, CDNSKEY, CDS and RRSIG record.
+fn numbers(contents: &nonesuch_zone::Contents) -> Vec<u8> {
+    let mut numbers = Vec::new();
+    for node in contents.nodes() {
+        for rrset in node.rrsets() {
+            let at = match rrset.rtype() {
+                Rtype::DNSKEY | Rtype::CDNSKEY => 3,
+                Rtype::CDS | Rtype::RRSIG => 2,
+                _ => continue,
+            };
+            numbers.extend(rrset.rdatas().map(|rdata| rdata[at]));
+        }
+    }
+    assert!(numbers.len() > 10);
+    numbers
+}
+
+#[test]
+fn the_tag_is_of_the_alias_and_files_keep_it() {
+    for algorithm in aliases() {
+        let plain = algorithm.without_alias();
+        for key in pair(algorithm) {
+            let tag = key_tag(&key.dnskey_rdata());
+            assert_eq!((key.tag(), key.algorithm(), key.dnskey_rdata()[3]), (tag, algorithm, algorithm.0));
+            // The number is in the low octet of a word, so the tag moves by as much, and by the carry.
+            let mut other = key.dnskey_rdata();
+            other[3] = plain.0;
+            assert_ne!(key_tag(&other), tag);
+            assert_eq!(key.base_name(), format!("Kexample.+{:03}+{tag:05}", algorithm.0));
+            let private = key.private_file_text(&KeyTimes::since(0));
+            let line = format!("Algorithm: {} (NSEC5-{plain})\n", algorithm.0);
+            assert!(private.contains(&line));
+            let read = KeyPair::parse(&key.key_file_text(), &private).unwrap();
+            assert_eq!((read.algorithm(), read.tag()), (algorithm, tag));
+        }
+    }
+}
+
+/// Key and signature of an alias are those of its algorithm, but the numbers are signed over: records of one number
+/// are no records of the other.
+#[test]
+fn a_signature_under_another_number_is_a_fault() {
+    let keys = KeySet::new(&name("example."), pair(Algorithm(231))).unwrap();
+    let signed = sign(&zone("www A 192.0.2.1"), &keys, &options(ALL[0])).unwrap();
+    let contents = super::rewrite(signed.contents(), |_, rtype, _, rdata| match rtype {
+        Rtype::DNSKEY => rdata[3] = Algorithm::ED25519.0,
+        Rtype::RRSIG => rdata[2] = Algorithm::ED25519.0,
+        _ => {}
+    });
+    let signatures: Vec<_> =
+        node(&contents, "www.example.").rrsets().filter(|rrset| rrset.rtype() == Rtype::RRSIG).collect();
+    let first = signatures[0].rdatas().next().unwrap();
+    assert_eq!(Rrsig::parse(first).unwrap().algorithm, Algorithm::ED25519);
+    assert!(!report(&contents).faults.is_empty());
+}
