@@ -3,7 +3,7 @@
 use super::*;
 use crate::keys::{REVOKE, ds_rdata};
 use crate::verify::{Anchor, Mode, VerifyWarning, into_verified};
-use nonesuch_crypto::DigestType;
+use nonesuch_crypto::{DigestType, KeyError};
 use nonesuch_proto::NameRef;
 
 const A: Option<Rtype> = Some(Rtype::A);
@@ -535,7 +535,10 @@ fn no_usable_key_and_unknown_algorithms() {
     bench.edit("example.", "DNSKEY", |rdata| rdata.replace(" 15 ", " 5 "));
     let report = report(&bench.contents());
     assert!(report.faults.iter().any(|fault| fault.reason == Reason::NoUsableKey));
-    assert!(matches!(report.warnings[..], [VerifyWarning::UnknownAlgorithm { algorithm: Algorithm(5), .. }]));
+    assert!(matches!(
+        report.warnings[..],
+        [VerifyWarning::UnusableKey { error: KeyError::UnknownAlgorithm(Algorithm(5)), .. }]
+    ));
 }
 
 #[test]
@@ -545,7 +548,27 @@ fn an_unknown_algorithm_beside_a_known_one_is_a_warning() {
     bench.sign_again("example.", Rtype::DNSKEY, untouched);
     let report = report(&bench.contents());
     assert_eq!(report.faults, []);
-    assert!(matches!(report.warnings[..], [VerifyWarning::UnknownAlgorithm { algorithm: Algorithm(5), .. }]));
+    assert!(matches!(
+        report.warnings[..],
+        [VerifyWarning::UnusableKey { error: KeyError::UnknownAlgorithm(Algorithm(5)), .. }]
+    ));
+}
+
+/// RSA of 512 bits is as an algorithm that is not known: no fault beside a key that can be used.
+#[test]
+fn a_short_rsa_key_beside_a_good_one_is_a_warning() {
+    let mut bench = bench(Mechanism::Nsec);
+    let public = [&[3, 1, 0, 1][..], &[0xff; 64]].concat();
+    bench.add(&format!("example. 3600 IN DNSKEY 256 3 8 {}", data_encoding::BASE64.encode(&public)));
+    bench.sign_again("example.", Rtype::DNSKEY, untouched);
+    let report = report(&bench.contents());
+    assert_eq!(report.faults, []);
+    let expected = KeyError::ModulusBits { bits: 512 };
+    assert!(
+        matches!(&report.warnings[..], [VerifyWarning::UnusableKey { error, .. }] if *error == expected),
+        "{:?}",
+        report.warnings
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub(super) struct ZoneKey<'z> {
     pub(super) tag: u16,
     pub(super) algorithm: Algorithm,
     pub(super) revoked: bool,
-    /// `None` where the algorithm is not supported or the key is malformed.
+    /// `None` where the key cannot be used or is malformed.
     pub(super) public: Option<PublicKey>,
     rdata: &'z [u8],
 }
@@ -105,12 +105,17 @@ fn read_key<'z>(contents: &Contents, rdata: &'z [u8], findings: &mut Findings) -
         findings.warn(VerifyWarning::NotAZoneKey { tag, flags });
         return None;
     }
-    let parsed = algorithm.entry().map(|_| PublicKey::parse(algorithm, public));
-    match parsed {
-        None => findings.warn(VerifyWarning::UnknownAlgorithm { tag, algorithm }),
-        Some(Err(_)) => findings.fault(apex, Some(Rtype::DNSKEY), Reason::MalformedKey { tag, algorithm }),
-        Some(Ok(_)) => {}
-    }
+    let public = match PublicKey::parse(algorithm, public) {
+        Ok(key) => Some(key),
+        Err(error) if error.is_unusable() => {
+            findings.warn(VerifyWarning::UnusableKey { tag, error });
+            None
+        }
+        Err(_) => {
+            findings.fault(apex, Some(Rtype::DNSKEY), Reason::MalformedKey { tag, algorithm });
+            None
+        }
+    };
     let revoked = flags & REVOKE != 0;
-    Some(ZoneKey { tag, algorithm, revoked, public: parsed.and_then(Result::ok), rdata })
+    Some(ZoneKey { tag, algorithm, revoked, public, rdata })
 }

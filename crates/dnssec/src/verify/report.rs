@@ -1,7 +1,7 @@
 //! What verifying found.
 
 use crate::denial::Mechanism;
-use nonesuch_crypto::Algorithm;
+use nonesuch_crypto::{Algorithm, KeyError};
 use nonesuch_proto::{Name, NameRef, Rtype, timestamp};
 use std::fmt;
 
@@ -228,13 +228,14 @@ pub enum Reason {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyWarning {
-    /// A key has an algorithm that is not supported; its signatures are not verified.
-    #[error("key {tag} has algorithm {algorithm}, which is not supported: its signatures are not verified")]
-    UnknownAlgorithm {
+    /// A key that cannot be used: of an algorithm that is not supported, or out of the range that is used. Its
+    /// signatures are not verified, as if its algorithm were unknown.
+    #[error("key {tag} cannot be used: {error}; its signatures are not verified")]
+    UnusableKey {
         /// The key's tag.
         tag: u16,
-        /// The key's algorithm.
-        algorithm: Algorithm,
+        /// Why it cannot be used; [`KeyError::is_unusable`] holds.
+        error: KeyError,
     },
     /// A DNSKEY record without zone key flag or of another protocol than 3; it is left out (RFC 4034 §2.1).
     #[error("DNSKEY {tag} is no zone key (flags {flags}) and is left out")]
