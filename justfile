@@ -36,3 +36,15 @@ fuzz SECONDS="600":
 # Manual pages and shell completions, into DIR
 man DIR="manual":
     cargo run --release -- manual --dir {{DIR}}
+
+# Build nonesuch for LEVEL (x86-64-v2, x86-64-v3), beside the usual binary
+level LEVEL:
+    tools/build-level {{LEVEL}}
+
+# Run every algorithm of that build on a processor model that faults on what lies above LEVEL
+prove-level LEVEL="x86-64-v2":
+    tools/prove-level {{LEVEL}}
+
+# Instructions per signature and verification on ARM, MIPS and x86-64, under qemu-user
+foreign *ARGUMENTS:
+    tools/foreign {{ARGUMENTS}}
