@@ -1,0 +1,192 @@
+//! Systems of linear equations with AVX2, as in [`super::solve`]: in constant time, on columns, one to a register.
+//!
+//! What is looked up by a secret is looked up in a register. Multiplications with a scalar take its table of multiples,
+//! which comes of logarithms: GF(16) without zero is a cyclic group that x generates.
+//!
+//! No closures here: what takes them, as `map` of arrays does, is compiled without AVX2, and would not be inlined.
+
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_cvtsi32_si128, _mm256_adds_epu8, _mm256_and_si256, _mm256_andnot_si256,
+    _mm256_cmpeq_epi8, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_permute2x128_si256,
+    _mm256_set1_epi8, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_srl_epi16,
+    _mm256_srli_epi16, _mm256_sub_epi8, _mm256_xor_si256,
+};
+
+use super::avx2::{load, store};
+use super::field::{Vector, times_x};
+use super::solve::{RIGHT_SIDE, Solution, System, UNKNOWNS, read_solution};
+use super::wiped::Wiped;
+
+/// The logarithm of zero: so large that it stays above 127 in every sum, where a look-up gives zero.
+const LOGARITHM_OF_ZERO: u8 = 0xc0;
+
+/// Powers of x, for the exponents below 15.
+const POWERS: [u8; 16] = {
+    let mut powers = [0; 16];
+    powers[0] = 1;
+    let mut exponent = 1;
+    while exponent < 15 {
+        powers[exponent] = times_x(powers[exponent - 1] as u64) as u8;
+        exponent += 1;
+    }
+    powers
+};
+
+/// The exponent of each element.
+const LOGARITHMS: [u8; 16] = {
+    let mut logarithms = [LOGARITHM_OF_ZERO; 16];
+    let mut exponent = 0;
+    while exponent < 15 {
+        logarithms[POWERS[exponent] as usize] = exponent as u8;
+        exponent += 1;
+    }
+    logarithms
+};
+
+/// The exponent of the inverse of each element.
+const LOGARITHMS_OF_INVERSES: [u8; 16] = {
+    let mut logarithms = [LOGARITHM_OF_ZERO; 16];
+    let mut element = 1;
+    while element < 16 {
+        logarithms[element] = (15 - LOGARITHMS[element]) % 15;
+        element += 1;
+    }
+    logarithms
+};
+
+/// The powers and the logarithms in each half of a register.
+static POWER_TABLE: Vector = twice(&POWERS);
+static LOGARITHM_TABLE: Vector = twice(&LOGARITHMS);
+static INVERSE_TABLE: Vector = twice(&LOGARITHMS_OF_INVERSES);
+
+/// The number of each octet of a register.
+static PLACES: Vector =
+    [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908, 0x1716_1514_1312_1110, 0x1f1e_1d1c_1b1a_1918];
+
+/// What makes a place from 0 to 31 one below 16 in the half that has it, when added without carries.
+static HALVES: Vector = [0, 0, 0x1010_1010_1010_1010, 0x1010_1010_1010_1010];
+
+/// 16 octets for each half of a register, whose words are little-endian.
+const fn twice(octets: &[u8; 16]) -> Vector {
+    let mut words = [0; 4];
+    let mut place = 0;
+    while place < 32 {
+        words[place / 8] |= (octets[place % 16] as u64) << (8 * (place % 8));
+        place += 1;
+    }
+    words
+}
+
+/// The octet 15 everywhere: the lower halves of octets.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn lower_halves() -> __m256i {
+    _mm256_set1_epi8(15)
+}
+
+/// The row of a pivot.
+struct Row {
+    /// All ones at its element.
+    mask: __m256i,
+    /// Where its octet is in each half of a register: not at all where above 127.
+    place: __m256i,
+    /// Bits that its element has to be shifted by.
+    shift: __m128i,
+}
+
+/// A bit for each octet that is zero.
+#[target_feature(enable = "avx2")]
+fn zeros(octets: __m256i) -> u32 {
+    _mm256_movemask_epi8(_mm256_cmpeq_epi8(octets, _mm256_setzero_si256())) as u32
+}
+
+/// A row whose element in `column` is not zero and that is not `taken`; an empty mask where there is none.
+#[target_feature(enable = "avx2,bmi1")]
+fn choose_row(column: __m256i, taken: __m256i) -> Row {
+    let open = _mm256_andnot_si256(taken, column);
+    let lower = zeros(_mm256_and_si256(open, lower_halves()));
+    let upper = zeros(_mm256_andnot_si256(lower_halves(), open));
+    // 64 where there is none. With BMI1 this is one instruction, and no branch.
+    let found = (!(u64::from(lower) | (u64::from(upper) << 32))).trailing_zeros();
+    let shift = 4 * ((found / 32) & 1);
+    let place = _mm256_set1_epi8(((found & 31) | ((found & 64) << 1)) as i8);
+    let octet = _mm256_cmpeq_epi8(place, load(&PLACES));
+    Row {
+        mask: _mm256_and_si256(octet, _mm256_set1_epi8((15 << shift) as u8 as i8)),
+        // Above 15, which is in the other half, becomes above 127.
+        place: _mm256_adds_epu8(_mm256_xor_si256(place, load(&HALVES)), _mm256_set1_epi8(0x70)),
+        shift: _mm_cvtsi32_si128(shift as i32),
+    }
+}
+
+/// The elements of two columns in a row, each in all octets of its half of a register.
+#[target_feature(enable = "avx2")]
+fn elements(columns: [__m256i; 2], row: &Row) -> __m256i {
+    let first = _mm256_shuffle_epi8(columns[0], row.place);
+    let second = _mm256_shuffle_epi8(columns[1], row.place);
+    // One half of each is zero.
+    let octets = _mm256_or_si256(
+        _mm256_permute2x128_si256::<0x20>(first, second),
+        _mm256_permute2x128_si256::<0x31>(first, second),
+    );
+    _mm256_and_si256(_mm256_srl_epi16(octets, row.shift), lower_halves())
+}
+
+/// The multiples of elements whose logarithms are in all octets of each half: octet `i` of it has `i` times the element.
+#[target_feature(enable = "avx2")]
+fn multiples(logarithms: __m256i) -> __m256i {
+    let sum = _mm256_adds_epu8(logarithms, load(&LOGARITHM_TABLE));
+    // x¹⁵ = 1: the smaller one of the sum and of what is left without 15, which wraps around where it would be negative.
+    let exponent = _mm256_min_epu8(sum, _mm256_sub_epi8(sum, _mm256_set1_epi8(15)));
+    _mm256_shuffle_epi8(load(&POWER_TABLE), exponent)
+}
+
+/// What each row takes of the pivot row, in the lower and upper halves of octets.
+#[target_feature(enable = "avx2")]
+fn row_factors(column: __m256i, row: &Row) -> [__m256i; 2] {
+    let element = elements([column, column], row);
+    let table = multiples(_mm256_shuffle_epi8(load(&INVERSE_TABLE), element));
+    // In its own row the column counts as one, whose multiple is the inverse: the row is scaled, and not cleared.
+    let column = _mm256_or_si256(
+        _mm256_andnot_si256(row.mask, column),
+        _mm256_and_si256(row.mask, _mm256_set1_epi8(0x11)),
+    );
+    let lower = _mm256_and_si256(column, lower_halves());
+    let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(column), lower_halves());
+    [_mm256_shuffle_epi8(table, lower), _mm256_shuffle_epi8(table, upper)]
+}
+
+/// A column after the elimination; `table` is that of its element in the pivot row.
+#[target_feature(enable = "avx2")]
+fn eliminate(column: __m256i, table: __m256i, factors: [__m256i; 2], row: &Row) -> __m256i {
+    let lower = _mm256_shuffle_epi8(table, factors[0]);
+    let upper = _mm256_shuffle_epi8(table, factors[1]);
+    let multiple = _mm256_xor_si256(lower, _mm256_slli_epi16::<4>(upper));
+    _mm256_xor_si256(_mm256_andnot_si256(row.mask, column), multiple)
+}
+
+/// As [`super::solve::solve`].
+#[target_feature(enable = "avx2,bmi1")]
+pub(super) fn solve(system: &mut System) -> Option<Solution> {
+    let mut taken = _mm256_setzero_si256();
+    let mut pivots = Wiped::<UNKNOWNS>::zero();
+    let (pairs, _) = system.as_chunks_mut::<2>();
+    for column in 0..UNKNOWNS {
+        let pivot_column = load(&pairs[column / 2][column % 2]);
+        let row = choose_row(pivot_column, taken);
+        taken = _mm256_or_si256(taken, row.mask);
+        pivots[column] = store(row.mask);
+        let factors = row_factors(pivot_column, &row);
+        // The pivot column may be one of the first pair: it is not looked at again.
+        for pair in &mut pairs[column.div_ceil(2)..] {
+            let columns = [load(&pair[0]), load(&pair[1])];
+            let logarithms = _mm256_shuffle_epi8(load(&LOGARITHM_TABLE), elements(columns, &row));
+            let tables = multiples(logarithms);
+            let first = _mm256_permute2x128_si256::<0x00>(tables, tables);
+            let second = _mm256_permute2x128_si256::<0x11>(tables, tables);
+            pair[0] = store(eliminate(columns[0], first, factors, &row));
+            pair[1] = store(eliminate(columns[1], second, factors, &row));
+        }
+    }
+    read_solution(&system[RIGHT_SIDE], &store(taken), &pivots)
+}

@@ -1,0 +1,179 @@
+//! Arithmetic in GF(16) = GF(2)\[x\]/(x⁴ + x + 1), sixteen elements in a word (MAYO round 2).
+//!
+//! Everything here takes the same time whatever the values: no branches and no look-ups that depend on them.
+
+use std::hint::black_box;
+
+/// Equations of the system, and elements of a [`Vector`]: the parameter m.
+pub(super) const M: usize = 64;
+
+/// 64 elements of GF(16), one for each equation: element `i` in the bits from `4 * (i % 16)` of word `i / 16`. In
+/// octets, little-endian, this is the encoding of vectors that the specification has.
+pub(super) type Vector = [u64; 4];
+
+/// The lowest bit of every element.
+const LOWEST: u64 = 0x1111_1111_1111_1111;
+
+/// The element 1 sixteen times.
+pub(super) const ONES: u64 = LOWEST;
+
+/// Reads a vector from its 32 octets.
+pub(super) fn decode(octets: &[u8; 32]) -> Vector {
+    let (words, _) = octets.as_chunks::<8>();
+    std::array::from_fn(|index| u64::from_le_bytes(words[index]))
+}
+
+/// The 32 octets of a vector.
+pub(super) fn encode(vector: &Vector) -> [u8; 32] {
+    let mut octets = [0; 32];
+    for (place, word) in octets.as_chunks_mut::<8>().0.iter_mut().zip(vector) {
+        *place = word.to_le_bytes();
+    }
+    octets
+}
+
+/// Every element times x.
+#[inline(always)]
+pub(super) const fn times_x(word: u64) -> u64 {
+    let carry = (word >> 3) & LOWEST;
+    // x⁴ = x + 1.
+    ((word & !(LOWEST << 3)) << 1) ^ carry ^ (carry << 1)
+}
+
+/// All ones where the bit at `place` is set, else zero.
+#[inline(always)]
+const fn mask(element: u8, place: u32) -> u64 {
+    (((element >> place) & 1) as u64).wrapping_neg()
+}
+
+/// The masks of the four bits of an element, lowest first.
+#[inline(always)]
+pub(super) fn masks(element: u8) -> [u64; 4] {
+    std::array::from_fn(|place| mask(element, place as u32))
+}
+
+/// Every element of `word` times `element`.
+#[inline(always)]
+pub(super) fn scale(word: u64, element: u8) -> u64 {
+    let masks = masks(element);
+    let (twice, fourfold) = (times_x(word), times_x(times_x(word)));
+    (word & masks[0]) ^ (twice & masks[1]) ^ (fourfold & masks[2]) ^ (times_x(fourfold) & masks[3])
+}
+
+/// A vector times 1, x, x² and x³.
+#[inline(always)]
+pub(super) fn multiples(vector: &Vector) -> [Vector; 4] {
+    let twice = vector.map(times_x);
+    let fourfold = twice.map(times_x);
+    [*vector, twice, fourfold, fourfold.map(times_x)]
+}
+
+/// The inverse of an element; 0 for 0.
+#[inline(always)]
+pub(super) fn invert(element: u8) -> u8 {
+    let product = |left: u8, right: u8| scale(u64::from(left), right) as u8;
+    // a¹⁵ = 1, so that the inverse is a¹⁴.
+    let square = product(element, element);
+    let fourth = product(square, square);
+    product(product(square, fourth), product(fourth, fourth))
+}
+
+/// The sum of two vectors.
+#[inline(always)]
+pub(super) fn add(left: &Vector, right: &Vector) -> Vector {
+    std::array::from_fn(|index| left[index] ^ right[index])
+}
+
+/// The element that `place` selects: all ones there, zero elsewhere. 0 where it selects none.
+#[inline(always)]
+pub(super) fn select(vector: &Vector, place: &Vector) -> u8 {
+    let word =
+        (vector[0] & place[0]) ^ (vector[1] & place[1]) ^ (vector[2] & place[2]) ^ (vector[3] & place[3]);
+    // One element at most is left: the highest of the product is the sum of all, without carries.
+    (word.wrapping_mul(LOWEST) >> 60) as u8
+}
+
+/// Selects the first element of `vector` that is not zero and not among those `taken`: all ones at its place. All
+/// zero where there is none.
+#[inline(always)]
+pub(super) fn first_nonzero(vector: &Vector, taken: &Vector) -> Vector {
+    let mut open = u64::MAX;
+    std::array::from_fn(|index| {
+        let word = vector[index] & !taken[index];
+        let word = (word | (word >> 1) | (word >> 2) | (word >> 3)) & LOWEST & open;
+        let first = word & word.wrapping_neg();
+        // The compiler must not find out that this is a mask for "something found", and branch on it.
+        let found = black_box((word | word.wrapping_neg()) >> 63);
+        open &= found.wrapping_sub(1);
+        first.wrapping_mul(15)
+    })
+}
+
+/// Element `index` of a string of elements, the first one in the lower half of an octet.
+#[inline(always)]
+pub(super) const fn nibble(octets: &[u8], index: usize) -> u8 {
+    (octets[index / 2] >> (4 * (index % 2))) & 15
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The product in GF(16) by the schoolbook.
+    fn product(left: u8, right: u8) -> u8 {
+        let mut sum =
+            (0..4).filter(|place| right >> place & 1 == 1).fold(0, |sum, place| sum ^ (left << place));
+        for place in (4..8).rev() {
+            if sum >> place & 1 == 1 {
+                sum ^= 0b1_0011 << (place - 4);
+            }
+        }
+        sum
+    }
+
+    #[test]
+    fn products_are_those_of_the_schoolbook() {
+        for left in 0..16_u8 {
+            for right in 0..16_u8 {
+                let expected = u64::from(product(left, right)) * LOWEST;
+                assert_eq!(scale(u64::from(left) * LOWEST, right), expected, "{left} * {right}");
+            }
+        }
+    }
+
+    #[test]
+    fn inverses_give_one() {
+        assert_eq!(invert(0), 0);
+        for element in 1..16 {
+            assert_eq!(product(element, invert(element)), 1, "{element}");
+        }
+    }
+
+    #[test]
+    fn the_first_open_element_is_selected() {
+        let mut vector = [0; 4];
+        vector[1] = 0xb0;
+        vector[3] = 0x7000_0000_0000_0005;
+        let mut taken = [0; 4];
+        for (word, place, element) in [(1, 4, 0xb), (3, 0, 5), (3, 60, 7)] {
+            let selected = first_nonzero(&vector, &taken);
+            let mut expected = [0; 4];
+            expected[word] = 15 << place;
+            assert_eq!(selected, expected);
+            assert_eq!(select(&vector, &selected), element);
+            taken = add(&taken, &selected);
+        }
+        assert_eq!(first_nonzero(&vector, &taken), [0; 4]);
+        assert_eq!(select(&vector, &[0; 4]), 0);
+    }
+
+    #[test]
+    fn octets_hold_the_first_element_in_the_lower_half() {
+        let octets = std::array::from_fn(|index| (index as u8).wrapping_mul(37));
+        let vector = decode(&octets);
+        assert_eq!(encode(&vector), octets);
+        for index in 0..M {
+            assert_eq!((vector[index / 16] >> (4 * (index % 16))) as u8 & 15, nibble(&octets, index));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What MAYO takes from elsewhere: SHAKE256 and AES-128 in counter mode, both of aws-lc.
+
+use std::ptr;
+
+use aws_lc_rs::cipher::{AES_128, EncryptingKey, EncryptionContext, UnboundCipherKey};
+use aws_lc_rs::iv::FixedLength;
+use aws_lc_sys as lc;
+
+/// The library failed: no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LibraryFailed;
+
+/// Fills `out` with SHAKE256 of `input` (FIPS 202).
+///
+/// # Errors
+/// Where the library has no memory for its state.
+pub(super) fn shake256(input: &[u8], out: &mut [u8]) -> Result<(), LibraryFailed> {
+    let mut length = u32::try_from(out.len()).map_err(|_| LibraryFailed)?;
+    // SAFETY: pointers and lengths are those of two slices, the second of which is borrowed here alone, and the
+    // function wants the length of the output in its fourth argument; no engine is allowed, and all are borrowed no
+    // longer than this call.
+    let done = unsafe {
+        lc::EVP_Digest(
+            input.as_ptr().cast(),
+            input.len(),
+            out.as_mut_ptr(),
+            &raw mut length,
+            lc::EVP_shake256(),
+            ptr::null_mut(),
+        )
+    };
+    if done == 1 { Ok(()) } else { Err(LibraryFailed) }
+}
+
+/// The key stream of AES-128 in counter mode, from counter zero (SP 800-38A).
+pub(super) struct KeyStream {
+    key: EncryptingKey,
+    /// The number of the next block.
+    block: u128,
+}
+
+impl KeyStream {
+    /// The stream of a key.
+    ///
+    /// # Errors
+    /// Where the library has no memory for its state.
+    pub(super) fn new(key: &[u8; 16]) -> Result<Self, LibraryFailed> {
+        let key = UnboundCipherKey::new(&AES_128, key).map_err(|_| LibraryFailed)?;
+        let key = EncryptingKey::ctr(key).map_err(|_| LibraryFailed)?;
+        Ok(Self { key, block: 0 })
+    }
+
+    /// Replaces `blocks` by the next ones of the stream.
+    ///
+    /// # Errors
+    /// Where the library fails.
+    pub(super) fn next(&mut self, blocks: &mut [[u8; 32]]) -> Result<(), LibraryFailed> {
+        let octets = blocks.as_flattened_mut();
+        octets.fill(0);
+        let counter = EncryptionContext::Iv128(FixedLength::from(self.block.to_be_bytes()));
+        self.block += octets.len() as u128 / 16;
+        // One key has one stream, the counter never comes again, and nothing is encrypted with it.
+        self.key.less_safe_encrypt(octets, counter).map_err(|_| LibraryFailed)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use data_encoding::HEXLOWER;
+
+    use super::*;
+
+    /// SHAKE256 of the empty message as NIST publishes it beside FIPS 202; AES of the blocks 0 and 1 with the key 0, which
+    /// are the hash key of test case 1 of the GCM specification and its tag.
+    #[test]
+    fn known_answers_come_out() {
+        let mut out = [0; 32];
+        shake256(&[], &mut out).unwrap();
+        assert_eq!(HEXLOWER.encode(&out), "46b9dd2b0ba88d13233b3feb743eeb243fcd52ea62b81b82b50c27646ed5762f");
+        let mut blocks = [[9; 32]];
+        KeyStream::new(&[0; 16]).unwrap().next(&mut blocks).unwrap();
+        let expected = "66e94bd4ef8a2c3b884cfa59ca342b2e58e2fccefa7e3061367f1d57a4e7455a";
+        assert_eq!(HEXLOWER.encode(&blocks[0]), expected);
+    }
+
+    #[test]
+    fn a_stream_in_pieces_is_the_whole_one() {
+        let (mut whole, mut pieces) = ([[0; 32]; 300], [[0; 32]; 300]);
+        KeyStream::new(&[5; 16]).unwrap().next(&mut whole).unwrap();
+        let mut stream = KeyStream::new(&[5; 16]).unwrap();
+        for piece in pieces.chunks_mut(7) {
+            stream.next(piece).unwrap();
+        }
+        assert_eq!(pieces, whole);
+    }
+}

@@ -1,0 +1,45 @@
+//! Vectors times scalars in words of 64 bits, on any machine.
+
+use super::field::{self, Vector};
+use super::kernel::{Four, SETS};
+use super::wiped::WipedVec;
+
+/// The masks of the bits of secret scalars: all of the first set, then all of the second …
+pub(super) fn masks(scalars: &[Four]) -> WipedVec {
+    let mut masks = WipedVec::zero(SETS * scalars.len());
+    if !scalars.is_empty() {
+        for (set, masks) in masks.chunks_exact_mut(scalars.len()).enumerate() {
+            for (mask, four) in masks.iter_mut().zip(scalars) {
+                *mask = field::masks(four[set]);
+            }
+        }
+    }
+    masks
+}
+
+/// The sum of the vectors, each times its scalar. `masks` are those of [`masks`], the first vector has scalar `from`.
+pub(super) fn combine(masks: &[Vector], from: usize, vectors: &[Vector]) -> [Vector; SETS] {
+    let count = masks.len() / SETS;
+    std::array::from_fn(|set| combine_set(&masks[set * count..][..count][from..][..vectors.len()], vectors))
+}
+
+/// One set: a sum for each bit of the scalars, which takes no multiplication, and at the end one multiplication each.
+fn combine_set(masks: &[Vector], vectors: &[Vector]) -> Vector {
+    let mut sums = [[0; 4]; 4];
+    for (masks, vector) in masks.iter().zip(vectors) {
+        for (sum, mask) in sums.iter_mut().zip(masks) {
+            for (sum, word) in sum.iter_mut().zip(vector) {
+                *sum ^= word & mask;
+            }
+        }
+    }
+    weigh(&sums)
+}
+
+/// The sum of `sums`, each times the power of x that is its index.
+#[inline(always)]
+fn weigh(sums: &[Vector; 4]) -> Vector {
+    std::array::from_fn(|index| {
+        (0..3).rev().fold(sums[3][index], |sum, place| field::times_x(sum) ^ sums[place][index])
+    })
+}

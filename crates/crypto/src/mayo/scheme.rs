@@ -1,0 +1,285 @@
+//! Keys, signing and verifying of MAYO-2 (MAYO round 2: `MAYO.CompactKeyGen`, `ExpandSK`, `ExpandPK`, `Sign` and `Verify`).
+
+use zeroize::Zeroizing;
+
+use super::field::{Vector, add, decode, encode, nibble};
+use super::hash::{LibraryFailed, shake256};
+use super::kernel::{Four, Kernel, SETS, Scalars, transpose};
+use super::map::{N, O, P3_ENTRIES, PUBLIC_KEY_OCTETS, PUBLIC_SEED_OCTETS, PublicMap, V};
+use super::solve::{RIGHT_SIDE, Solution, System, UNKNOWNS};
+use super::whip::whip_linear;
+use super::wiped::WipedVec;
+
+/// Octets of the compact secret key: the seed of everything.
+pub(super) const SEED_OCTETS: usize = 24;
+/// Octets of the salt, and of the random part of it.
+pub(super) const SALT_OCTETS: usize = 24;
+/// Octets of a signature: four vectors of 81 elements, and the salt.
+pub(super) const SIGNATURE_OCTETS: usize = SETS * N / 2 + SALT_OCTETS;
+
+const DIGEST_OCTETS: usize = 32;
+/// Octets of O in the stream that the secret seed makes.
+const OIL_OCTETS: usize = V * O / 2;
+/// Octets that one attempt to sign takes from SHAKE256: vinegar variables, and a random vector of unknowns.
+const ATTEMPT_OCTETS: usize = SETS * V / 2 + (SETS * O).div_ceil(2);
+
+// What one salt makes has the digest of the message and the salt, and for an attempt also the seed and its number.
+const SALT: usize = DIGEST_OCTETS;
+const SEED: usize = SALT + SALT_OCTETS;
+const ATTEMPT: usize = SEED + SEED_OCTETS;
+
+/// A public key, ready for many verifications. Takes 104 KiB.
+pub(super) struct PublicKey {
+    kernel: Kernel,
+    map: PublicMap,
+}
+
+impl PublicKey {
+    /// Expands a public key (`ExpandPK`).
+    ///
+    /// # Errors
+    /// Where the library has no memory.
+    pub(super) fn parse(kernel: Kernel, key: &[u8; PUBLIC_KEY_OCTETS]) -> Result<Self, LibraryFailed> {
+        Ok(Self { kernel, map: PublicMap::parse(key)? })
+    }
+
+    /// Whether `signature` is one over `message` (`Verify`).
+    ///
+    /// # Errors
+    /// Where the library has no memory.
+    pub(super) fn verify(
+        &self,
+        message: &[u8],
+        signature: &[u8; SIGNATURE_OCTETS],
+    ) -> Result<bool, LibraryFailed> {
+        let (solution, salt) = signature.split_at(SETS * N / 2);
+        let mut input = [0; SEED];
+        shake256(message, &mut input[..SALT])?;
+        input[SALT..].copy_from_slice(salt);
+        let mut target = [0; 32];
+        shake256(&input, &mut target)?;
+        let scalars: [Four; N] =
+            std::array::from_fn(|variable| std::array::from_fn(|set| nibble(solution, set * N + variable)));
+        let value = self.map.evaluate(&Scalars::prepare(self.kernel, &scalars), N);
+        Ok(value == decode(&target))
+    }
+}
+
+/// A secret key, ready for many signatures (`ExpandSK`), with its public key. Takes 139 KiB.
+pub(super) struct SecretKey {
+    seed: Zeroizing<Vec<u8>>,
+    /// Column after column of O, each of 64 elements.
+    oil: WipedVec,
+    /// The matrices L = (P1 + P1ᵀ) O + P2, column after column.
+    linear: WipedVec,
+    public: PublicKey,
+    public_octets: Vec<u8>,
+}
+
+impl SecretKey {
+    /// Derives a key from its seed of 24 octets (`CompactKeyGen` and `ExpandSK`).
+    ///
+    /// # Errors
+    /// Where the library has no memory.
+    pub(super) fn derive(kernel: Kernel, seed: Zeroizing<Vec<u8>>) -> Result<Self, LibraryFailed> {
+        let mut stream = Zeroizing::new([0; PUBLIC_SEED_OCTETS + OIL_OCTETS]);
+        shake256(&seed, &mut *stream)?;
+        let Some((public_seed, oil)) = stream.split_first_chunk() else {
+            unreachable!("the stream is longer than the seed")
+        };
+        let mut map = PublicMap::expand(public_seed)?;
+        let scalars = oil_scalars(kernel, oil);
+        let inner = inner_part(&map, &scalars);
+        let third = oil_part(&inner, &scalars);
+        let linear = linear_part(inner, &map, &scalars);
+        map.third_mut().copy_from_slice(&third);
+        let mut public_octets = public_seed.to_vec();
+        public_octets.extend(third.iter().flat_map(encode));
+        let public = PublicKey { kernel, map };
+        Ok(Self { seed, oil: oil_columns(oil), linear, public, public_octets })
+    }
+
+    /// The compact secret key.
+    pub(super) fn seed(&self) -> &[u8] {
+        &self.seed
+    }
+
+    /// The compact public key.
+    pub(super) fn public_octets(&self) -> &[u8] {
+        &self.public_octets
+    }
+
+    /// Changes one bit of the secret part, as a fault would.
+    #[cfg(test)]
+    pub(super) fn disturb(&mut self) {
+        self.linear[0][0] ^= 1;
+    }
+
+    /// The public key of this one.
+    pub(super) fn public(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// A signature over `message` (`Sign`), not verified yet. `random` is the R of the specification: zeros, or random
+    /// octets. `None` where none of the 256 attempts that the specification allows gave a system of full rank:
+    /// about one in a million attempts fails.
+    ///
+    /// # Errors
+    /// Where the library has no memory.
+    pub(super) fn sign(
+        &self,
+        message: &[u8],
+        random: &[u8; SALT_OCTETS],
+    ) -> Result<Option<[u8; SIGNATURE_OCTETS]>, LibraryFailed> {
+        let mut input = Zeroizing::new([0; ATTEMPT + 1]);
+        shake256(message, &mut input[..SALT])?;
+        input[SALT..SEED].copy_from_slice(random);
+        input[SEED..ATTEMPT].copy_from_slice(&self.seed);
+        let mut salt = [0; SALT_OCTETS];
+        shake256(&input[..ATTEMPT], &mut salt)?;
+        input[SALT..SEED].copy_from_slice(&salt);
+        let mut target = [0; 32];
+        shake256(&input[..SEED], &mut target)?;
+        let target = decode(&target);
+        for attempt in 0..=u8::MAX {
+            input[ATTEMPT] = attempt;
+            let mut stream = Zeroizing::new([0; ATTEMPT_OCTETS]);
+            shake256(&*input, &mut *stream)?;
+            if let Some(solution) = self.attempt(&target, &stream) {
+                return Ok(Some(assemble(&solution, &salt)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The preimage of `target` with the vinegar variables of `stream`, if there is one.
+    fn attempt(&self, target: &Vector, stream: &[u8; ATTEMPT_OCTETS]) -> Option<[[u8; N]; SETS]> {
+        let kernel = self.public.kernel;
+        let (vinegar, random) = stream.split_at(SETS * V / 2);
+        let Some(vinegar) = vinegar.as_chunks::<32>().0.first_chunk::<SETS>() else {
+            unreachable!("there are 32 octets for each set")
+        };
+        let scalars: Zeroizing<[Four; V]> =
+            Zeroizing::new(std::array::from_fn(|variable| transpose(vinegar, variable)));
+        let scalars = Scalars::prepare(kernel, &*scalars);
+        let mut system = System::zero();
+        for (column, entries) in self.linear.chunks_exact(V).enumerate() {
+            let products = Zeroizing::new(scalars.combine(0, entries));
+            for (set, coefficients) in whip_linear(&products).into_iter().enumerate() {
+                system[set * O + column] = coefficients;
+            }
+        }
+        // The solution is made random: one of the system with another right side, and the difference added to it.
+        let random: Zeroizing<Solution> = Zeroizing::new(std::array::from_fn(|index| nibble(random, index)));
+        let offset = Zeroizing::new(random.map(|value| [value, 0, 0, 0]));
+        let offset = Scalars::prepare(kernel, &*offset).combine(0, &system[..UNKNOWNS])[0];
+        let value = Zeroizing::new(self.public.map.evaluate(&scalars, V));
+        system[RIGHT_SIDE] = add(&add(target, &value), &offset);
+        let solution = Zeroizing::new(kernel.solve(&mut system)?);
+        let unknowns: [Four; O] = std::array::from_fn(|column| {
+            std::array::from_fn(|set| solution[set * O + column] ^ random[set * O + column])
+        });
+        Some(self.preimage(vinegar, &unknowns))
+    }
+
+    /// The vectors of the signature: vinegar variables plus O times the oil variables, then these.
+    fn preimage(&self, vinegar: &[[u8; 32]; SETS], oil: &[Four; O]) -> [[u8; N]; SETS] {
+        let hidden = Scalars::prepare(self.public.kernel, oil).combine(0, &self.oil);
+        let hidden = Zeroizing::new(hidden);
+        std::array::from_fn(|set| {
+            let first = encode(&add(&decode(&vinegar[set]), &hidden[set]));
+            std::array::from_fn(|variable| match variable.checked_sub(V) {
+                None => nibble(&first, variable),
+                Some(variable) => oil[variable][set],
+            })
+        })
+    }
+}
+
+/// The octets of a signature.
+fn assemble(solution: &[[u8; N]; SETS], salt: &[u8; SALT_OCTETS]) -> [u8; SIGNATURE_OCTETS] {
+    let mut signature = [0; SIGNATURE_OCTETS];
+    for (index, &element) in solution.iter().flatten().enumerate() {
+        signature[index / 2] |= element << (4 * (index % 2));
+    }
+    signature[SETS * N / 2..].copy_from_slice(salt);
+    signature
+}
+
+/// Columns of O for four sets of scalars at a time, the last ones filled up with zeros.
+const GROUPS: usize = O.div_ceil(SETS);
+
+/// O, whose rows of 17 elements `oil` has one after the other, as scalars of its rows.
+fn oil_scalars(kernel: Kernel, oil: &[u8]) -> [Scalars; GROUPS] {
+    std::array::from_fn(|group| {
+        let scalars: Zeroizing<[Four; V]> = Zeroizing::new(std::array::from_fn(|row| {
+            std::array::from_fn(|set| match group * SETS + set {
+                column @ 0..O => nibble(oil, row * O + column),
+                _ => 0,
+            })
+        }));
+        Scalars::prepare(kernel, &*scalars)
+    })
+}
+
+/// The columns of O as vectors.
+fn oil_columns(oil: &[u8]) -> WipedVec {
+    let mut columns = WipedVec::zero(O);
+    for (column, vector) in columns.iter_mut().enumerate() {
+        for row in 0..V {
+            vector[row / 16] |= u64::from(nibble(oil, row * O + column)) << (4 * (row % 16));
+        }
+    }
+    columns
+}
+
+/// The matrices P1 O + P2, column after column.
+fn inner_part(map: &PublicMap, oil: &[Scalars; GROUPS]) -> WipedVec {
+    let mut inner = WipedVec::zero(O * V);
+    for row in 0..V {
+        let (first, second) = map.row(row).split_at(V - row);
+        for (group, scalars) in oil.iter().enumerate() {
+            let sums = scalars.combine(row, first);
+            for (column, sum) in (group * SETS..O).zip(sums) {
+                inner[column * V + row] = add(&sum, &second[column]);
+            }
+        }
+    }
+    inner
+}
+
+/// P3 = Upper(Oᵀ (P1 O + P2)), row after row from the diagonal on.
+fn oil_part(inner: &[Vector], oil: &[Scalars; GROUPS]) -> [Vector; P3_ENTRIES] {
+    // Only the sums of the two elements that mirror each other are public.
+    let mut product = WipedVec::zero(O * O);
+    for (column, entries) in inner.chunks_exact(V).enumerate() {
+        for (group, scalars) in oil.iter().enumerate() {
+            for (row, sum) in (group * SETS..O).zip(scalars.combine(0, entries)) {
+                product[row * O + column] = sum;
+            }
+        }
+    }
+    let mut upper = (0..O).flat_map(|row| (row..O).map(move |column| (row, column)));
+    std::array::from_fn(|_| match upper.next() {
+        Some((row, column)) if row == column => product[row * O + row],
+        Some((row, column)) => add(&product[row * O + column], &product[column * O + row]),
+        None => unreachable!("the triangle has as many entries"),
+    })
+}
+
+/// The matrices L = (P1 + P1ᵀ) O + P2, column after column, of `inner`, which is P1 O + P2.
+fn linear_part(mut inner: WipedVec, map: &PublicMap, oil: &[Scalars; GROUPS]) -> WipedVec {
+    for row in 0..V {
+        // A row of P1ᵀ is a column of P1, which ends at the diagonal.
+        let transposed: [Vector; V] =
+            std::array::from_fn(|column| if column <= row { map.row(column)[row - column] } else { [0; 4] });
+        for (group, scalars) in oil.iter().enumerate() {
+            let sums = scalars.combine(0, &transposed[..=row]);
+            for (column, sum) in (group * SETS..O).zip(sums) {
+                let entry = &mut inner[column * V + row];
+                *entry = add(entry, &sum);
+            }
+        }
+    }
+    inner
+}

@@ -1,0 +1,155 @@
+//! Systems of linear equations over GF(16) in constant time (MAYO round 2: `SampleSolution`, after its
+//! randomisation).
+//!
+//! The specification brings the system to echelon form with row operations; its solution has zeros everywhere but in
+//! the pivot columns, the first ones that are independent. This comes to the same solution by Gauss and Jordan, on
+//! columns: each of them is one [`Vector`], so that no row is ever swapped, and which row a pivot is in stays secret
+//! inside a mask.
+
+use super::field::{self, Vector, add, first_nonzero, invert, scale, select};
+use super::wiped::Wiped;
+
+/// Unknowns of the system: k × o.
+pub(super) const UNKNOWNS: usize = 68;
+/// The column of the right side.
+pub(super) const RIGHT_SIDE: usize = UNKNOWNS;
+/// Columns of a system. The last one is of no use, and there because kernels work on two at a time.
+const COLUMNS: usize = 70;
+
+/// A system of 64 equations: the columns of the unknowns, then the right side.
+pub(super) type System = Wiped<COLUMNS>;
+
+/// A solution of a system.
+pub(super) type Solution = [u8; UNKNOWNS];
+
+/// A solution; `None` where the rank is below 64. That alone is told by the time that it takes, and may be: the
+/// specification begins anew. What is left in `system` is of no use.
+pub(super) fn solve(system: &mut System) -> Option<Solution> {
+    let mut taken = [0; 4];
+    let mut pivots = Wiped::zero();
+    for column in 0..UNKNOWNS {
+        let (done, rest) = system[..=RIGHT_SIDE].split_at_mut(column + 1);
+        pivots[column] = first_nonzero(&done[column], &taken);
+        taken = add(&taken, &pivots[column]);
+        eliminate(&done[column], &pivots[column], rest);
+    }
+    read_solution(&system[RIGHT_SIDE], &taken, &pivots)
+}
+
+/// Reads the solution off the right side, after the elimination: each pivot column has a one in its row and zeros
+/// elsewhere. `taken` are the rows of all `pivots`.
+pub(super) fn read_solution(right: &Vector, taken: &Vector, pivots: &Wiped<UNKNOWNS>) -> Option<Solution> {
+    let full_rank = *taken == [u64::MAX; 4];
+    full_rank.then(|| std::array::from_fn(|column| select(right, &pivots[column])))
+}
+
+/// Takes multiples of the `pivot` row from all others, so that they are zero in this column, and scales it to have a
+/// one there. Does nothing where no row is selected.
+#[inline(always)]
+fn eliminate(column: &Vector, pivot: &Vector, rest: &mut [Vector]) {
+    let inverse = invert(select(column, pivot));
+    // The part of each row that is to be added, in the row of the pivot the factor that takes its own place.
+    let factors: Vector = std::array::from_fn(|index| {
+        (scale(column[index], inverse) & !pivot[index]) | (scale(field::ONES, inverse) & pivot[index])
+    });
+    let multiples = field::multiples(&factors);
+    for vector in rest {
+        let masks = field::masks(select(vector, pivot));
+        for (index, word) in vector.iter_mut().enumerate() {
+            *word = (*word & !pivot[index])
+                ^ (multiples[0][index] & masks[0])
+                ^ (multiples[1][index] & masks[1])
+                ^ (multiples[2][index] & masks[2])
+                ^ (multiples[3][index] & masks[3]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::field::M;
+    use super::super::kernel::Kernel;
+    use super::*;
+
+    /// The system with rows as they are written, by the echelon form of the specification.
+    fn by_rows(system: &[Vector]) -> Option<Solution> {
+        let product = |left: u8, right: u8| scale(u64::from(left), right) as u8;
+        let element = |row: usize, column: usize| (system[column][row / 16] >> (4 * (row % 16))) as u8 & 15;
+        let mut rows: Vec<Vec<u8>> =
+            (0..M).map(|row| (0..=RIGHT_SIDE).map(|column| element(row, column)).collect()).collect();
+        let mut pivots = Vec::new();
+        for column in 0..UNKNOWNS {
+            let top = pivots.len();
+            let Some(found) = (top..M).find(|&row| rows[row][column] != 0) else { continue };
+            rows.swap(top, found);
+            let inverse = invert(rows[top][column]);
+            rows[top].iter_mut().for_each(|value| *value = product(*value, inverse));
+            let pivot = rows[top].clone();
+            for row in &mut rows[top + 1..] {
+                let factor = row[column];
+                row.iter_mut().zip(&pivot).for_each(|(value, pivot)| *value ^= product(*pivot, factor));
+            }
+            pivots.push(column);
+        }
+        let mut solution = [0; UNKNOWNS];
+        for (row, &pivot) in pivots.iter().enumerate().rev() {
+            let sum = (pivot + 1..UNKNOWNS)
+                .fold(0, |sum, column| sum ^ product(rows[row][column], solution[column]));
+            solution[pivot] = rows[row][RIGHT_SIDE] ^ sum;
+        }
+        (pivots.len() == M).then_some(solution)
+    }
+
+    proptest! {
+        #![proptest_config(crate::rfc_tests::seeded(22))]
+
+        /// Columns that depend on earlier ones occur: some are set to zero, or to the sum of two others.
+        #[test]
+        fn solutions_are_those_of_the_echelon_form(
+            columns in proptest::collection::vec(any::<Vector>(), UNKNOWNS + 1),
+            dependent in proptest::collection::vec((0..UNKNOWNS, 0..UNKNOWNS), 0..6),
+        ) {
+            let mut columns = columns;
+            for &(to, from) in &dependent {
+                columns[to] = add(&columns[from], &columns[(from + 1) % (UNKNOWNS)]);
+            }
+            let expected = by_rows(&columns);
+            for kernel in Kernel::all() {
+                let mut system = Wiped::zero();
+                system[..columns.len()].copy_from_slice(&columns);
+                let found = kernel.solve(&mut system);
+                prop_assert_eq!(found, expected, "{}", kernel.name());
+            }
+            if let Some(solution) = expected {
+                let sum = solution.iter().zip(&columns).fold([0; 4], |sum, (&factor, column)| {
+                    add(&sum, &column.map(|word| scale(word, factor)))
+                });
+                prop_assert_eq!(sum, columns[RIGHT_SIDE]);
+            }
+        }
+    }
+
+    /// The identity but for its last row, whose only coefficient is that of unknown 66.
+    fn nearly_identity(coefficient: u64) -> System {
+        let mut system = Wiped::zero();
+        for row in 0..M - 1 {
+            system[row][row / 16] = 1 << (4 * (row % 16));
+        }
+        system[66][3] = coefficient << 60;
+        system[RIGHT_SIDE][3] = 7 << 60;
+        system
+    }
+
+    #[test]
+    fn a_system_without_full_rank_has_no_solution() {
+        for kernel in Kernel::all() {
+            assert_eq!(kernel.solve(&mut Wiped::zero()), None);
+            assert_eq!(kernel.solve(&mut nearly_identity(0)), None);
+            let mut expected = [0; UNKNOWNS];
+            expected[66] = 1;
+            assert_eq!(kernel.solve(&mut nearly_identity(7)), Some(expected));
+        }
+    }
+}

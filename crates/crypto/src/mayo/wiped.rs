@@ -1,0 +1,68 @@
+//! Secret vectors that are wiped when dropped, all at once: a call of `zeroize` would wipe word by word, which takes
+//! as long as a part of signing does.
+
+use std::ops::{Deref, DerefMut};
+
+use super::field::Vector;
+
+/// `N` vectors, wiped when dropped.
+pub(super) struct Wiped<const N: usize>([Vector; N]);
+
+impl<const N: usize> Wiped<N> {
+    /// All zero.
+    pub(super) fn zero() -> Self {
+        Self([[0; 4]; N])
+    }
+}
+
+impl<const N: usize> Deref for Wiped<N> {
+    type Target = [Vector; N];
+
+    fn deref(&self) -> &[Vector; N] {
+        &self.0
+    }
+}
+
+impl<const N: usize> DerefMut for Wiped<N> {
+    fn deref_mut(&mut self) -> &mut [Vector; N] {
+        &mut self.0
+    }
+}
+
+impl<const N: usize> Drop for Wiped<N> {
+    fn drop(&mut self) {
+        self.0 = [[0; 4]; N];
+        zeroize::optimization_barrier(&self.0);
+    }
+}
+
+/// Vectors on the heap, wiped when dropped. Their number must not grow, or pieces would be left behind.
+pub(super) struct WipedVec(Vec<Vector>);
+
+impl WipedVec {
+    /// `count` vectors, all zero.
+    pub(super) fn zero(count: usize) -> Self {
+        Self(vec![[0; 4]; count])
+    }
+}
+
+impl Deref for WipedVec {
+    type Target = [Vector];
+
+    fn deref(&self) -> &[Vector] {
+        &self.0
+    }
+}
+
+impl DerefMut for WipedVec {
+    fn deref_mut(&mut self) -> &mut [Vector] {
+        &mut self.0
+    }
+}
+
+impl Drop for WipedVec {
+    fn drop(&mut self) {
+        self.0.fill([0; 4]);
+        zeroize::optimization_barrier(self.0.as_slice());
+    }
+}
