@@ -6,10 +6,12 @@
 //! - [`ALGORITHMS`] is the one place that knows which algorithms there are; each has a row there and a module.
 //! - [`PrivateKey`] signs, is read from and written to BIND's `.private` files, and read from PKCS#8.
 //! - [`PublicKey`] verifies; it is parsed once from the DNSKEY public key field.
+//! - [`vrf`] has the verifiable random functions of NSEC5, with a table and keys of their own.
 //! - [`DigestType`] makes DS digests, [`key_tag`] key tags, [`nsec3_hash`] the hashed owner names of NSEC3.
 //!
 //! RFC 3110 and 5702 (RSA), 6605 (ECDSA), 8080 (Ed25519, Ed448), 4034 (key tags), 4509 and 6605 (DS digests),
-//! 5155 (NSEC3); FIPS 204 (ML-DSA); Falcon of round 3 of the NIST competition.
+//! 5155 (NSEC3); FIPS 204 (ML-DSA); Falcon of round 3 of the NIST
+//! competition, MAYO of round 2 of the call for additional signatures; RFC 9381 (VRFs).
 
 #![deny(unsafe_code)]
 
@@ -28,12 +30,13 @@ mod mayo;
 mod mldsa;
 mod nsec3;
 mod pkcs8;
-mod rsa;
-// Calls into aws-lc where its Rust interface falls short; the only unsafe code of the crate.
 #[cfg(test)]
 mod rfc_tests;
+mod rsa;
+// Calls into aws-lc where its Rust interface falls short.
 #[allow(unsafe_code)]
 mod rsa_ffi;
+pub mod vrf;
 mod wipe;
 
 pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmEntry, KeyLengths, Scheme, UnknownMnemonic};

@@ -1,6 +1,6 @@
 //! RSA operations of aws-lc that `aws-lc-rs` does not offer: keys below 2048 bits can be verified with there, but
-//! neither made nor signed with, and public exponents above 33 bits not be used at all. The home of the crate's
-//! unsafe code: an owned key, an owned number, and the few calls on them.
+//! neither made nor signed with, and public exponents above 33 bits not be used at all; and the bare RSA operation. The
+//! home of the crate's unsafe code, but for hash functions: an owned key, an owned number, and the few calls on them.
 //!
 //! Threads: `openssl/rsa.h` allows an `RSA` object to be used by several threads at once in functions that do not
 //! mutate it, and names signing and verifying among these ("considered non-mutating for thread-safety purposes
@@ -36,6 +36,11 @@ impl Hash {
     }
 }
 
+/// The common form of `RSA_sign_raw` and `RSA_verify_raw`: key, octets written, output and its length, input and its
+/// length, padding.
+type RawOperation =
+    unsafe extern "C" fn(*mut lc::RSA, *mut usize, *mut u8, usize, *const u8, usize, c_int) -> c_int;
+
 /// An RSA key of aws-lc. Freed when dropped, which also wipes it: `OPENSSL_free` clears what it frees.
 pub(crate) struct Rsa(NonNull<lc::RSA>);
 
@@ -43,7 +48,7 @@ pub(crate) struct Rsa(NonNull<lc::RSA>);
 // to the thread that made it.
 unsafe impl Send for Rsa {}
 
-// SAFETY: behind a shared reference only `octets`, `sign`, `verify` and `private_der` reach the object; see the head of this
+// SAFETY: behind a shared reference only `octets`, `sign`, `verify`, `operate` and `private_der` reach the object; see the head of this
 // module on why aws-lc allows these on several threads at once.
 unsafe impl Sync for Rsa {}
 
@@ -127,6 +132,42 @@ impl Rsa {
             )
         };
         done == 1 && written as usize == signature.len()
+    }
+
+    /// The private operation (RSASP1 of RFC 8017) on `input`, big-endian and below the modulus; input and output have the
+    /// length of the modulus. aws-lc blinds it, uses the Chinese remainder theorem, and checks the outcome with the
+    /// public key.
+    pub(crate) fn private_operation(&self, input: &[u8], output: &mut [u8]) -> bool {
+        self.has_length(input, output) && self.operate(lc::RSA_sign_raw, input, output)
+    }
+
+    /// The public operation (RSAVP1 of RFC 8017) on `input`, big-endian; input and output have the length of the modulus.
+    /// False from the modulus on.
+    pub(crate) fn public_operation(&self, input: &[u8], output: &mut [u8]) -> bool {
+        self.has_length(input, output) && self.operate(lc::RSA_verify_raw, input, output)
+    }
+
+    fn has_length(&self, input: &[u8], output: &[u8]) -> bool {
+        input.len() == self.octets() && output.len() == self.octets()
+    }
+
+    fn operate(&self, operation: RawOperation, input: &[u8], output: &mut [u8]) -> bool {
+        let mut written = 0;
+        // SAFETY: `operation` is `RSA_sign_raw` or `RSA_verify_raw`. Both write at most as many octets as `output` is said
+        // to have, read `input`, and keep neither; `written` outlives the call. Like signing and verifying above, they do
+        // not mutate the key for other threads to see.
+        let done = unsafe {
+            operation(
+                self.0.as_ptr(),
+                &raw mut written,
+                output.as_mut_ptr(),
+                output.len(),
+                input.as_ptr(),
+                input.len(),
+                lc::RSA_NO_PADDING,
+            )
+        };
+        done == 1 && written == output.len()
     }
 
     /// Whether `signature` is a PKCS#1 v1.5 signature over `message`.

@@ -1,0 +1,361 @@
+//! ECVRF-EDWARDS25519-SHA512-TAI and -ELL2 (RFC 9381, section 5.5, suites 0x03 and 0x04), which differ only in how an input
+//! is hashed to the curve.
+//!
+//! What takes time shows of what: the first suite tries until it finds a point, so its time tells how many tries the *input*
+//! took; the input of NSEC5 is the name that was asked for, which the asker knows. The second suite hashes in constant
+//! time. Multiplications by the private scalar and by the nonce take the same time for all of them.
+//!
+//! The hash has 64 octets; NSEC5 takes the first 32.
+//!
+//! Proofs are made with arithmetic of our own ([`point`]) and verified with the library's.
+
+mod field;
+mod point;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod uniqueness_tests;
+
+use aws_lc_rs::rand;
+use curve25519_dalek::edwards::{CompressedEdwardsY, EdwardsPoint};
+use curve25519_dalek::scalar::{Scalar, clamp_integer};
+use curve25519_dalek::traits::{IsIdentity, VartimeMultiscalarMul};
+use sha2::Sha512;
+use zeroize::Zeroizing;
+
+use self::point::{Comb, Point, multiply_base};
+use super::error::{BadProof, ProveError, VrfKeyError};
+use super::hash::{sha512, sha512_into};
+use super::{VRF_HASH_OCTETS, VrfAlgorithm};
+
+/// Octets of a challenge: cLen.
+const CHALLENGE: usize = 16;
+
+/// Octets of a public key, and of every other point.
+pub(super) const PUBLIC_KEY: usize = 32;
+
+/// Octets of a secret seed.
+pub(super) const SECRET: usize = 32;
+
+/// Octets of a proof: point, challenge, s.
+pub(super) const PROOF: usize = PUBLIC_KEY + CHALLENGE + 32;
+
+/// Octets of the VRF's own hash.
+const FULL_HASH: usize = 64;
+
+/// Inputs that share their inversions: more save little.
+const BATCH: usize = 32;
+
+/// One of the two suites.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Suite {
+    TryAndIncrement,
+    Elligator,
+}
+
+impl Suite {
+    fn octet(self) -> u8 {
+        match self {
+            Self::TryAndIncrement => 0x03,
+            Self::Elligator => 0x04,
+        }
+    }
+
+    fn algorithm(self) -> VrfAlgorithm {
+        match self {
+            Self::TryAndIncrement => VrfAlgorithm::EDWARDS25519_SHA512_TAI,
+            Self::Elligator => VrfAlgorithm::EDWARDS25519_SHA512_ELL2,
+        }
+    }
+}
+
+pub(super) struct Private {
+    suite: Suite,
+    seed: Zeroizing<[u8; SECRET]>,
+    scalar: Zeroizing<Scalar>,
+    /// The second half of the hashed seed, from which nonces are made.
+    prefix: Zeroizing<[u8; 32]>,
+    public_key: [u8; PUBLIC_KEY],
+}
+
+pub(super) struct Public {
+    suite: Suite,
+    /// −Y.
+    negative: EdwardsPoint,
+    octets: [u8; PUBLIC_KEY],
+}
+
+/// A proof in its parts.
+struct Proof {
+    gamma: EdwardsPoint,
+    challenge: Scalar,
+    s: Scalar,
+}
+
+impl Private {
+    /// Makes a key from a random seed.
+    pub(super) fn generate(suite: Suite) -> Result<Self, VrfKeyError> {
+        let mut seed = Zeroizing::new([0; SECRET]);
+        rand::fill(seed.as_mut()).map_err(|_| VrfKeyError::Generation(suite.algorithm()))?;
+        Self::from_secret(suite, seed.as_ref())
+    }
+
+    /// Takes a seed of 32 octets (RFC 8032, section 5.1.5).
+    pub(super) fn from_secret(suite: Suite, seed: &[u8]) -> Result<Self, VrfKeyError> {
+        let seed: [u8; SECRET] =
+            seed.try_into().map_err(|_| VrfKeyError::InvalidPrivateKey(suite.algorithm()))?;
+        let seed = Zeroizing::new(seed);
+        let mut expanded = Zeroizing::new([0; 64]);
+        sha512_into(seed.as_ref(), &mut expanded);
+        let (low, high) = expanded.split_at(32);
+        let (mut clamped, mut prefix) = (Zeroizing::new([0; 32]), Zeroizing::new([0; 32]));
+        clamped.copy_from_slice(low);
+        prefix.copy_from_slice(high);
+        *clamped = clamp_integer(*clamped);
+        let scalar = Zeroizing::new(Scalar::from_bytes_mod_order(*clamped));
+        let public_key = EdwardsPoint::mul_base(&scalar).compress().to_bytes();
+        Ok(Self { suite, seed, scalar, prefix, public_key })
+    }
+
+    pub(super) fn secret(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(self.seed.to_vec())
+    }
+
+    pub(super) fn public_key(&self) -> &[u8] {
+        &self.public_key
+    }
+
+    /// Appends a proof for each input to `proofs` and its hash to `hashes` (RFC 9381, section 5.1).
+    pub(super) fn prove_batch(
+        &self,
+        alphas: &[&[u8]],
+        proofs: &mut Vec<u8>,
+        hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
+    ) -> Result<(), ProveError> {
+        for alphas in alphas.chunks(BATCH) {
+            self.prove_chunk(alphas, proofs, hashes)?;
+        }
+        Ok(())
+    }
+
+    fn prove_chunk(
+        &self,
+        alphas: &[&[u8]],
+        proofs: &mut Vec<u8>,
+        hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
+    ) -> Result<(), ProveError> {
+        let inputs = self.hash_to_curve_all(alphas).ok_or(ProveError::NoPoint)?;
+        let nonces: Vec<Zeroizing<Scalar>> = inputs.iter().map(|(_, h)| self.nonce(h)).collect();
+        let commit = |((point, _), nonce): (&(Point, _), &Zeroizing<Scalar>)| {
+            let comb = Comb::prepare(point);
+            let gamma = comb.multiply(&self.scalar);
+            [gamma, multiply_base(nonce), comb.multiply(nonce), gamma.multiply_by_cofactor()]
+        };
+        let points: Vec<Point> = inputs.iter().zip(&nonces).flat_map(commit).collect();
+        let encoded = Point::encode_all(&points);
+        for (((_, h), nonce), points) in inputs.iter().zip(&nonces).zip(encoded.chunks_exact(4)) {
+            let [gamma, u, v, cleared] = points else { return Err(ProveError::Library) };
+            let challenge = challenge(self.suite, [&self.public_key, h, gamma, u, v]);
+            let s = Zeroizing::new(**nonce + scalar_of(challenge) * *self.scalar);
+            proofs.extend_from_slice(gamma);
+            proofs.extend_from_slice(&challenge);
+            proofs.extend_from_slice(s.as_bytes());
+            hashes.push(truncate(&hash_point(self.suite, cleared)));
+        }
+        Ok(())
+    }
+
+    /// Each input as a point and its octets.
+    fn hash_to_curve_all(&self, alphas: &[&[u8]]) -> Option<Vec<(Point, [u8; 32])>> {
+        match self.suite {
+            Suite::TryAndIncrement => {
+                let hash = |alpha: &&[u8]| try_and_increment(&self.public_key, alpha, decode_and_clear);
+                let points: Vec<Point> = alphas.iter().map(hash).collect::<Option<_>>()?;
+                let octets = Point::encode_all(&points);
+                Some(points.into_iter().zip(octets).collect())
+            }
+            Suite::Elligator => {
+                let points: Vec<_> = alphas.iter().map(|alpha| elligator(&self.public_key, alpha)).collect();
+                let octets = EdwardsPoint::compress_batch_alloc(&points);
+                octets.iter().map(|octets| Some((Point::decode(&octets.0)?, octets.0))).collect()
+            }
+        }
+    }
+
+    /// The nonce of RFC 8032, section 5.1.6, for the octets of H (RFC 9381, section 5.4.2.2).
+    fn nonce(&self, h: &[u8; 32]) -> Zeroizing<Scalar> {
+        let mut message = Zeroizing::new([0; 64]);
+        message[..32].copy_from_slice(&*self.prefix);
+        message[32..].copy_from_slice(h);
+        let mut digest = Zeroizing::new([0; 64]);
+        sha512_into(message.as_ref(), &mut digest);
+        Zeroizing::new(Scalar::from_bytes_mod_order_wide(&digest))
+    }
+}
+
+impl Public {
+    /// Parses a point and validates it (RFC 9381, section 5.4.5): a key of small order is refused. One with a part of small
+    /// order beside the large one is not, and harms nobody: what is hashed is the product with the cofactor.
+    pub(super) fn parse(suite: Suite, octets: &[u8]) -> Result<Self, VrfKeyError> {
+        let algorithm = suite.algorithm();
+        let octets: [u8; PUBLIC_KEY] = octets.try_into().map_err(|_| VrfKeyError::PublicKeyLength {
+            algorithm,
+            expected: PUBLIC_KEY,
+            found: octets.len(),
+        })?;
+        let point = CompressedEdwardsY(octets).decompress().ok_or(VrfKeyError::NotOnCurve(algorithm))?;
+        if !is_canonical(&octets) {
+            return Err(VrfKeyError::NotCanonical(algorithm));
+        }
+        if point.is_identity() {
+            return Err(VrfKeyError::NeutralElement(algorithm));
+        }
+        if point.is_small_order() {
+            return Err(VrfKeyError::SmallOrder(algorithm));
+        }
+        Ok(Self { suite, negative: -point, octets })
+    }
+
+    pub(super) fn octets(&self) -> [u8; PUBLIC_KEY] {
+        self.octets
+    }
+
+    /// Verifies a proof and returns its hash (RFC 9381, section 5.3).
+    pub(super) fn verify(&self, alpha: &[u8], octets: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
+        let proof = Proof::parse(octets).ok_or(BadProof)?;
+        let h = hash_to_curve(self.suite, &self.octets, alpha).ok_or(BadProof)?;
+        let [u, v] = self.commitments(&h, &proof);
+        let [h, u, v, cleared] = EdwardsPoint::compress_batch(&[h, u, v, proof.gamma.mul_by_cofactor()]);
+        let (gamma, rest) = octets.split_first_chunk().ok_or(BadProof)?;
+        let expected = challenge(self.suite, [&self.octets, &h.0, gamma, &u.0, &v.0]);
+        if !rest.starts_with(&expected) {
+            return Err(BadProof);
+        }
+        Ok(truncate(&hash_point(self.suite, &cleared.0)))
+    }
+
+    /// U = s·B − c·Y and V = s·H − c·Γ; all of it is public.
+    fn commitments(&self, h: &EdwardsPoint, proof: &Proof) -> [EdwardsPoint; 2] {
+        let u = EdwardsPoint::vartime_double_scalar_mul_basepoint(&proof.challenge, &self.negative, &proof.s);
+        let v = EdwardsPoint::vartime_multiscalar_mul([&proof.s, &proof.challenge], [h, &-proof.gamma]);
+        [u, v]
+    }
+}
+
+impl Proof {
+    /// Splits a proof (RFC 9381, section 5.4.4). `None` where its point is none or in another form than RFC 8032's, or s is
+    /// not below the order.
+    fn parse(octets: &[u8]) -> Option<Self> {
+        let octets: &[u8; PROOF] = octets.try_into().ok()?;
+        let (gamma, rest) = octets.split_first_chunk()?;
+        let (challenge, s) = rest.split_first_chunk()?;
+        let s = Option::from(Scalar::from_canonical_bytes(s.try_into().ok()?))?;
+        Some(Self { gamma: decode(gamma)?, challenge: scalar_of(*challenge), s })
+    }
+}
+
+/// The hash of a proof, which is not verified (RFC 9381, section 5.2).
+pub(super) fn proof_to_hash(suite: Suite, octets: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
+    let proof = Proof::parse(octets).ok_or(BadProof)?;
+    Ok(truncate(&hash_point(suite, &proof.gamma.mul_by_cofactor().compress().0)))
+}
+
+fn hash_point(suite: Suite, cleared: &[u8; 32]) -> [u8; FULL_HASH] {
+    let mut message = [0; 2 + 32 + 1];
+    message[..2].copy_from_slice(&[suite.octet(), 0x03]);
+    message[2..34].copy_from_slice(cleared);
+    sha512(&message)
+}
+
+fn truncate(hash: &[u8; FULL_HASH]) -> [u8; VRF_HASH_OCTETS] {
+    std::array::from_fn(|octet| hash[octet])
+}
+
+/// A challenge as a scalar; little-endian.
+fn scalar_of(challenge: [u8; CHALLENGE]) -> Scalar {
+    Scalar::from(u128::from_le_bytes(challenge))
+}
+
+/// Whether octets that stand for a point are those that RFC 8032, section 5.1.3, takes: y below p = 2²⁵⁵ − 19, and no
+/// sign where x = 0, which is where y = ±1.
+fn is_canonical(octets: &[u8; 32]) -> bool {
+    let sign = octets[31] >> 7;
+    let mut y = *octets;
+    y[31] &= 0x7f;
+    let middle = |octet: u8| y[1..31].iter().all(|other| *other == octet);
+    let is_large = y[31] == 0x7f && middle(0xff);
+    let is_one = y[0] == 1 && middle(0) && y[31] == 0;
+    let is_minus_one = y[0] == 0xec && is_large;
+    !(is_large && y[0] >= 0xed) && !(sign == 1 && (is_one || is_minus_one))
+}
+
+/// Reads a point as RFC 8032, section 5.1.3, does.
+fn decode(octets: &[u8; 32]) -> Option<EdwardsPoint> {
+    if !is_canonical(octets) {
+        return None;
+    }
+    CompressedEdwardsY(*octets).decompress()
+}
+
+/// An input as a point of the library.
+fn hash_to_curve(suite: Suite, salt: &[u8; PUBLIC_KEY], alpha: &[u8]) -> Option<EdwardsPoint> {
+    let clear = |octets: &[u8; 32]| {
+        let point = decode(octets)?.mul_by_cofactor();
+        (!point.is_identity()).then_some(point)
+    };
+    match suite {
+        Suite::TryAndIncrement => try_and_increment(salt, alpha, clear),
+        Suite::Elligator => Some(elligator(salt, alpha)),
+    }
+}
+
+/// Eight times the point that the octets stand for, where that is not the neutral element.
+fn decode_and_clear(octets: &[u8; 32]) -> Option<Point> {
+    if !is_canonical(octets) {
+        return None;
+    }
+    let point = Point::decode(octets)?.multiply_by_cofactor();
+    (!point.is_neutral()).then_some(point)
+}
+
+/// Try and increment (RFC 9381, section 5.4.1.1): two tries on average, 256 at most. `read` makes a point of octets, if they
+/// stand for one, and multiplies it by the cofactor.
+fn try_and_increment<P>(
+    salt: &[u8; PUBLIC_KEY],
+    alpha: &[u8],
+    read: impl Fn(&[u8; 32]) -> Option<P>,
+) -> Option<P> {
+    let mut message = Vec::with_capacity(2 + PUBLIC_KEY + alpha.len() + 2);
+    message.extend_from_slice(&[Suite::TryAndIncrement.octet(), 0x01]);
+    message.extend_from_slice(salt);
+    message.extend_from_slice(alpha);
+    message.extend_from_slice(&[0, 0]);
+    let counter = message.len() - 2;
+    for count in 0..=u8::MAX {
+        message[counter] = count;
+        let digest = sha512(&message);
+        let (candidate, _) = digest.split_first_chunk()?;
+        if let Some(point) = read(candidate) {
+            return Some(point);
+        }
+    }
+    None
+}
+
+/// `encode_to_curve` of RFC 9380 with the suite edwards25519_XMD:SHA-512_ELL2_NU_ (RFC 9381, section 5.4.1.2).
+fn elligator(salt: &[u8; PUBLIC_KEY], alpha: &[u8]) -> EdwardsPoint {
+    const TAG: &[u8] = b"ECVRF_edwards25519_XMD:SHA-512_ELL2_NU_\x04";
+    EdwardsPoint::encode_to_curve::<Sha512>(&[salt, alpha], &[TAG])
+}
+
+/// The challenge (RFC 9381, section 5.4.3), over the key too: without it, and without every point that the proof speaks of,
+/// a prover could choose one of them afterwards.
+fn challenge(suite: Suite, points: [&[u8; 32]; 5]) -> [u8; CHALLENGE] {
+    let mut message = [0; 2 + 5 * 32 + 1];
+    message[..2].copy_from_slice(&[suite.octet(), 0x02]);
+    for (place, point) in message[2..].chunks_exact_mut(32).zip(points) {
+        place.copy_from_slice(point);
+    }
+    let digest = sha512(&message);
+    std::array::from_fn(|octet| digest[octet])
+}

@@ -1,0 +1,279 @@
+//! Points of edwards25519 in extended coordinates (x = X/Z, y = Y/Z, xy = T/Z), and their multiplication by secret scalars
+//! in constant time. The formulas are complete on this curve: no point is a special case (Hisil, Wong, Carter, Dawson,
+//! "Twisted Edwards Curves Revisited", sections 3.1 and 3.3).
+//!
+//! The library's own multiplication prepares its point anew for each scalar. A proof multiplies one point twice: here both
+//! share four fifths of the doublings.
+
+use std::hint::black_box;
+use std::sync::OnceLock;
+
+use curve25519_dalek::scalar::Scalar;
+use zeroize::Zeroizing;
+
+use super::field::Field;
+
+/// Signed digits of a scalar.
+const DIGITS: usize = TEETH * SPACING;
+
+/// Digits that are taken together.
+const TEETH: usize = 5;
+
+/// Digits between two teeth of a [`Comb`], and windows of the table of the base point.
+const SPACING: usize = 51;
+
+/// Entries of a table: the digit of the last tooth is only a sign.
+const ENTRIES: usize = 1 << (TEETH - 1);
+
+/// A point.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Point {
+    x: Field,
+    y: Field,
+    z: Field,
+    t: Field,
+}
+
+/// A point as additions want it: Y + X, Y − X, 2Z, 2dT.
+#[derive(Clone, Copy, Default)]
+struct Cached {
+    sum: Field,
+    difference: Field,
+    z2: Field,
+    t2d: Field,
+}
+
+type Table = [Cached; ENTRIES];
+
+impl Point {
+    /// Reads the canonical octets of a point; `None` where they stand for none (RFC 8032, section 5.1.3).
+    pub(super) fn decode(octets: &[u8; 32]) -> Option<Self> {
+        let y = Field::from_octets(octets);
+        let y2 = y.square();
+        let root = Field::square_root_of_ratio(y2 - Field::ONE, y2 * Field::D + Field::ONE)?;
+        let x = if root.to_octets()[0] & 1 == octets[31] >> 7 { root } else { -root };
+        Some(Self { x, y, z: Field::ONE, t: x * y })
+    }
+
+    /// The octets of all points, with one inversion for all of them.
+    pub(super) fn encode_all(points: &[Self]) -> Vec<[u8; 32]> {
+        let mut inverses: Vec<Field> = points.iter().map(|point| point.z).collect();
+        Field::invert_all(&mut inverses);
+        let encode = |(point, inverse): (&Self, Field)| {
+            let mut octets = (point.y * inverse).to_octets();
+            octets[31] |= (point.x * inverse).to_octets()[0] << 7;
+            octets
+        };
+        points.iter().zip(inverses).map(encode).collect()
+    }
+
+    /// For public points.
+    pub(super) fn is_neutral(&self) -> bool {
+        self.x.is_same(Field::ZERO) && self.y.is_same(self.z)
+    }
+
+    /// Twice the point; T is not made where only another doubling follows.
+    #[inline(always)]
+    fn double_with(&self, with_t: bool) -> Self {
+        let a = self.x.square();
+        let b = self.y.square();
+        let h = a + b;
+        let e = h - (self.x + self.y).square();
+        let g = a - b;
+        let f = self.z.square().double() + g;
+        let t = if with_t { e * h } else { Field::ZERO };
+        Self { x: e * f, y: g * h, z: f * g, t }
+    }
+
+    #[inline(never)]
+    fn double(&self) -> Self {
+        self.double_with(true)
+    }
+
+    #[inline(never)]
+    fn double_without_t(&self) -> Self {
+        self.double_with(false)
+    }
+
+    /// The point doubled this many times, once or more.
+    fn double_times(&self, times: usize) -> Self {
+        let mut point = *self;
+        for _ in 1..times {
+            point = point.double_without_t();
+        }
+        point.double()
+    }
+
+    /// Eight times the point.
+    pub(super) fn multiply_by_cofactor(&self) -> Self {
+        self.double_times(3)
+    }
+
+    #[inline(always)]
+    fn add_with(&self, other: &Cached, with_t: bool) -> Self {
+        let a = (self.y - self.x) * other.difference;
+        let b = (self.y + self.x) * other.sum;
+        let c = self.t * other.t2d;
+        let d = self.z * other.z2;
+        let (e, f, g, h) = (b - a, d - c, d + c, b + a);
+        let t = if with_t { e * h } else { Field::ZERO };
+        Self { x: e * f, y: g * h, z: f * g, t }
+    }
+
+    #[inline(never)]
+    fn add(&self, other: &Cached) -> Self {
+        self.add_with(other, true)
+    }
+
+    #[inline(never)]
+    fn add_without_t(&self, other: &Cached) -> Self {
+        self.add_with(other, false)
+    }
+
+    fn negate(&self) -> Self {
+        Self { x: -self.x, t: -self.t, ..*self }
+    }
+
+    fn cache(&self) -> Cached {
+        Cached {
+            sum: self.y + self.x,
+            difference: self.y - self.x,
+            z2: self.z.double(),
+            t2d: self.t * Field::D2,
+        }
+    }
+}
+
+impl Cached {
+    /// The neutral element, to start a sum with.
+    fn to_point(self) -> Point {
+        let neutral = Point { x: Field::ZERO, y: Field::ONE, z: Field::ONE, t: Field::ZERO };
+        neutral.add(&self)
+    }
+
+    #[inline(always)]
+    fn negate_if(&self, mask: u64) -> Self {
+        Self {
+            sum: Field::select(&self.sum, &self.difference, mask),
+            difference: Field::select(&self.difference, &self.sum, mask),
+            z2: self.z2,
+            t2d: Field::select(&self.t2d, &-self.t2d, mask),
+        }
+    }
+}
+
+/// The digits of a scalar, of which none is zero: digit i, worth 2ⁱ, is +1 where bit i is set and −1 where it is not.
+/// (Hamburg, "Fast and compact elliptic-curve cryptography", section 3.3.)
+struct Digits(Zeroizing<[u8; 32]>);
+
+impl Digits {
+    /// With b the bits: Σ 2ⁱ·(2bᵢ − 1) = 2b − (2²⁵⁵ − 1), and so b is (scalar + 2²⁵⁵ − 1)/2 modulo the order.
+    fn of(scalar: &Scalar) -> Self {
+        static CONSTANTS: OnceLock<(Scalar, Scalar)> = OnceLock::new();
+        let (all_ones, half) = CONSTANTS.get_or_init(|| {
+            let two = Scalar::from(2_u8);
+            let power = (0..DIGITS).fold(Scalar::ONE, |power, _| power * two);
+            (power - Scalar::ONE, two.invert())
+        });
+        let sum = Zeroizing::new(scalar + all_ones);
+        let recoded = Zeroizing::new(*sum * half);
+        Self(Zeroizing::new(recoded.to_bytes()))
+    }
+
+    /// Digits at `first` and at equal distances from there on, the last one highest.
+    #[inline(always)]
+    fn take(&self, first: usize, distance: usize) -> u64 {
+        let bit = |tooth: usize| {
+            let at = first + tooth * distance;
+            u64::from(self.0[at / 8] >> (at % 8) & 1) << tooth
+        };
+        (0..TEETH).map(bit).fold(0, |all, bit| all | bit)
+    }
+}
+
+/// The sum that belongs to the digits, with a look at every entry.
+#[inline(always)]
+fn select(table: &Table, digits: u64) -> Cached {
+    let negative = ((digits >> (TEETH - 1)) ^ 1).wrapping_neg();
+    // Hidden from the compiler, which must not think of a look at one entry alone.
+    let entry = black_box((digits ^ negative) & (ENTRIES as u64 - 1));
+    let mut found = Cached::default();
+    for (index, candidate) in (0_u64..).zip(table) {
+        // All bits set for the entry that is wanted: only 0 − 1 borrows.
+        let mask = ((index ^ entry).wrapping_sub(1) >> 63).wrapping_neg();
+        found.sum.merge(&candidate.sum, mask);
+        found.difference.merge(&candidate.difference, mask);
+        found.z2.merge(&candidate.z2, mask);
+        found.t2d.merge(&candidate.t2d, mask);
+    }
+    found.negate_if(negative)
+}
+
+/// A point prepared for several multiplications by secret scalars.
+///
+/// Entry e holds 2²⁰⁴·P + Σ ±2⁵¹ʲ·P for j below 4, with + where bit j of e is set.
+pub(super) struct Comb(Table);
+
+impl Comb {
+    pub(super) fn prepare(point: &Point) -> Self {
+        // The point, and each time 51 digits further.
+        let mut tooth = *point;
+        let mut lowest = tooth.negate();
+        let mut doubled = [Cached::default(); TEETH - 1];
+        for (j, twice) in doubled.iter_mut().enumerate() {
+            let double = tooth.double();
+            *twice = double.cache();
+            tooth = double.double_times(SPACING - 1);
+            let next = if j + 1 < TEETH - 1 { tooth.negate() } else { tooth };
+            lowest = lowest.add(&next.cache());
+        }
+        let mut sums = [lowest; ENTRIES];
+        for (j, twice) in doubled.iter().enumerate() {
+            for entry in 1 << j..2 << j {
+                sums[entry] = sums[entry - (1 << j)].add(twice);
+            }
+        }
+        Self(sums.map(|sum| sum.cache()))
+    }
+
+    /// scalar·P, in constant time.
+    pub(super) fn multiply(&self, scalar: &Scalar) -> Point {
+        let digits = Digits::of(scalar);
+        let mut sum = select(&self.0, digits.take(SPACING - 1, SPACING)).to_point();
+        for column in (1..SPACING - 1).rev() {
+            sum = sum.double().add_without_t(&select(&self.0, digits.take(column, SPACING)));
+        }
+        sum.double().add(&select(&self.0, digits.take(0, SPACING)))
+    }
+}
+
+/// The table of the base point B: in window w, entry e holds 2⁵ʷ·(2e + 1)·B. 104 kB, made when it is first used.
+fn base_table() -> &'static [Table] {
+    static TABLE: OnceLock<Vec<Table>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let base = Point::decode(curve25519_dalek::constants::ED25519_BASEPOINT_COMPRESSED.as_bytes());
+        let Some(mut power) = base else { unreachable!("the base point of the standard") };
+        let window = |_| {
+            let twice = power.double().cache();
+            let mut multiple = power;
+            let table = std::array::from_fn(|_| {
+                let cached = multiple.cache();
+                multiple = multiple.add(&twice);
+                cached
+            });
+            power = power.double_times(TEETH);
+            table
+        };
+        (0..SPACING).map(window).collect()
+    })
+}
+
+/// scalar·B for the base point B, in constant time.
+pub(super) fn multiply_base(scalar: &Scalar) -> Point {
+    let digits = Digits::of(scalar);
+    let neutral = Point { x: Field::ZERO, y: Field::ONE, z: Field::ONE, t: Field::ZERO };
+    let add = |sum: Point, (window, table): (usize, &Table)| {
+        sum.add(&select(table, digits.take(window * TEETH, 1)))
+    };
+    base_table().iter().enumerate().fold(neutral, add)
+}

@@ -1,0 +1,284 @@
+//! Multiplications of points of P-256 by scalars: in constant time where the scalar is secret ([`Comb`],
+//! [`multiply_base`]), and faster where all is public ([`ShortTable`], [`multiply_base_public`],
+//! [`double_multiply_public`]).
+//!
+//! Secret scalars are written in digits that are never zero, so that the same additions are made for every scalar and
+//! none meets infinity. The incomplete addition formula is wrong only where its two operands are equal or opposite;
+//! then Z becomes 0 and stays it, and as x·P is never infinity for x ≠ 0 and P of prime order, Z = 0 at the
+//! end says for certain that it happened. It does for a few scalars in 2²⁵⁶, and the product is made anew another way.
+
+use std::hint::black_box;
+use std::sync::OnceLock;
+
+use subtle::Choice;
+use zeroize::Zeroizing;
+
+use super::point::{Affine, Cached, Jacobian};
+use super::scalar::{DIGITS, Scalar};
+
+/// Digits that are taken together.
+const TEETH: usize = 5;
+
+/// Digits between two teeth of a [`Comb`], and windows of the table of the base point.
+const SPACING: usize = DIGITS / TEETH;
+
+/// Entries of a table: the digit of the last tooth is only a sign.
+const ENTRIES: usize = 1 << (TEETH - 1);
+
+/// Sums of one point's multiples, for the sign of each.
+type Table = [Affine; ENTRIES];
+
+/// A point prepared for several multiplications by secret scalars: they share 208 of 260 doublings each.
+///
+/// Entry e holds 2²⁰⁸·P + Σ ±2⁵²ʲ·P for j below 4, with + where bit j of e is set.
+pub(crate) struct Comb {
+    table: Table,
+    point: Affine,
+}
+
+impl Comb {
+    /// Prepares each of the points, with one inversion for all of them.
+    pub(crate) fn prepare_all(points: &[Affine]) -> Vec<Self> {
+        let entries: Vec<Jacobian> = points.iter().flat_map(sums_of_teeth).collect();
+        let entries = Jacobian::normalize_all(&entries);
+        let comb = |(point, entries): (&Affine, &[Affine])| {
+            let mut table = Table::default();
+            table.copy_from_slice(entries);
+            Self { table, point: *point }
+        };
+        points.iter().zip(entries.chunks_exact(ENTRIES)).map(comb).collect()
+    }
+
+    /// scalar·P, in constant time; the scalar is not 0.
+    pub(crate) fn multiply(&self, scalar: &Scalar) -> Jacobian {
+        let product = self.multiply_without_rescue(scalar);
+        if product.is_infinity() { multiply_complete(&self.point, scalar) } else { product }
+    }
+
+    pub(super) fn multiply_without_rescue(&self, scalar: &Scalar) -> Jacobian {
+        let digits = Zeroizing::new(scalar.recode());
+        let mut sum = Jacobian::from(select(&self.table, teeth(&digits, SPACING - 1)));
+        for column in (0..SPACING - 1).rev() {
+            sum = sum.double().add_different(&select(&self.table, teeth(&digits, column)));
+        }
+        sum
+    }
+}
+
+/// The entries of a comb's table.
+fn sums_of_teeth(point: &Affine) -> [Jacobian; ENTRIES] {
+    // The point, and each time 52 digits further.
+    let mut tooth = Jacobian::from(*point);
+    let mut lowest = tooth.negate();
+    let mut doubled = [Cached::default(); TEETH - 1];
+    for (j, twice) in doubled.iter_mut().enumerate() {
+        let double = tooth.double();
+        *twice = double.cache();
+        tooth = double.double_times(SPACING - 1);
+        let next = if j + 1 < TEETH - 1 { tooth.negate() } else { tooth };
+        lowest = lowest.add(&next.cache());
+    }
+    let mut sums = [lowest; ENTRIES];
+    for (j, twice) in doubled.iter().enumerate() {
+        for entry in 1 << j..2 << j {
+            sums[entry] = sums[entry - (1 << j)].add(twice);
+        }
+    }
+    sums
+}
+
+/// The digits of one column, the last tooth highest.
+#[inline(always)]
+fn teeth(digits: &Scalar, column: usize) -> u64 {
+    (0..TEETH).map(|j| digits.bit(column + j * SPACING) << j).fold(0, |all, bit| all | bit)
+}
+
+/// The digits of one window, the last one highest.
+#[inline(always)]
+fn window(digits: &Scalar, window: usize) -> u64 {
+    (0..TEETH).map(|j| digits.bit(window * TEETH + j) << j).fold(0, |all, bit| all | bit)
+}
+
+/// Splits digits into an entry and whether it is to be negated.
+#[inline(always)]
+fn split(digits: u64) -> (u64, u64) {
+    let negative = (digits >> (TEETH - 1)) ^ 1;
+    ((digits ^ negative.wrapping_neg()) & (ENTRIES as u64 - 1), negative)
+}
+
+/// The sum that belongs to the digits, with a look at every entry.
+#[inline(always)]
+fn select(table: &Table, digits: u64) -> Affine {
+    let (entry, negative) = split(digits);
+    // Hidden from the compiler, which must not think of a look at one entry alone.
+    let entry = black_box(entry);
+    let mut found = Affine::default();
+    for (index, candidate) in (0_u64..).zip(table) {
+        // All bits set for the entry that is wanted: only 0 − 1 borrows.
+        let mask = (index ^ entry).wrapping_sub(1) >> 63;
+        found.merge(candidate, mask.wrapping_neg());
+    }
+    found.negate_if(Choice::from(negative as u8))
+}
+
+/// The table of the base point B: in window w, entry e holds 2⁵ʷ·(2⁴·B + Σ ±2ʲ·B), as in [`Comb`]. 53 kB, made
+/// when it is first used.
+fn base_table() -> &'static [Table; SPACING] {
+    static TABLE: OnceLock<Box<[Table; SPACING]>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let mut sums = Vec::with_capacity(SPACING * ENTRIES);
+        let mut power = Jacobian::from(Affine::BASE);
+        for _ in 0..SPACING {
+            // Entry e is the odd multiple 2e + 1.
+            let twice = power.double().cache();
+            let mut multiple = power;
+            for _ in 0..ENTRIES {
+                sums.push(multiple);
+                multiple = multiple.add(&twice);
+            }
+            power = power.double_times(TEETH);
+        }
+        let sums = Jacobian::normalize_all(&sums);
+        let mut tables = Box::new([Table::default(); SPACING]);
+        for (table, sums) in tables.iter_mut().zip(sums.chunks_exact(ENTRIES)) {
+            table.copy_from_slice(sums);
+        }
+        tables
+    })
+}
+
+/// scalar·B for the base point B, in constant time; the scalar is not 0.
+pub(crate) fn multiply_base(scalar: &Scalar) -> Jacobian {
+    let product = multiply_base_without_rescue(scalar);
+    if product.is_infinity() { multiply_complete(&Affine::BASE, scalar) } else { product }
+}
+
+pub(super) fn multiply_base_without_rescue(scalar: &Scalar) -> Jacobian {
+    let digits = Zeroizing::new(scalar.recode());
+    let table = base_table();
+    let mut sum = Jacobian::from(select(&table[0], window(&digits, 0)));
+    for (place, table) in table.iter().enumerate().skip(1) {
+        sum = sum.add_different(&select(table, window(&digits, place)));
+    }
+    sum
+}
+
+/// scalar·P bit by bit, with additions that know every case. For the scalars, a few in 2²⁵⁶, that the faster ways do
+/// not serve.
+pub(super) fn multiply_complete(point: &Affine, scalar: &Scalar) -> Jacobian {
+    let mut sum = Jacobian::INFINITY;
+    for at in (0..256).rev() {
+        sum = sum.double();
+        if scalar.bit(at) == 1 {
+            sum = sum.add_affine(point);
+        }
+    }
+    sum
+}
+
+/// `start` + scalar·B for public values.
+pub(crate) fn multiply_base_public(start: Jacobian, scalar: &Scalar) -> Jacobian {
+    let digits = scalar.recode();
+    let mut sum = start;
+    for (place, table) in base_table().iter().enumerate() {
+        let (entry, negative) = split(window(&digits, place));
+        sum = sum.add_affine(&table[entry as usize].negate_if(Choice::from(negative as u8)));
+    }
+    sum
+}
+
+/// Bits of a short scalar that one addition of a [`ShortTable`] serves.
+const SHORT_TEETH: usize = 4;
+
+/// Bits between two of them.
+const SHORT_SPACING: usize = 128 / SHORT_TEETH;
+
+/// A public point prepared for multiplications by public scalars of 128 bits: entry e − 1 holds Σ 2³²ʲ·P over the
+/// bits j that are set in e.
+pub(crate) struct ShortTable([Affine; (1 << SHORT_TEETH) - 1]);
+
+impl ShortTable {
+    pub(crate) fn prepare(point: &Affine) -> Self {
+        let mut sums: Vec<Jacobian> = Vec::with_capacity((1 << SHORT_TEETH) - 1);
+        let mut tooth = Jacobian::from(*point);
+        for _ in 0..SHORT_TEETH {
+            let known = sums.len();
+            let cached = tooth.cache();
+            sums.push(tooth);
+            for index in 0..known {
+                sums.push(sums[index].add(&cached));
+            }
+            tooth = tooth.double_times(SHORT_SPACING);
+        }
+        let mut table = [*point; (1 << SHORT_TEETH) - 1];
+        table.copy_from_slice(&Jacobian::normalize_all(&sums));
+        Self(table)
+    }
+
+    /// scalar·P.
+    pub(crate) fn multiply(&self, scalar: u128) -> Jacobian {
+        let mut sum = Jacobian::INFINITY;
+        for column in (0..SHORT_SPACING).rev() {
+            sum = sum.double();
+            let bit = |j: usize| ((scalar >> (column + j * SHORT_SPACING)) as usize & 1) << j;
+            let entry: usize = (0..SHORT_TEETH).map(bit).sum();
+            if let Some(point) = entry.checked_sub(1).map(|index| &self.0[index]) {
+                sum = sum.add_affine(point);
+            }
+        }
+        sum
+    }
+}
+
+/// Width of the windows of [`double_multiply_public`].
+const WIDTH: u32 = 5;
+
+/// Odd multiples of a point: P, 3P, 5P … 15P.
+type OddMultiples = [Cached; 1 << (WIDTH - 2)];
+
+fn odd_multiples(point: &Affine) -> OddMultiples {
+    let mut multiple = Jacobian::from(*point);
+    let twice = multiple.double().cache();
+    std::array::from_fn(|_| {
+        let cached = multiple.cache();
+        multiple = multiple.add(&twice);
+        cached
+    })
+}
+
+/// The digits of a scalar in non-adjacent form: each is 0, or odd and below 16 in size, with four 0 or more after it.
+fn non_adjacent_form(scalar: &Scalar) -> [i8; 257] {
+    let mut digits = [0; 257];
+    let mut carry = 0;
+    let mut at = 0;
+    while at < digits.len() {
+        if scalar.bit(at) == carry {
+            at += 1;
+            continue;
+        }
+        let bits = (0..WIDTH as usize).map(|bit| scalar.bit(at + bit) << bit).sum::<u64>() + carry;
+        carry = bits >> (WIDTH - 1);
+        digits[at] = (bits as i64 - ((carry as i64) << WIDTH)) as i8;
+        at += WIDTH as usize;
+    }
+    digits
+}
+
+/// a·P + b·Q for public values (Straus).
+pub(crate) fn double_multiply_public(a: &Scalar, p: &Affine, b: &Scalar, q: &Affine) -> Jacobian {
+    let (p, q) = (odd_multiples(p), odd_multiples(q));
+    let (a, b) = (non_adjacent_form(a), non_adjacent_form(b));
+    let mut sum = Jacobian::INFINITY;
+    for at in (0..a.len()).rev() {
+        if !sum.is_infinity() {
+            sum = sum.double();
+        }
+        for (digit, multiples) in [(a[at], &p), (b[at], &q)] {
+            if digit != 0 {
+                let multiple = &multiples[usize::from(digit.unsigned_abs() / 2)];
+                sum = if digit > 0 { sum.add(multiple) } else { sum.add(&multiple.negate()) };
+            }
+        }
+    }
+    sum
+}

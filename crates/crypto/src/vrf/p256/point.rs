@@ -1,0 +1,298 @@
+//! Points of P-256, y² = x³ − 3x + b: affine, and in Jacobian coordinates (X/Z², Y/Z³), where Z = 0 stands for the
+//! point at infinity. Octet forms of SEC 1, section 2.3.
+//!
+//! Formulas: the textbook doubling for a = −3 (Guide to Elliptic Curve Cryptography, algorithm 3.21), and additions from
+//! the Explicit-Formulas Database, with the special cases that the comment on each function tells.
+
+use subtle::{Choice, ConditionallySelectable};
+
+use super::field::Field;
+
+/// The coefficient b.
+const B: Field = Field::from_montgomery([
+    0xd89c_df62_29c4_bddf,
+    0xacf0_05cd_7884_3090,
+    0xe5a2_20ab_f721_2ed6,
+    0xdc30_061d_0487_4834,
+]);
+
+/// Octets of a compressed point.
+pub(crate) const COMPRESSED: usize = 33;
+
+/// First octet of a compressed point; one more where y is odd.
+pub(crate) const EVEN: u8 = 0x02;
+
+/// A point other than the one at infinity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Affine {
+    pub(super) x: Field,
+    pub(super) y: Field,
+}
+
+/// Any point.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Jacobian {
+    pub(super) x: Field,
+    pub(super) y: Field,
+    pub(super) z: Field,
+}
+
+/// A point with the powers of Z that additions need.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Cached {
+    point: Jacobian,
+    z2: Field,
+    z3: Field,
+}
+
+impl Cached {
+    pub(super) fn negate(&self) -> Self {
+        Self { point: self.point.negate(), ..*self }
+    }
+}
+
+/// What two points have in common that are to be added.
+enum Relation {
+    Different,
+    Same,
+    Opposite,
+}
+
+impl Affine {
+    /// The base point.
+    pub(crate) const BASE: Self = Self {
+        x: Field::from_montgomery([
+            0x79e7_30d4_18a9_143c,
+            0x75ba_95fc_5fed_b601,
+            0x79fb_732b_7762_2510,
+            0x1890_5f76_a537_55c6,
+        ]),
+        y: Field::from_montgomery([
+            0xddf2_5357_ce95_560a,
+            0x8b4a_b8e4_ba19_e45c,
+            0xd2e8_8688_dd21_f325,
+            0x8571_ff18_2588_5d85,
+        ]),
+    };
+
+    /// Reads two coordinates of 32 octets; `None` where they are no point of the curve, or not below p.
+    pub(crate) fn from_coordinates(octets: &[u8; 64]) -> Option<Self> {
+        let (x, y) = octets.split_at(32);
+        let x = Field::from_octets(x.try_into().ok()?)?;
+        let y = Field::from_octets(y.try_into().ok()?)?;
+        (y.square() == right_side(x)).then_some(Self { x, y })
+    }
+
+    /// Two coordinates of 32 octets.
+    pub(crate) fn to_coordinates(self) -> [u8; 64] {
+        let mut octets = [0; 64];
+        octets[..32].copy_from_slice(&self.x.to_octets());
+        octets[32..].copy_from_slice(&self.y.to_octets());
+        octets
+    }
+
+    /// Reads a compressed point; `None` where the octets are none, or x is not below p.
+    pub(crate) fn from_compressed(octets: &[u8; COMPRESSED]) -> Option<Self> {
+        let (&first, x) = octets.split_first()?;
+        if first & !1 != EVEN {
+            return None;
+        }
+        let x = Field::from_octets(x.try_into().ok()?)?;
+        let root = right_side(x).square_root()?;
+        // No point of this curve has y = 0: its order is odd.
+        let y = if root.is_odd() == (first & 1 == 1) { root } else { -root };
+        Some(Self { x, y })
+    }
+
+    pub(crate) fn to_compressed(self) -> [u8; COMPRESSED] {
+        let mut octets = [0; COMPRESSED];
+        octets[0] = EVEN | u8::from(self.y.is_odd());
+        octets[1..].copy_from_slice(&self.x.to_octets());
+        octets
+    }
+
+    pub(crate) fn negate(self) -> Self {
+        Self { y: -self.y, ..self }
+    }
+
+    /// Adds the bits of another point that `mask` lets through; these places are 0 before.
+    #[inline(always)]
+    pub(super) fn merge(&mut self, other: &Self, mask: u64) {
+        self.x.merge(&other.x, mask);
+        self.y.merge(&other.y, mask);
+    }
+
+    pub(super) fn negate_if(mut self, choice: Choice) -> Self {
+        self.y = Field::conditional_select(&self.y, &-self.y, choice);
+        self
+    }
+}
+
+/// x³ − 3x + b.
+fn right_side(x: Field) -> Field {
+    (x.square() - (Field::ONE + Field::ONE + Field::ONE)) * x + B
+}
+
+impl From<Affine> for Jacobian {
+    fn from(point: Affine) -> Self {
+        Self { x: point.x, y: point.y, z: Field::ONE }
+    }
+}
+
+impl Jacobian {
+    pub(crate) const INFINITY: Self = Self { x: Field::ONE, y: Field::ONE, z: Field::ZERO };
+
+    pub(crate) fn is_infinity(&self) -> bool {
+        self.z.is_zero()
+    }
+
+    pub(crate) fn negate(self) -> Self {
+        Self { y: -self.y, ..self }
+    }
+
+    /// Twice the point, infinity included.
+    #[inline(never)]
+    pub(super) fn double(&self) -> Self {
+        let delta = self.z.square();
+        let product = (self.x - delta) * (self.x + delta);
+        let alpha = product.double() + product;
+        // 2Y, 4Y² and 4XY²: of 8Y⁴, half of the square of the second is left.
+        let y2 = self.y.double();
+        let gamma4 = y2.square();
+        let beta4 = self.x * gamma4;
+        let x = alpha.square() - beta4.double();
+        Self { x, y: alpha * (beta4 - x) - gamma4.square().halve(), z: y2 * self.z }
+    }
+
+    /// The point doubled this many times.
+    pub(super) fn double_times(mut self, times: usize) -> Self {
+        for _ in 0..times {
+            self = self.double();
+        }
+        self
+    }
+
+    /// The sum with an affine point in constant time. Z of the result is 0, whatever the sum, where the points are the
+    /// same or opposite or this one is infinity; and once Z is 0 it stays 0 in any further doubling or addition.
+    #[inline(never)]
+    pub(super) fn add_different(&self, other: &Affine) -> Self {
+        let z2 = self.z.square();
+        let h = other.x * z2 - self.x;
+        let r = other.y * (z2 * self.z) - self.y;
+        finish_addition(self.x, self.y, h, r, self.z * h)
+    }
+
+    /// The sum with an affine point, whatever the two are. For public points: it branches on them.
+    pub(super) fn add_affine(&self, other: &Affine) -> Self {
+        if self.is_infinity() {
+            return (*other).into();
+        }
+        let sum = self.add_different(other);
+        if !sum.is_infinity() {
+            return sum;
+        }
+        match self.relation(&(*other).into()) {
+            Relation::Different => sum,
+            Relation::Same => self.double(),
+            Relation::Opposite => Self::INFINITY,
+        }
+    }
+
+    /// The sum with a point, whatever the two are. For public points: it branches on them.
+    pub(super) fn add(&self, other: &Cached) -> Self {
+        if self.is_infinity() {
+            return other.point;
+        }
+        if other.point.is_infinity() {
+            return *self;
+        }
+        let sum = self.add_cached(other);
+        if !sum.is_infinity() {
+            return sum;
+        }
+        match self.relation(&other.point) {
+            Relation::Different => sum,
+            Relation::Same => self.double(),
+            Relation::Opposite => Self::INFINITY,
+        }
+    }
+
+    #[inline(never)]
+    fn add_cached(&self, other: &Cached) -> Self {
+        let z2 = self.z.square();
+        let u1 = self.x * other.z2;
+        let s1 = self.y * other.z3;
+        let h = other.point.x * z2 - u1;
+        let r = other.point.y * (z2 * self.z) - s1;
+        finish_addition(u1, s1, h, r, self.z * other.point.z * h)
+    }
+
+    /// For points other than infinity.
+    fn relation(&self, other: &Self) -> Relation {
+        let (z2, other_z2) = (self.z.square(), other.z.square());
+        if self.x * other_z2 != other.x * z2 {
+            return Relation::Different;
+        }
+        if self.y * other_z2 * other.z == other.y * z2 * self.z { Relation::Same } else { Relation::Opposite }
+    }
+
+    pub(super) fn cache(self) -> Cached {
+        let z2 = self.z.square();
+        Cached { point: self, z2, z3: z2 * self.z }
+    }
+
+    /// Takes points to affine form with one inversion for all of them. Infinity comes out as (0, 0), which is no point
+    /// of the curve.
+    pub(super) fn normalize_all(points: &[Self]) -> Vec<Affine> {
+        let mut inverses: Vec<Field> = points.iter().map(|point| point.z).collect();
+        Field::invert_all(&mut inverses);
+        let affine = |(point, inverse): (&Self, &Field)| {
+            let square = inverse.square();
+            Affine { x: point.x * square, y: point.y * (square * *inverse) }
+        };
+        points.iter().zip(&inverses).map(affine).collect()
+    }
+
+    /// The octet forms, with one inversion for all of them: compressed, or one zero octet for infinity.
+    pub(crate) fn encode_all(points: &[Self]) -> Vec<Encoded> {
+        let affine = Self::normalize_all(points);
+        points
+            .iter()
+            .zip(affine)
+            .map(|(point, affine)| match point.is_infinity() {
+                true => Encoded { octets: [0; COMPRESSED], length: 1 },
+                false => Encoded { octets: affine.to_compressed(), length: COMPRESSED },
+            })
+            .collect()
+    }
+}
+
+/// The part that additions have in common: `u1` and `s1` are the coordinates of the first point, `h` and `r` the
+/// differences to those of the second, and `z` is that of the sum.
+#[inline(always)]
+fn finish_addition(u1: Field, s1: Field, h: Field, r: Field, z: Field) -> Jacobian {
+    let h2 = h.square();
+    let h3 = h2 * h;
+    let v = u1 * h2;
+    let x = r.square() - h3 - v.double();
+    Jacobian { x, y: r * (v - x) - s1 * h3, z }
+}
+
+/// A point as octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Encoded {
+    octets: [u8; COMPRESSED],
+    length: usize,
+}
+
+impl Encoded {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.octets[..self.length]
+    }
+}
+
+impl From<Affine> for Encoded {
+    fn from(point: Affine) -> Self {
+        Self { octets: point.to_compressed(), length: COMPRESSED }
+    }
+}

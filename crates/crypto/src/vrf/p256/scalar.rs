@@ -1,0 +1,120 @@
+//! Integers modulo the order of P-256's base point (FIPS 186-4, section D.1.2.3), below it, in four limbs.
+//! Nothing here branches on a value or uses one as an address.
+
+use zeroize::DefaultIsZeroes;
+
+use crate::vrf::limbs::{self, add, add_carry, multiply_add, select, subtract, subtract_borrow};
+
+/// The order of the base point, and so of the curve.
+const ORDER: [u64; 4] =
+    [0xf3b9_cac2_fc63_2551, 0xbce6_faad_a717_9e84, 0xffff_ffff_ffff_ffff, 0xffff_ffff_0000_0000];
+
+/// −(order⁻¹) mod 2⁶⁴.
+const ORDER_INVERSE: u64 = 0xccd1_c8aa_ee00_bc4f;
+
+/// 2⁵¹² modulo the order.
+const RADIX_SQUARED: [u64; 4] =
+    [0x8324_4c95_be79_eea2, 0x4699_799c_49bd_6fa6, 0x2845_b239_2b6b_ec59, 0x66e1_2d94_f3d9_5620];
+
+/// Signed digits of [`Scalar::recode`].
+pub(super) const DIGITS: usize = 260;
+
+/// 2²⁶⁰ − 1 modulo the order: what all digits together come to if each is 1.
+const ALL_ONES: Scalar =
+    Scalar([0xc463_53d0_39cd_aaef, 0x3190_5525_8e86_17b0, 0x0000_0000_0000_0004, 0x0000_000f_ffff_fff0]);
+
+/// An integer modulo the order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scalar(pub(super) [u64; 4]);
+
+impl DefaultIsZeroes for Scalar {}
+
+impl Scalar {
+    pub(crate) const ZERO: Self = Self([0; 4]);
+
+    /// Reads 32 octets, big-endian; `None` from the order on.
+    pub(crate) fn from_octets(octets: &[u8; 32]) -> Option<Self> {
+        let read = limbs::from_octets(octets);
+        limbs::is_below(&read, &ORDER).then_some(Self(read))
+    }
+
+    /// Reads 32 octets, big-endian, modulo the order.
+    pub(crate) fn from_octets_reduced(octets: &[u8; 32]) -> Self {
+        Self::reduce(limbs::from_octets(octets), 0)
+    }
+
+    /// 32 octets, big-endian.
+    pub(crate) fn to_octets(self) -> [u8; 32] {
+        limbs::to_octets(&self.0)
+    }
+
+    pub(crate) fn from_short(short: u128) -> Self {
+        Self([short as u64, (short >> 64) as u64, 0, 0])
+    }
+
+    /// Subtracts the order once where the number, with `high` as its fifth limb, is not below it.
+    fn reduce(read: [u64; 4], high: u64) -> Self {
+        let (low, borrow) = subtract(&read, &ORDER);
+        let (_, borrow) = subtract_borrow(high, 0, borrow);
+        Self(select(&low, &read, borrow.wrapping_neg()))
+    }
+
+    pub(crate) fn add(self, other: Self) -> Self {
+        let (sum, carry) = add(&self.0, &other.0);
+        Self::reduce(sum, carry)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn negate(self) -> Self {
+        let (difference, _) = subtract(&ORDER, &self.0);
+        // The order itself stands for zero.
+        Self::reduce(difference, 0)
+    }
+
+    pub(crate) fn multiply(self, other: Self) -> Self {
+        montgomery(&montgomery(&self.0, &other.0).0, &RADIX_SQUARED)
+    }
+
+    /// Half of it, modulo the order.
+    fn halve(self) -> Self {
+        let odd = (self.0[0] & 1).wrapping_neg();
+        let (sum, carry) = add(&self.0, &ORDER.map(|limb| limb & odd));
+        let above = [sum[1], sum[2], sum[3], carry];
+        Self(std::array::from_fn(|limb| (sum[limb] >> 1) | (above[limb] << 63)))
+    }
+
+    /// Recodes the scalar into [`DIGITS`] digits of which none is zero: digit i, worth 2ⁱ, is +1 where bit i of the
+    /// result is set and −1 where it is not. (Hamburg, "Fast and compact elliptic-curve cryptography", section 3.3.)
+    ///
+    /// With b the result: Σ 2ⁱ·(2bᵢ − 1) = 2b − (2²⁶⁰ − 1), and so b is (scalar + 2²⁶⁰ − 1)/2.
+    pub(super) fn recode(self) -> Self {
+        self.add(ALL_ONES).halve()
+    }
+
+    /// Bit `at`, 0 or 1; 0 from bit 256 on.
+    #[inline(always)]
+    pub(super) fn bit(&self, at: usize) -> u64 {
+        self.0.get(at / 64).map_or(0, |limb| (limb >> (at % 64)) & 1)
+    }
+}
+
+/// a·b·2⁻²⁵⁶ modulo the order.
+fn montgomery(a: &[u64; 4], b: &[u64; 4]) -> Scalar {
+    let mut t = [0_u64; 6];
+    for &limb in a {
+        let mut carry = 0;
+        for j in 0..4 {
+            (t[j], carry) = multiply_add(t[j], limb, b[j], carry);
+        }
+        (t[4], t[5]) = add_carry(t[4], carry, 0);
+        let m = t[0].wrapping_mul(ORDER_INVERSE);
+        let (_, mut carry) = multiply_add(t[0], m, ORDER[0], 0);
+        for j in 1..4 {
+            (t[j - 1], carry) = multiply_add(t[j], m, ORDER[j], carry);
+        }
+        let (sum, over) = add_carry(t[4], carry, 0);
+        t[3] = sum;
+        t[4] = t[5] + over;
+    }
+    Scalar::reduce([t[0], t[1], t[2], t[3]], t[4])
+}

@@ -1,0 +1,90 @@
+//! One input, one hash: the flaw that "Making NSEC5 Practical for DNSSEC", section 4.3, found in an earlier VRF, whose
+//! challenge did not cover every point that a proof speaks of. The prover who has the key can then choose Γ last.
+
+use super::*;
+
+/// The flawed challenge: over Y, H, U and V, but not over Γ.
+fn flawed_challenge(key: &[u8; COMPRESSED], h: &[u8; COMPRESSED], u: &Encoded, v: &Encoded) -> u128 {
+    challenge(key, h, &[], u, v)
+}
+
+/// The verification of the flawed VRF.
+fn flawed_verify(public: &Public, alpha: &[u8], octets: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
+    let proof = Proof::parse(octets).ok_or(BadProof)?;
+    let (h, h_octets) = hash_to_curve(&public.compressed, alpha).ok_or(BadProof)?;
+    let [u, v] = public.commitments(&h, &proof);
+    match flawed_challenge(&public.compressed, &h_octets, &u, &v) == proof.challenge {
+        true => Ok(hash_point(&octets[..COMPRESSED])),
+        false => Err(BadProof),
+    }
+}
+
+/// a⁻¹, as a to the power of the order less 2.
+fn invert(a: Scalar) -> Scalar {
+    let exponent = Scalar::from_short(2).negate();
+    (0..256).rev().fold(Scalar::from_short(1), |power, at| {
+        let square = power.multiply(power);
+        if exponent.bit(at) == 1 { square.multiply(a) } else { square }
+    })
+}
+
+/// What a prover with the key makes of two nonces: U = k·B and V = l·H, a challenge over what is known by then, s = k + c·x,
+/// and only then Γ, so that V = s·H − c·Γ: Γ = (s − l)/c·H. With k = l this is Γ = x·H.
+fn forge(
+    key: &Private,
+    alpha: &[u8],
+    [k, l]: [u128; 2],
+    challenge: impl Fn(&[u8; COMPRESSED], &Encoded, &Encoded) -> u128,
+) -> Vec<u8> {
+    let (h, h_octets) = hash_to_curve(&key.compressed, alpha).unwrap();
+    let comb = &Comb::prepare_all(&[h])[0];
+    let [k, l] = [k, l].map(Scalar::from_short);
+    let commitments = Jacobian::encode_all(&[multiply_base(&k), comb.multiply(&l)]);
+    let c = challenge(&h_octets, &commitments[0], &commitments[1]);
+    let s = k.add(Scalar::from_short(c).multiply(*key.scalar));
+    let logarithm = s.add(l.negate()).multiply(invert(Scalar::from_short(c)));
+    let gamma = Jacobian::encode_all(&[comb.multiply(&logarithm)])[0];
+    [gamma.as_slice(), &c.to_be_bytes(), &s.to_octets()].concat()
+}
+
+#[test]
+fn a_challenge_without_gamma_has_two_hashes_for_one_input() {
+    let key = Private::from_secret(&[5; 32]).unwrap();
+    let public = Public::parse(key.public_key()).unwrap();
+    let flawed = |h: &[u8; COMPRESSED], u: &Encoded, v: &Encoded| flawed_challenge(&key.compressed, h, u, v);
+    let honest = forge(&key, b"name", [11, 11], flawed);
+    let forged = forge(&key, b"name", [11, 12], flawed);
+    let (mut proof, mut hashes) = (Vec::new(), Vec::new());
+    key.prove_batch(&[b"name"], &mut proof, &mut hashes).unwrap();
+    // The flawed VRF takes both, and the second proves a hash that is not that of the input.
+    assert_eq!(flawed_verify(&public, b"name", &honest), Ok(hashes[0]));
+    let other = flawed_verify(&public, b"name", &forged).unwrap();
+    assert_ne!(other, hashes[0]);
+    // Ours takes neither, and nothing but its own proof.
+    assert_eq!(public.verify(b"name", &honest), Err(BadProof));
+    assert_eq!(public.verify(b"name", &forged), Err(BadProof));
+    assert_eq!(public.verify(b"name", &proof), Ok(hashes[0]));
+}
+
+/// The same prover against the whole challenge: it must name Γ before it knows c, and then another one comes out.
+#[test]
+fn the_whole_challenge_binds_gamma() {
+    let key = Private::from_secret(&[5; 32]).unwrap();
+    let public = Public::parse(key.public_key()).unwrap();
+    let (mut proof, mut hashes) = (Vec::new(), Vec::new());
+    key.prove_batch(&[b"name"], &mut proof, &mut hashes).unwrap();
+    let gamma = &proof[..COMPRESSED];
+    let whole = |h: &[u8; COMPRESSED], u: &Encoded, v: &Encoded| challenge(&key.compressed, h, gamma, u, v);
+    // With one nonce and the right Γ, it is an honest prover with a nonce of its choice: another proof, the same hash.
+    let honest = forge(&key, b"name", [11, 11], whole);
+    assert_ne!(honest, proof);
+    assert_eq!(public.verify(b"name", &honest), Ok(hashes[0]));
+    for l in 12..44 {
+        let forged = forge(&key, b"name", [11, l], whole);
+        assert_ne!(forged[..COMPRESSED], proof[..COMPRESSED]);
+        assert_eq!(public.verify(b"name", &forged), Err(BadProof));
+        // Nor does the Γ that was named fit the rest.
+        let named = [gamma, &forged[COMPRESSED..]].concat();
+        assert_eq!(public.verify(b"name", &named), Err(BadProof));
+    }
+}

@@ -1,0 +1,258 @@
+//! The examples of RFC 9381, and properties that every VRF of the table has.
+
+use data_encoding::HEXLOWER;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use serde_json::Value;
+
+use super::*;
+use crate::rfc_tests::seeded;
+
+/// The examples of RFC 9381 for one algorithm, and how many there are.
+pub(super) fn examples(algorithm: VrfAlgorithm) -> Vec<Example> {
+    let read: Value = serde_json::from_str(include_str!("../../tests/vrf-vectors.json")).unwrap();
+    let vectors = read["vectors"].as_array().unwrap().iter();
+    let examples: Vec<Example> =
+        vectors.filter(|vector| vector["algorithm"] == algorithm.0).cloned().map(Example).collect();
+    assert_eq!(examples.len(), 3);
+    examples
+}
+
+/// One example: octets by name.
+pub(super) struct Example(Value);
+
+impl Example {
+    pub(super) fn octets(&self, name: &str) -> Vec<u8> {
+        HEXLOWER.decode(self.0[name].as_str().unwrap().as_bytes()).unwrap()
+    }
+
+    pub(super) fn bits(&self) -> u16 {
+        u16::try_from(self.0["bits"].as_u64().unwrap()).unwrap()
+    }
+}
+
+/// A key of each algorithm, the same in every run but for RSA.
+pub(super) fn keys() -> Vec<(VrfPrivateKey, VrfPublicKey)> {
+    let make = |entry: &VrfAlgorithmEntry| {
+        let secret = &[0x42; 32];
+        let private = match entry.secret {
+            SecretForm::RsaPrivateKey => VrfPrivateKey::from_secret(entry.algorithm, &rsa_secret()),
+            _ => VrfPrivateKey::from_secret(entry.algorithm, secret),
+        };
+        let private = private.unwrap();
+        let public = VrfPublicKey::parse(entry.algorithm, private.public_key()).unwrap();
+        (private, public)
+    };
+    VRF_ALGORITHMS.iter().map(make).collect()
+}
+
+/// The key of 2048 bits in RFC 9381, appendix A.
+pub(super) fn rsa_secret() -> Vec<u8> {
+    examples(VrfAlgorithm::RSA_FDH_SHA256)[0].octets("secret")
+}
+
+fn prove(key: &VrfPrivateKey, alpha: &[u8]) -> (Vec<u8>, [u8; VRF_HASH_OCTETS]) {
+    let mut proof = Vec::new();
+    let hash = key.prove(alpha, &mut proof).unwrap();
+    (proof, hash)
+}
+
+/// The ten examples whose keys are those of the table, through the public interface. Those of RSA with longer moduli are in
+/// the tests of that module, and what is inside a proof in those of each curve.
+#[test]
+fn rfc9381_appendices_a_and_b() {
+    let mut checked = 0;
+    for entry in &VRF_ALGORITHMS {
+        for example in examples(entry.algorithm) {
+            let Ok(key) = VrfPrivateKey::from_secret(entry.algorithm, &example.octets("secret")) else {
+                assert!(example.bits() > 2048);
+                continue;
+            };
+            let alpha = example.octets("alpha");
+            let (proof, hash) = prove(&key, &alpha);
+            assert_eq!(HEXLOWER.encode(&proof), HEXLOWER.encode(&example.octets("pi")));
+            assert_eq!(hash, example.octets("beta")[..VRF_HASH_OCTETS]);
+            let public = VrfPublicKey::parse(entry.algorithm, key.public_key()).unwrap();
+            assert_eq!(public.verify(&alpha, &proof), Ok(hash));
+            assert_eq!(proof_to_hash(entry.algorithm, &proof), Ok(hash));
+            checked += 1;
+        }
+    }
+    assert_eq!(checked, 10);
+}
+
+/// What one bit of it changes.
+fn flip(octets: &[u8], place: prop::sample::Index) -> Vec<u8> {
+    let mut octets = octets.to_vec();
+    let bit = place.index(octets.len() * 8);
+    octets[bit / 8] ^= 1 << (bit % 8);
+    octets
+}
+
+#[test]
+fn proofs_verify_and_flipped_bits_do_not() {
+    let keys = keys();
+    let inputs = (proptest::collection::vec(any::<u8>(), 1..300), any::<prop::sample::Index>());
+    let config = ProptestConfig { cases: 64, ..seeded(33) };
+    let outcome = TestRunner::new(config).run(&inputs, |(alpha, place)| {
+        for (private, public) in &keys {
+            let (proof, hash) = prove(private, &alpha);
+            prop_assert_eq!(proof.len(), private.entry.proof_octets);
+            prop_assert_eq!(public.verify(&alpha, &proof), Ok(hash));
+            prop_assert_eq!(proof_to_hash(public.algorithm(), &proof), Ok(hash));
+            prop_assert_eq!(public.verify(&alpha, &flip(&proof, place)), Err(BadProof));
+            prop_assert_eq!(public.verify(&flip(&alpha, place), &proof), Err(BadProof));
+            prop_assert_eq!(public.verify(&alpha[1..], &proof), Err(BadProof));
+            prop_assert_eq!(public.verify(&alpha, &proof[1..]), Err(BadProof));
+            prop_assert_eq!(public.verify(&alpha, &[&proof[..], &[0]].concat()), Err(BadProof));
+            // Another key, or none.
+            if let Ok(other) = VrfPublicKey::parse(public.algorithm(), &flip(private.public_key(), place)) {
+                prop_assert_eq!(other.verify(&alpha, &proof), Err(BadProof));
+            }
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+/// Batches around the number of inputs that share their inversions, with inputs that occur twice.
+#[test]
+fn batches_equal_single_proofs() {
+    for (private, _) in keys() {
+        for count in [0, 1, 2, 31, 32, 33, 65] {
+            // RSA shares nothing, and is slow.
+            let count = if private.algorithm() == VrfAlgorithm::RSA_FDH_SHA256 { count / 16 } else { count };
+            let alphas: Vec<Vec<u8>> =
+                (0..count).map(|number| vec![number as u8 / 2; count - number]).collect();
+            let alphas: Vec<&[u8]> = alphas.iter().map(Vec::as_slice).collect();
+            let (mut proofs, mut hashes) = (vec![7], vec![[8; VRF_HASH_OCTETS]]);
+            private.prove_batch(&alphas, &mut proofs, &mut hashes).unwrap();
+            let mut expected = (vec![7], vec![[8; VRF_HASH_OCTETS]]);
+            for alpha in alphas {
+                let (proof, hash) = prove(&private, alpha);
+                expected.0.extend(proof);
+                expected.1.push(hash);
+            }
+            assert_eq!((proofs, hashes), expected);
+        }
+    }
+}
+
+/// What was made by another hand, and the other way round, for the suites on curves.
+#[test]
+fn another_implementation_agrees() {
+    use vrf_rfc9381::ec::edwards25519::{elligator2, tai};
+    use vrf_rfc9381::ec::p256::tai as p256;
+    use vrf_rfc9381::{Proof, Prover, VRF, Verifier};
+
+    fn compare<V: VRF>(vrf: &V, algorithm: VrfAlgorithm, secret: &[u8], alpha: &[u8], sec1: bool) {
+        let ours = VrfPrivateKey::from_secret(algorithm, secret).unwrap();
+        let public = VrfPublicKey::parse(algorithm, ours.public_key()).unwrap();
+        let theirs = V::Prover::from_slice(secret).unwrap();
+        let (proof, hash) = prove(&ours, alpha);
+        let their_proof = theirs.prove(alpha).unwrap();
+        assert_eq!(their_proof.encode_to_pi(), proof);
+        assert_eq!(public.verify(alpha, &their_proof.encode_to_pi()), Ok(hash));
+        let point = if sec1 { &[&[4], ours.public_key()].concat() } else { ours.public_key() };
+        let verifier = V::Verifier::from_slice(point).unwrap();
+        let verified = vrf.verify(&verifier, alpha, &proof).unwrap();
+        assert_eq!(verified[..VRF_HASH_OCTETS], hash);
+        assert!(vrf.verify(&verifier, b"other", &proof).is_err());
+    }
+
+    let config = ProptestConfig { cases: 24, ..seeded(34) };
+    // From 1 on: 0 is no scalar of P-256, and one in 2³² is above its order.
+    let inputs = (any::<[u8; 32]>().prop_map(|secret| secret.map(|octet| octet.max(1))), any::<Vec<u8>>());
+    let outcome = TestRunner::new(config).run(&inputs, |(secret, alpha)| {
+        let mut scalar = secret;
+        scalar[0] &= 0x7f;
+        compare(&p256::EcVrfP256Tai, VrfAlgorithm::P256_SHA256_TAI, &scalar, &alpha, true);
+        compare(&tai::EdVrfEdwards25519Tai, VrfAlgorithm::EDWARDS25519_SHA512_TAI, &secret, &alpha, false);
+        compare(
+            &elligator2::EdVrfEdwards25519Ell2,
+            VrfAlgorithm::EDWARDS25519_SHA512_ELL2,
+            &secret,
+            &alpha,
+            false,
+        );
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn the_table_tells_what_keys_have() {
+    const fn assert_shared<T: Send + Sync>() {}
+    const { assert_shared::<VrfPrivateKey>() }
+    const { assert_shared::<VrfPublicKey>() }
+    for entry in &VRF_ALGORITHMS {
+        let key = VrfPrivateKey::generate(entry.algorithm).unwrap();
+        assert_eq!(key.public_key().len(), entry.public_key_octets.unwrap_or(260));
+        let (proof, hash) = prove(&key, b"name");
+        assert_eq!(proof.len(), entry.proof_octets);
+        let public = VrfPublicKey::parse(entry.algorithm, key.public_key()).unwrap();
+        assert_eq!(public.to_octets(), key.public_key());
+        assert_eq!(public.clone().verify(b"name", &proof), Ok(hash));
+        assert_eq!(entry.algorithm.to_string(), entry.mnemonic);
+        assert_eq!(VrfAlgorithm::from_name(entry.name), Some(entry.algorithm));
+        assert_eq!(VrfAlgorithm::from_name(&entry.name.to_uppercase()), Some(entry.algorithm));
+        assert_eq!(VrfAlgorithm::from_name(&entry.algorithm.0.to_string()), Some(entry.algorithm));
+        assert_ne!(key.public_key(), VrfPrivateKey::generate(entry.algorithm).unwrap().public_key());
+    }
+    assert_eq!(VrfAlgorithm::from_name("p384"), None);
+    assert_eq!(VrfAlgorithm::from_name("0"), None);
+}
+
+#[test]
+fn unknown_algorithms_are_named() {
+    let unknown = Some(VrfKeyError::UnknownAlgorithm(VrfAlgorithm(99)));
+    assert_eq!(VrfPublicKey::parse(VrfAlgorithm(99), &[0; 64]).err(), unknown);
+    assert_eq!(VrfPrivateKey::generate(VrfAlgorithm(99)).err(), unknown);
+    assert_eq!(VrfPrivateKey::from_secret(VrfAlgorithm(99), &[1; 32]).err(), unknown);
+    assert_eq!(proof_to_hash(VrfAlgorithm(99), &[0; 80]), Err(BadProof));
+    assert_eq!(VrfAlgorithm(99).to_string(), "99");
+}
+
+#[test]
+fn debug_shows_no_secret() {
+    for (private, public) in keys() {
+        let mnemonic = private.entry.mnemonic;
+        assert_eq!(format!("{private:?}"), format!("VrfPrivateKey {{ algorithm: {mnemonic:?}, .. }}"));
+        assert_eq!(format!("{public:?}"), format!("VrfPublicKey {{ algorithm: {mnemonic:?}, .. }}"));
+    }
+}
+
+#[test]
+fn one_key_serves_many_threads() {
+    for (private, public) in keys() {
+        std::thread::scope(|scope| {
+            for thread in 0..4_u8 {
+                let (private, public) = (&private, &public);
+                scope.spawn(move || {
+                    let (proof, hash) = prove(private, &[thread]);
+                    assert_eq!(public.verify(&[thread], &proof), Ok(hash));
+                });
+            }
+        });
+    }
+}
+
+proptest! {
+    #![proptest_config(seeded(35))]
+
+    #[test]
+    fn any_octets_are_refused_without_panic(
+        number in prop_oneof![1_u8..=3, Just(128), any::<u8>()],
+        key in proptest::collection::vec(any::<u8>(), 0..300),
+        short in any::<[u8; 32]>(),
+        proof in proptest::collection::vec(any::<u8>(), 78..84),
+    ) {
+        for key in [&key[..], &short] {
+            if let Ok(public) = VrfPublicKey::parse(VrfAlgorithm(number), key) {
+                prop_assert_eq!(public.to_octets(), key);
+                prop_assert_eq!(public.verify(b"name", &proof), Err(BadProof));
+            }
+        }
+        let _ = proof_to_hash(VrfAlgorithm(number), &proof);
+    }
+}
