@@ -5,6 +5,7 @@ use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::sign::SerialPolicy;
 use nonesuch_lab::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD, KeyKind};
+use nonesuch_lab::experiment::verification::{Operation, Subject};
 use nonesuch_lab::generate::Like;
 use nonesuch_proto::{Name, timestamp};
 use std::fmt::Write as _;
@@ -37,6 +38,9 @@ pub(crate) enum Command {
     Serve(ServeArguments),
     /// Send queries to a nameserver and measure what comes back.
     Load(LoadArguments),
+    /// Run the laboratory's experiments.
+    #[command(subcommand)]
+    Lab(LabCommand),
     /// Write the manual pages and shell completions.
     Manual(ManualArguments),
 }
@@ -383,11 +387,102 @@ pub(crate) struct CompareArguments {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// List the experiments that are built in.
+    List(LabListArguments),
+    /// Run an experiment; leaves its data and report.html in a folder.
+    Run(LabRunArguments),
+    /// Make the report again, from the data alone.
+    Report(LabReportArguments),
+    /// Measure raw rates of operations; prints one JSON document.
+    #[command(hide = true)]
+    Measure(LabMeasureArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabListArguments {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabRunArguments {
+    /// An experiment of `lab list`, or a TOML file with one.
+    #[arg(required_unless_present = "experiment")]
+    pub(crate) name: Option<String>,
+    /// A TOML file with the experiment, whatever its name looks like.
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
+    pub(crate) experiment: Option<PathBuf>,
+    /// Folder that the data and the report are left in. Default: nonesuch-lab/NAME
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    /// Measure as long as the experiment's [full] says; `lab list` tells how long that is.
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Set a parameter of the experiment; lists with commas. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
+    pub(crate) set: Vec<(String, String)>,
+    /// The CPU that everything is kept on: a number, last or none. Short for --set cpu=CPU.
+    #[arg(long)]
+    pub(crate) cpu: Option<String>,
+    /// What is random is drawn from this, but keys.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Overwrite the results of another experiment.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Time for the record: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) now: Option<u32>,
+    /// Print JSON in place of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabReportArguments {
+    /// Folder that `lab run` left.
+    pub(crate) dir: PathBuf,
+    /// Print JSON in place of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabMeasureArguments {
+    /// What is measured, as ED25519,RSASHA256/2048,ED25519*64; default: everything.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) subjects: Vec<Subject>,
+    /// Operations.
+    #[arg(long, value_delimiter = ',', default_value = "verify,sign")]
+    pub(crate) operations: Vec<Operation>,
+    /// Iterations.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) iterations: u32,
+    /// Seconds in each.
+    #[arg(long, default_value_t = 0.2)]
+    pub(crate) seconds: f64,
+    /// What messages are drawn from.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Follow orders on standard input, as `lab run` gives them.
+    #[arg(long)]
+    pub(crate) follow: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ManualArguments {
     /// Folder that the pages and completions are written to.
     #[arg(long, default_value = "manual")]
     pub(crate) dir: PathBuf,
+}
+
+/// Reads `key=value`.
+fn parse_setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| "expected KEY=VALUE".to_owned())?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
 /// Reads a time: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.

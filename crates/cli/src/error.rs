@@ -3,6 +3,8 @@
 use nonesuch_dnssec::keys::{KeyFileError, KeySetError};
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_lab::compare::{CompareError, SubjectError};
+use nonesuch_lab::experiment::verification::FollowError;
+use nonesuch_lab::experiment::{DefinitionError, RunError, StoreError, UnreadableColumn};
 use nonesuch_lab::generate::GenerateError;
 use nonesuch_lab::load::{LoadError, QueryListError};
 use nonesuch_net::NetError;
@@ -76,4 +78,16 @@ pub(crate) enum Failure {
     Compare(#[from] CompareError),
     #[error(transparent)]
     Subject(#[from] SubjectError),
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    #[error(transparent)]
+    Experiment(#[from] RunError),
+    #[error(transparent)]
+    Results(#[from] StoreError),
+    #[error(transparent)]
+    ResultsColumn(#[from] UnreadableColumn),
+    #[error(transparent)]
+    Orders(#[from] FollowError),
+    #[error("{0}")]
+    Measurement(String),
 }

@@ -48,6 +48,7 @@ fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Key(command) => commands::key::run(&command),
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Load(arguments) => commands::load::run(&arguments),
+        Command::Lab(command) => commands::lab::run(&command),
         Command::Manual(arguments) => commands::manual::run(&arguments),
     }
 }

@@ -107,6 +107,8 @@ pub struct AlgorithmEntry {
 /// A signature scheme: sizes, and the code that makes, reads and uses keys. An algorithm and its alias share one.
 #[derive(Debug)]
 pub struct Scheme {
+    /// What implements it: the library as it calls itself, or `nonesuch` where the arithmetic is this crate's own.
+    pub library: &'static str,
     /// Lengths of keys, where keys can have several (RSA), else `None`.
     pub key_lengths: Option<KeyLengths>,
     /// Why a user should be warned of this scheme, if there is a reason.
@@ -161,6 +163,7 @@ const FALCON_REASON: &str =
 
 /// PKCS#1 v1.5 with SHA-256 (RFC 5702).
 static RSA_SHA256: Scheme = Scheme {
+    library: "aws-lc",
     key_lengths: RSA_LENGTHS,
     experimental: None,
     public_key_octets: None,
@@ -173,6 +176,7 @@ static RSA_SHA256: Scheme = Scheme {
 
 /// PKCS#1 v1.5 with SHA-512 (RFC 5702).
 static RSA_SHA512: Scheme = Scheme {
+    library: "aws-lc",
     key_lengths: RSA_LENGTHS,
     experimental: None,
     public_key_octets: None,
@@ -185,6 +189,7 @@ static RSA_SHA512: Scheme = Scheme {
 
 /// ECDSA on P-256 with SHA-256 (RFC 6605).
 static ECDSA_P256: Scheme = Scheme {
+    library: "aws-lc",
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(64),
@@ -197,6 +202,7 @@ static ECDSA_P256: Scheme = Scheme {
 
 /// ECDSA on P-384 with SHA-384 (RFC 6605).
 static ECDSA_P384: Scheme = Scheme {
+    library: "aws-lc",
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(96),
@@ -209,6 +215,7 @@ static ECDSA_P384: Scheme = Scheme {
 
 /// Ed25519 (RFC 8080).
 static ED25519: Scheme = Scheme {
+    library: "aws-lc",
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(32),
@@ -221,6 +228,7 @@ static ED25519: Scheme = Scheme {
 
 /// Ed448 (RFC 8080).
 static ED448: Scheme = Scheme {
+    library: "crrl",
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(57),
@@ -233,6 +241,7 @@ static ED448: Scheme = Scheme {
 
 /// ML-DSA-44, pure, with an empty context (draft-westerbaan-dnssec-mldsa-03, FIPS 204).
 static MLDSA44: Scheme = Scheme {
+    library: "aws-lc + libcrux-ml-dsa",
     key_lengths: None,
     experimental: None,
     public_key_octets: Some(1312),
@@ -245,6 +254,7 @@ static MLDSA44: Scheme = Scheme {
 
 /// MAYO-2 of round 2 of the NIST call for additional signatures.
 static MAYO2: Scheme = Scheme {
+    library: "nonesuch",
     key_lengths: None,
     experimental: Some(MAYO_REASON),
     public_key_octets: Some(4912),
@@ -257,6 +267,7 @@ static MAYO2: Scheme = Scheme {
 
 /// Falcon-512 of round 3 of the NIST competition, signatures padded to constant length.
 static FALCON512: Scheme = Scheme {
+    library: "fn-dsa",
     key_lengths: None,
     experimental: Some(FALCON_REASON),
     public_key_octets: Some(897),

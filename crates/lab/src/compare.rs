@@ -7,21 +7,20 @@
 
 mod cells;
 mod figures;
-mod machine;
 mod measure;
 mod present;
 mod server;
 mod subject;
 
+pub use crate::machine::Machine;
 pub use cells::{Cell, KeyKind, KeyKindError, Selection, cells};
 pub use figures::{Comparison, FORMAT, LoadFigures, Measured, Row, Work};
-pub use machine::Machine;
 pub use present::{JSON_FILE, PAGE_FILE};
 pub use server::ServerError;
 pub use subject::{QUERIES, Subject, SubjectError, ZoneFacts, strip};
 
 use crate::load::LoadError;
-use machine::Places;
+use crate::machine::{self, Places};
 use nonesuch_crypto::KeyError;
 use nonesuch_dnssec::keys::KeySetError;
 use nonesuch_dnssec::sign::SignError;
@@ -275,7 +274,7 @@ fn notes(machine: &Machine, pin: bool, places: Option<Places>) -> Vec<String> {
 }
 
 /// A time in the form of RFC 3339, in UTC.
-fn rfc3339(seconds: u32) -> String {
+pub(crate) fn rfc3339(seconds: u32) -> String {
     let mut digits = Vec::with_capacity(14);
     timestamp::push(seconds, &mut digits);
     let digits = String::from_utf8_lossy(&digits);

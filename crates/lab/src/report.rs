@@ -13,7 +13,7 @@ mod number;
 mod scale;
 mod table;
 
-pub use chart::{Bar, Chart, Reference, Series};
+pub use chart::{Axis, Bar, Chart, Reference, Series};
 pub use number::{figure, grouped};
 pub use scale::Scale;
 pub use table::{Align, Column, Table};

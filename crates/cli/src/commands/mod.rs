@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod generate;
 pub(crate) mod key;
+pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod manual;
 pub(crate) mod serve;

@@ -1,8 +1,8 @@
 //! What was measured: the form of `compare.json`.
 
-use super::machine::Machine;
 use super::subject::ZoneFacts;
 use super::{Cell, CompareError};
+use crate::machine::Machine;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

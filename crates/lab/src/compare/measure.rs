@@ -1,10 +1,10 @@
 //! Measuring one cell.
 
 use super::figures::{LoadFigures, Measured, Row, Work};
-use super::machine::Places;
 use super::server::Server;
 use super::{Cell, CompareError, CompareOptions, LoadKind, Progress, ROUNDS, Refusal, Stage, Temporary};
 use crate::load::{self, LoadOptions, LoadReport};
+use crate::machine::Places;
 use crate::process;
 use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_dnssec::keys::{SEP, ZONE_KEY};

@@ -19,6 +19,19 @@ pub struct Chart {
     pub reference: Option<Reference>,
     /// The axis goes to this value at least: charts to be compared share it.
     pub at_least: f64,
+    /// How values become lengths.
+    pub axis: Axis,
+}
+
+/// How values become lengths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Axis {
+    /// In proportion, from zero.
+    #[default]
+    Linear,
+    /// By their logarithm, for values of several orders of magnitude.
+    Logarithmic,
 }
 
 /// Bars of one colour, one in each group.
@@ -81,6 +94,9 @@ impl Chart {
         let bars = self.series.iter().flat_map(|series| series.bars.iter().flatten());
         let ends = bars.flat_map(|bar| [bar.value, bar.spread.map_or(0.0, |(_, most)| most)]);
         let reference = self.reference.iter().map(|reference| reference.value);
+        if self.axis == Axis::Logarithmic {
+            return Scale::logarithmic(ends.chain(reference).chain([self.at_least]));
+        }
         let most = ends.chain(reference).filter(|value| value.is_finite()).fold(self.at_least, f64::max);
         Scale::up_to(most)
     }
@@ -178,9 +194,9 @@ impl Plot {
     }
 
     fn push_axis(&self, out: &mut String) {
-        for tick in self.scale.ticks() {
+        for (index, tick) in self.scale.ticks().enumerate() {
             let x = self.x(tick);
-            let class = if tick == 0.0 { "zero" } else { "grid" };
+            let class = if index == 0 { "zero" } else { "grid" };
             let _ = write!(
                 out,
                 "<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{:.1}\"/>\
@@ -265,6 +281,7 @@ mod tests {
             series: vec![Series { name: "a & b".to_owned(), bars: bars.collect() }],
             reference: Some(Reference { name: "without".to_owned(), value: 3.0 }),
             at_least: 0.0,
+            axis: Axis::Linear,
         }
     }
 
@@ -284,6 +301,17 @@ mod tests {
         assert!((widths[2] - 1.0).abs() < f64::EPSILON);
         assert!(svg.contains("<title>group 0, a &amp; b: 10.0 ms (from 9.00 to 11.0)</title>"));
         assert!(svg.contains("without 3.00"));
+    }
+
+    #[test]
+    fn a_logarithmic_axis_gives_each_decade_the_same_length() {
+        let mut chart = Chart { axis: Axis::Logarithmic, ..chart(&[20.0, 200.0, 2000.0]) };
+        chart.reference = None;
+        let mut svg = String::new();
+        chart.push_html(&mut svg);
+        let widths = numbers(&svg, "width");
+        assert!((widths[2] - 2.0 * widths[1] + widths[0]).abs() < 0.2, "{widths:?}");
+        assert_eq!(svg.matches("class=\"zero\"").count(), 1);
     }
 
     #[test]

@@ -1,17 +1,25 @@
-//! A linear axis from zero with round ticks.
+//! Axes with round ticks: linear from zero, or logarithmic from a power of ten.
 
-/// Intervals between ticks, at most.
+/// Intervals between ticks of a linear axis, at most.
 const INTERVALS: f64 = 5.0;
 
-/// An axis from zero to a round number at or above everything shown.
+/// An axis that ends at a round number at or above everything shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    step: f64,
+    kind: Kind,
     intervals: u32,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// From zero, in steps of this size.
+    Linear { step: f64 },
+    /// From ten to this power, in steps of a power of ten.
+    Logarithmic { first: i32 },
+}
+
 impl Scale {
-    /// An axis for values up to `most`. Where that is zero, negative or no number, it goes to one.
+    /// A linear axis for values up to `most`. Where that is zero, negative or no number, it goes to one.
     #[must_use]
     pub fn up_to(most: f64) -> Self {
         // The bounds keep steps and positions finite and normal.
@@ -26,28 +34,65 @@ impl Scale {
         let intervals = ((most / step).ceil() as u32).max(1);
         // Rounding may leave the end a hair below the largest value.
         let intervals = if step * f64::from(intervals) < most { intervals + 1 } else { intervals };
-        Self { step, intervals }
+        Self { kind: Kind::Linear { step }, intervals }
+    }
+
+    /// A logarithmic axis that holds the positive numbers among `values`; from 1 to 10 where there are none. A value
+    /// at the lower end would have no length: the axis begins below the least one.
+    #[must_use]
+    pub fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
+        let positive = values.filter(|value| value.is_finite() && *value > 0.0);
+        let powers = positive.map(|value| value.clamp(1e-200, 1e200).log10());
+        let (least, most) = powers.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), power| {
+            (least.min(power), most.max(power))
+        });
+        if least > most {
+            return Self { kind: Kind::Logarithmic { first: 0 }, intervals: 1 };
+        }
+        let first = (least - LEAST_LENGTH).floor() as i32;
+        let last = (most - 1e-9).ceil() as i32;
+        Self { kind: Kind::Logarithmic { first }, intervals: last.saturating_sub(first).max(1) as u32 }
+    }
+
+    /// The value at the start of the axis.
+    #[must_use]
+    pub fn start(&self) -> f64 {
+        self.tick(0)
     }
 
     /// The value at the end of the axis.
     #[must_use]
     pub fn end(&self) -> f64 {
-        self.step * f64::from(self.intervals)
+        self.tick(self.intervals)
     }
 
-    /// Values that have a tick, from zero to the end.
+    /// Values that have a tick, from the start to the end.
     pub fn ticks(&self) -> impl Iterator<Item = f64> + use<> {
-        let step = self.step;
-        (0..=self.intervals).map(move |index| step * f64::from(index))
+        let scale = *self;
+        (0..=self.intervals).map(move |index| scale.tick(index))
+    }
+
+    fn tick(&self, index: u32) -> f64 {
+        match self.kind {
+            Kind::Linear { step } => step * f64::from(index),
+            Kind::Logarithmic { first } => 10f64.powi(first.saturating_add_unsigned(index)),
+        }
     }
 
     /// Where `value` stands, from 0 at the start to 1 at the end; what lies outside is drawn at the nearer end, what is
     /// no number at the start.
     #[must_use]
     pub fn position(&self, value: f64) -> f64 {
-        if value.is_nan() { 0.0 } else { (value / self.end()).clamp(0.0, 1.0) }
+        let position = match self.kind {
+            Kind::Linear { .. } => value / self.end(),
+            Kind::Logarithmic { first } => (value.log10() - f64::from(first)) / f64::from(self.intervals),
+        };
+        if position.is_nan() { 0.0 } else { position.clamp(0.0, 1.0) }
     }
 }
+
+/// Length of the least value on a logarithmic axis, at the least, in decades.
+const LEAST_LENGTH: f64 = 0.15;
 
 #[cfg(test)]
 mod tests {
@@ -77,7 +122,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn logarithmic_ticks_are_powers_of_ten() {
+        let ticks = |values: &[f64]| Scale::logarithmic(values.iter().copied()).ticks().collect::<Vec<_>>();
+        assert_eq!(ticks(&[150.0, 99_000.0]), [100.0, 1000.0, 10_000.0, 100_000.0]);
+        // The least bar is seen, and a power of ten at the end needs no decade beyond it.
+        assert_eq!(ticks(&[100.0, 1000.0]), [10.0, 100.0, 1000.0]);
+        for none in [&[][..], &[0.0, -1.0, f64::NAN, f64::INFINITY]] {
+            assert_eq!(ticks(none), [1.0, 10.0]);
+        }
+        let scale = Scale::logarithmic([20.0, 2000.0].into_iter());
+        assert_eq!((scale.start(), scale.end()), (10.0, 10_000.0));
+        assert!((scale.position(1000.0) - 2.0 / 3.0).abs() < 1e-12);
+        for low in [0.0, -5.0, f64::NAN, 1.0] {
+            assert_eq!(scale.position(low), 0.0);
+        }
+        assert_eq!(scale.position(f64::INFINITY), 1.0);
+    }
+
     proptest! {
+        #[test]
+        fn a_logarithmic_axis_holds_all(values in proptest::collection::vec(1e-9f64..1e15, 1..5)) {
+            let scale = Scale::logarithmic(values.iter().copied());
+            for value in &values {
+                prop_assert!(scale.start() < *value && *value <= scale.end() * (1.0 + 1e-8));
+            }
+            prop_assert!(scale.ticks().count() <= 26);
+        }
+
         #[test]
         fn the_axis_holds_all_and_wastes_little(most in 1e-9f64..1e15) {
             let scale = Scale::up_to(most);

@@ -15,6 +15,7 @@ fn hostile() -> Page {
         series: vec![Series { name: text(), bars: vec![bar] }, Series { name: text(), bars: vec![bar] }],
         reference: Some(Reference { name: text(), value: 1.0 }),
         at_least: 0.0,
+        axis: Axis::Logarithmic,
     };
     let table = Table {
         columns: vec![Column::text(HOSTILE), Column::figures(HOSTILE, HOSTILE)],

@@ -2,7 +2,7 @@
 
 use super::super::figures::{Comparison, LoadFigures, Measured, Row};
 use super::{MEGA, whole_octets};
-use crate::report::{Bar, Chart, Reference, Series};
+use crate::report::{Axis, Bar, Chart, Reference, Series};
 
 /// Time of signing and of verifying.
 pub(super) fn work(comparison: &Comparison) -> Vec<Chart> {
@@ -75,6 +75,7 @@ fn chart(comparison: &Comparison, title: &str, unit: &str, bar: impl Fn(&Row) ->
         groups,
         reference,
         at_least: 0.0,
+        axis: Axis::Linear,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::ROUNDS;
 use super::super::figures::{Comparison, Row};
-use super::super::machine::Machine;
+use crate::machine::Machine;
 use crate::report::{Block, Section, figure, grouped};
 
 pub(super) const WORK: &str = "Time on the wall that all CPUs together took, in memory: no reading and writing of files. \

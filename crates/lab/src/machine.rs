@@ -21,15 +21,17 @@ pub struct Machine {
     /// Whether it was built for speed, without checks for developers.
     pub optimised: bool,
     /// The CPU that servers were kept on, where they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu: Option<u64>,
     /// The CPU that the load generator was kept on, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_cpu: Option<u64>,
 }
 
 impl Machine {
     /// This machine. What it does not tell stays empty.
     #[must_use]
-    pub(super) fn here(places: Option<Places>) -> Self {
+    pub(crate) fn here(places: Option<Places>) -> Self {
         let cpuinfo = read("/proc/cpuinfo");
         let release = read("/etc/os-release");
         let name = field(&release, "PRETTY_NAME=").trim_matches('"');
@@ -59,21 +61,34 @@ fn field<'a>(text: &'a str, name: &str) -> &'a str {
 
 /// CPUs for the server and for the load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Places {
+pub(crate) struct Places {
     /// Where the server runs.
-    pub(super) server: usize,
+    pub(crate) server: usize,
     /// Where the load generator runs.
-    pub(super) load: usize,
+    pub(crate) load: usize,
 }
 
 /// Chooses two CPUs that this process may use, of different cores where there are two; nothing where there is one
 /// CPU.
 #[must_use]
-pub(super) fn choose_places() -> Option<Places> {
-    let allowed = parse_list(field(&read("/proc/self/status"), "Cpus_allowed_list:"));
-    places_among(&allowed, |cpu| {
+pub(crate) fn choose_places() -> Option<Places> {
+    places_among(&allowed_cpus(), |cpu| {
         parse_list(read(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).trim())
     })
+}
+
+/// The CPUs that this process may use, ascending; none where the system does not tell.
+#[must_use]
+pub(crate) fn allowed_cpus() -> Vec<usize> {
+    parse_list(field(&read("/proc/self/status"), "Cpus_allowed_list:"))
+}
+
+/// Whether the CPU has all features of `names`, as `/proc/cpuinfo` calls them.
+#[must_use]
+pub(crate) fn has_features(names: &[&str]) -> bool {
+    let cpuinfo = read("/proc/cpuinfo");
+    let flags = field(&cpuinfo, "flags");
+    names.iter().all(|name| flags.split_ascii_whitespace().any(|flag| flag == *name))
 }
 
 /// The last CPU serves: interrupts mostly go to the first.

@@ -1,0 +1,133 @@
+//! `nonesuch lab`.
+
+use crate::Outcome;
+use crate::arguments::{
+    LabCommand, LabListArguments, LabMeasureArguments, LabReportArguments, LabRunArguments,
+};
+use crate::error::Failure;
+use crate::files::print_line;
+use crate::{progress, zones};
+use nonesuch_lab::experiment::verification::{MeasureOptions, follow, measure};
+use nonesuch_lab::experiment::{
+    Choices, Definition, Report, Results, RunOptions, Step, built_in, run as run_experiment, store,
+};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub(crate) fn run(command: &LabCommand) -> Result<Outcome, Failure> {
+    match command {
+        LabCommand::List(arguments) => list(arguments),
+        LabCommand::Run(arguments) => run_one(arguments),
+        LabCommand::Report(arguments) => report(arguments),
+        LabCommand::Measure(arguments) => measure_raw(arguments),
+    }
+}
+
+fn list(arguments: &LabListArguments) -> Result<Outcome, Failure> {
+    let short = built_in(Choices::default())?;
+    let full = built_in(Choices { full: true, set: &[] })?;
+    if arguments.json {
+        let entries = short.iter().zip(&full).map(|(short, full)| {
+            serde_json::json!({
+                "name": short.name,
+                "title": short.title,
+                "question": short.question,
+                "method": short.method.name(),
+                "seconds": short.method.duration().as_secs_f64(),
+                "full_seconds": full.method.duration().as_secs_f64(),
+            })
+        });
+        print_line(&serde_json::Value::Array(entries.collect()).to_string())?;
+        return Ok(Outcome::Done);
+    }
+    for (short, full) in short.iter().zip(&full) {
+        let (usual, long) = (tell(short.method.duration()), tell(full.method.duration()));
+        print_line(&format!(
+            "{}\n    {}\n    about {usual}; {long} with --full",
+            short.name, short.question
+        ))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// A duration in its largest unit.
+fn tell(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds => format!("{} h", seconds / 3600),
+    }
+}
+
+fn run_one(arguments: &LabRunArguments) -> Result<Outcome, Failure> {
+    let definition = definition(arguments)?;
+    let out = arguments.out.clone().unwrap_or_else(|| Path::new("nonesuch-lab").join(&definition.name));
+    store::check_free(&out, &definition.name, arguments.overwrite)?;
+    // A folder that cannot be made is told before anything is measured.
+    std::fs::create_dir_all(&out).map_err(|source| Failure::Write { path: out.clone(), source })?;
+    let program =
+        std::env::current_exe().map_err(|source| Failure::Read { path: "nonesuch".into(), source })?;
+    let bar = progress::bar(1, "");
+    let results = run_experiment(
+        &definition,
+        &RunOptions {
+            seed: arguments.seed,
+            now: zones::now_or(arguments.now),
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+            program: &program,
+            progress: &|step: Step<'_>| {
+                bar.set_length(step.steps);
+                bar.set_position(step.index);
+                bar.set_message(step.what.to_owned());
+            },
+        },
+    )?;
+    bar.finish_and_clear();
+    store::save(&out, &results)?;
+    let files = [store::JSON_FILE, store::CSV_FILE, store::PARQUET_FILE, store::PAGE_FILE].join(", ");
+    show(&results, arguments.json, &format!("{files} written to {}", out.display()))
+}
+
+fn definition(arguments: &LabRunArguments) -> Result<Definition, Failure> {
+    let mut set = arguments.set.clone();
+    set.extend(arguments.cpu.iter().map(|cpu| ("cpu".to_owned(), cpu.clone())));
+    let choices = Choices { full: arguments.full, set: &set };
+    Ok(match (&arguments.experiment, &arguments.name) {
+        (Some(path), _) => Definition::read(path, choices)?,
+        (None, name) => Definition::find(name.as_deref().unwrap_or_default(), choices)?,
+    })
+}
+
+fn report(arguments: &LabReportArguments) -> Result<Outcome, Failure> {
+    let results = store::load(&arguments.dir)?;
+    store::write_page(&arguments.dir, &results)?;
+    let page: PathBuf = arguments.dir.join(store::PAGE_FILE);
+    show(&results, arguments.json, &format!("{} written", page.display()))
+}
+
+fn show(results: &Results, json: bool, written: &str) -> Result<Outcome, Failure> {
+    let Report { text, summary, .. } = results.report()?;
+    if json {
+        print_line(&serde_json::json!({ "record": results.record, "summary": summary }).to_string())?;
+    } else {
+        print_line(&text)?;
+        print_line(written)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn measure_raw(arguments: &LabMeasureArguments) -> Result<Outcome, Failure> {
+    if arguments.follow {
+        follow(std::io::stdin().lock(), std::io::stdout().lock())?;
+        return Ok(Outcome::Done);
+    }
+    let report = measure(&MeasureOptions {
+        subjects: arguments.subjects.clone(),
+        operations: arguments.operations.clone(),
+        iterations: arguments.iterations,
+        seconds: arguments.seconds,
+        seed: arguments.seed,
+    });
+    print_line(&serde_json::json!(report.map_err(Failure::Measurement)?).to_string())?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,377 @@
+//! Experiments as TOML: what one is called and asks, its method, its parameters, what `--full` changes, and which
+//! published figures stand beside.
+//!
+//! A fault is named by file, line and column. Parameters are checked where they stand, and once more when all that may
+//! change them (`[full]`, `--set`) has been put together.
+
+use super::error::DefinitionError;
+use super::method::Method;
+use super::published;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+use toml::{Spanned, Table, Value};
+
+/// The experiments that are built in: file name and text.
+const BUILT_IN: &[(&str, &str)] = &[(
+    "experiments/verification-benchmark.toml",
+    include_str!("../../../../experiments/verification-benchmark.toml"),
+)];
+
+/// Octets of the largest file that is taken for an experiment.
+const FILE_MAX: u64 = 1 << 20;
+
+/// An experiment as it is to be run: every parameter has its value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Definition {
+    /// Name: what `lab run` takes.
+    pub name: String,
+    /// Title of the report.
+    pub title: String,
+    /// What it answers, as a question.
+    pub question: String,
+    /// Tables of published figures that the report sets beside.
+    pub published: Vec<String>,
+    /// How it is answered, with the parameters.
+    #[serde(flatten)]
+    pub method: Method,
+}
+
+/// What changes an experiment's parameters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choices<'a> {
+    /// Whether the values of `[full]` hold.
+    pub full: bool,
+    /// Parameters and the values that they are set to, as text: TOML, or a word without quotes. A list may be given as
+    /// words with commas between.
+    pub set: &'a [(String, String)],
+}
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct Document {
+    name: Spanned<String>,
+    title: String,
+    question: String,
+    method: MethodName,
+    #[serde(default)]
+    published: Vec<Spanned<String>>,
+    #[serde(default)]
+    parameters: Table,
+    #[serde(default)]
+    full: Table,
+}
+
+/// The methods' names.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum MethodName {
+    VerificationBenchmark,
+}
+
+/// Both tables of parameters, read as what they are: the fault's place is then known.
+#[derive(Deserialize)]
+struct Typed<P> {
+    #[serde(default)]
+    #[allow(dead_code)] // read for its faults alone
+    parameters: P,
+    #[serde(default)]
+    #[allow(dead_code)]
+    full: P,
+}
+
+/// The built-in experiments, in the order of the list.
+///
+/// # Errors
+/// Where the text of one is at fault, which a test rules out.
+pub fn built_in(choices: Choices<'_>) -> Result<Vec<Definition>, DefinitionError> {
+    BUILT_IN.iter().map(|(file, text)| Definition::parse(text, file, choices)).collect()
+}
+
+impl Definition {
+    /// The built-in experiment of that name, or else the one in that file.
+    ///
+    /// # Errors
+    /// Where there is neither, the file cannot be read, or it is at fault.
+    pub fn find(name_or_path: &str, choices: Choices<'_>) -> Result<Self, DefinitionError> {
+        for (file, text) in BUILT_IN {
+            if Path::new(file).file_stem().is_some_and(|stem| stem == name_or_path) {
+                return Self::parse(text, file, choices);
+            }
+        }
+        let path = Path::new(name_or_path);
+        // A word without a dot or slash is meant as a name.
+        if !path.exists() && !name_or_path.contains(['.', '/']) {
+            return Err(DefinitionError::Unknown { name: name_or_path.to_owned() });
+        }
+        Self::read(path, choices)
+    }
+
+    /// Reads the experiment in a file.
+    ///
+    /// # Errors
+    /// Where it cannot be read, or is at fault.
+    pub fn read(path: &Path, choices: Choices<'_>) -> Result<Self, DefinitionError> {
+        let failed = |source| DefinitionError::Read { path: path.to_path_buf(), source };
+        if fs::metadata(path).map_err(failed)?.len() > FILE_MAX {
+            return Err(DefinitionError::TooLarge { path: path.to_path_buf() });
+        }
+        let text = fs::read_to_string(path).map_err(failed)?;
+        Self::parse(&text, &path.display().to_string(), choices)
+    }
+
+    /// Reads the text of an experiment; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// Where the text is at fault, or a choice does not fit it.
+    pub fn parse(text: &str, file: &str, choices: Choices<'_>) -> Result<Self, DefinitionError> {
+        let fault = |error: &toml::de::Error| malformed(text, file, error);
+        let document: Document = toml::from_str(text).map_err(|error| fault(&error))?;
+        let at = |span: std::ops::Range<usize>, message: String| {
+            let (line, column) = place(text, span.start);
+            DefinitionError::Malformed { file: file.to_owned(), line, column, message }
+        };
+        if !is_name(document.name.get_ref()) {
+            let message = "a name is of lower-case letters, digits and hyphens".to_owned();
+            return Err(at(document.name.span(), message));
+        }
+        for id in &document.published {
+            if published::table(id.get_ref()).is_none() {
+                let message = format!(
+                    "there are no published figures '{}'; there are {}",
+                    id.get_ref(),
+                    published::identifiers().join(", ")
+                );
+                return Err(at(id.span(), message));
+            }
+        }
+        let method = Method::of(document.method, &Raw { text, file, document: &document, choices })?;
+        Ok(Self {
+            name: document.name.into_inner(),
+            title: document.title,
+            question: document.question,
+            published: document.published.into_iter().map(Spanned::into_inner).collect(),
+            method,
+        })
+    }
+}
+
+/// Names become folders.
+fn is_name(name: &str) -> bool {
+    let fits = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
+    !name.is_empty() && name.len() <= 64 && name.bytes().all(fits) && !name.starts_with('-')
+}
+
+/// Parameters that are still to be read as those of a method.
+pub(super) struct Raw<'a> {
+    text: &'a str,
+    file: &'a str,
+    document: &'a Document,
+    choices: Choices<'a>,
+}
+
+impl Raw<'_> {
+    /// The parameters of a method: the defaults, and what the file and the choices put in their place.
+    pub(super) fn parameters<P: Default + Serialize + DeserializeOwned>(&self) -> Result<P, DefinitionError> {
+        toml::from_str::<Typed<P>>(self.text).map_err(|error| malformed(self.text, self.file, &error))?;
+        let mut table = Table::try_from(P::default()).map_err(|error| DefinitionError::Parameters {
+            file: self.file.to_owned(),
+            message: one_line(&error.to_string()),
+        })?;
+        table.extend(self.document.parameters.clone());
+        if self.choices.full {
+            table.extend(self.document.full.clone());
+        }
+        for (key, text) in self.choices.set {
+            let Some(old) = table.get(key) else {
+                let known: Vec<&str> = table.keys().map(String::as_str).collect();
+                return Err(DefinitionError::UnknownParameter { key: key.clone(), known: known.join(", ") });
+            };
+            let value = value_like(old, text);
+            // One at a time, so that the fault is named with its key.
+            let mut changed = table.clone();
+            changed.insert(key.clone(), value);
+            changed.clone().try_into::<P>().map_err(|error| DefinitionError::Set {
+                key: key.clone(),
+                value: text.clone(),
+                message: one_line(error.message()),
+            })?;
+            table = changed;
+        }
+        table.try_into().map_err(|error: toml::de::Error| DefinitionError::Parameters {
+            file: self.file.to_owned(),
+            message: one_line(error.message()),
+        })
+    }
+}
+
+/// The value that `text` stands for, in place of `old`: TOML, else a word. Where `old` is a list, so is the value: in
+/// TOML, else of the words between commas (an algorithm's number is a word here).
+fn value_like(old: &Value, text: &str) -> Value {
+    let single = |text: &str| {
+        let read: Option<Table> = toml::from_str(&format!("value = {text}")).ok();
+        // A text with a line break could bring more than one key.
+        let read = read.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
+        read.unwrap_or_else(|| Value::String(text.to_owned()))
+    };
+    match (old, single(text)) {
+        (Value::Array(_), list @ Value::Array(_)) => list,
+        (Value::Array(_), _) => {
+            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+            Value::Array(parts.map(|part| Value::String(part.to_owned())).collect())
+        }
+        (_, value) => value,
+    }
+}
+
+fn malformed(text: &str, file: &str, error: &toml::de::Error) -> DefinitionError {
+    let (line, column) = place(text, error.span().map_or(0, |span| span.start));
+    DefinitionError::Malformed { file: file.to_owned(), line, column, message: one_line(error.message()) }
+}
+
+/// Line and column of an offset, from 1; columns count characters.
+fn place(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    (line, before.rsplit('\n').next().unwrap_or_default().chars().count() + 1)
+}
+
+/// Errors are told in one line.
+fn one_line(message: &str) -> String {
+    message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verification::Parameters;
+    use super::*;
+
+    const GOOD: &str = "name = \"mine\"\ntitle = \"Mine\"\nquestion = \"What?\"\nmethod = \"verification-benchmark\"\n\
+        \n[parameters]\niterations = 3\n\n[full]\nseconds = 5\n";
+
+    fn parameters(text: &str, choices: Choices<'_>) -> Result<Parameters, DefinitionError> {
+        let Method::VerificationBenchmark(parameters) = Definition::parse(text, "my.toml", choices)?.method;
+        Ok(parameters)
+    }
+
+    fn set(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_is_built_in_is_sound() {
+        for full in [false, true] {
+            let all = built_in(Choices { full, set: &[] }).expect("sound");
+            for ((file, _), definition) in BUILT_IN.iter().zip(&all) {
+                assert_eq!(*file, format!("experiments/{}.toml", definition.name));
+                assert!(definition.question.ends_with('?'), "{}", definition.question);
+                let found = Definition::find(&definition.name, Choices { full, set: &[] });
+                assert_eq!(found.as_ref().ok(), Some(definition));
+            }
+        }
+    }
+
+    #[test]
+    fn defaults_file_full_and_set_follow_each_other() {
+        let short = parameters(GOOD, Choices::default()).expect("good");
+        assert_eq!(
+            (short.iterations.value(), short.seconds.value()),
+            (3, Parameters::default().seconds.value())
+        );
+        let full = parameters(GOOD, Choices { full: true, set: &[] }).expect("good");
+        assert_eq!((full.iterations.value(), full.seconds.value()), (3, 5.0));
+        let pairs = set(&[
+            ("seconds", "0.01"),
+            ("levels", "native, x86-64-v2"),
+            ("cpu", "last"),
+            ("algorithms", "[]"),
+        ]);
+        let set = parameters(GOOD, Choices { full: true, set: &pairs }).expect("good");
+        assert_eq!((set.seconds.value(), set.levels.len(), set.algorithms.len()), (0.01, 2, 0));
+    }
+
+    #[test]
+    fn what_a_record_holds_is_read_back() {
+        let definition = Definition::parse(GOOD, "my.toml", Choices::default()).expect("good");
+        let text = serde_json::to_string(&definition).expect("written");
+        assert!(
+            text.contains("\"method\":\"verification-benchmark\",\"parameters\":{\"iterations\":3,"),
+            "{text}"
+        );
+        assert_eq!(serde_json::from_str::<Definition>(&text).expect("read"), definition);
+    }
+
+    #[test]
+    fn faults_are_named_by_file_line_and_column() {
+        let cases = [
+            (
+                "iterations = 3",
+                "iterationz = 3",
+                "my.toml:7:1: unknown field `iterationz`, expected one of `iterations`, ",
+            ),
+            (
+                "iterations = 3",
+                "iterations = \"many\"",
+                "my.toml:7:14: invalid type: string \"many\", expected ",
+            ),
+            ("iterations = 3", "iterations = 0", "my.toml:7:14: 0 is not from 1 to 1000000"),
+            ("seconds = 5", "seconds = -1", "my.toml:10:11: -1 is not above 0 and at most 3600"),
+            (
+                "seconds = 5",
+                "levels = [\"native\", \"x86-64-v9\"]",
+                "my.toml:10:21: unknown variant `x86-64-v9`, expected one of ",
+            ),
+            ("seconds = 5", "algorithms = [\"RSA\"]", "my.toml:10:14: 'RSA' is no algorithm"),
+            (
+                "method = \"verification-benchmark\"",
+                "method = \"guess\"",
+                "my.toml:4:10: unknown variant `guess`, expected `verification-benchmark`",
+            ),
+            ("title = \"Mine\"", "titel = \"Mine\"", "my.toml:2:1: unknown field `titel`, expected one of "),
+            ("title = \"Mine\"", "", "my.toml:1:1: missing field `title`"),
+            ("title = \"Mine\"", "title = Mine", "my.toml:2:9: "),
+            (
+                "name = \"mine\"",
+                "name = \"../mine\"",
+                "my.toml:1:8: a name is of lower-case letters, digits and hyphens",
+            ),
+            (
+                "title = \"Mine\"",
+                "title = \"M\"\npublished = [\"x\"]",
+                "my.toml:3:14: there are no published figures 'x'; there are ",
+            ),
+        ];
+        for (old, new, says) in cases {
+            let error = parameters(&GOOD.replace(old, new), Choices::default()).expect_err(new).to_string();
+            assert!(error.starts_with(says), "{new}: wanted {says}, got {error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn bad_choices_are_named_with_the_remedy() {
+        let refuse = |pairs: &[(&str, &str)]| {
+            let pairs = set(pairs);
+            parameters(GOOD, Choices { full: false, set: &pairs }).expect_err("refused").to_string()
+        };
+        assert!(
+            refuse(&[("secondz", "1")]).starts_with("--set secondz: there is no such parameter; there are ")
+        );
+        assert!(
+            refuse(&[("seconds", "1"), ("iterations", "x")])
+                .starts_with("--set iterations=x: invalid type: ")
+        );
+        assert!(refuse(&[("levels", "native,z")]).starts_with("--set levels=native,z: unknown variant `z`"));
+        assert!(refuse(&[("seconds", "1\niterations = 5")]).starts_with("--set seconds=1"));
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_refused() {
+        let error = Definition::find("nothing", Choices::default()).expect_err("refused").to_string();
+        assert!(error.contains("`nonesuch lab list`"), "{error}");
+        let error = Definition::find("./nothing.toml", Choices::default()).expect_err("refused").to_string();
+        assert!(error.starts_with("./nothing.toml: cannot be read"), "{error}");
+    }
+}

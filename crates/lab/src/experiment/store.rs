@@ -1,0 +1,259 @@
+//! The folder of an experiment's results: `results.json`, `results.csv`, `results.parquet` and `report.html`.
+//!
+//! Each file is written beside, synced and renamed, the record last. The record holds a check sum of the data, so that
+//! files of two runs, as a crash between two renames could leave them, are not taken for one.
+
+use super::csv;
+use super::data::DataColumn;
+use super::error::StoreError;
+use super::parquet_file;
+use super::results::{FORMAT, Record, Results};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// Name of the record's file.
+pub const JSON_FILE: &str = "results.json";
+/// Name of the data's file as CSV.
+pub const CSV_FILE: &str = "results.csv";
+/// Name of the data's file as Parquet.
+pub const PARQUET_FILE: &str = "results.parquet";
+/// Name of the file for people.
+pub const PAGE_FILE: &str = "report.html";
+
+const FILES: [&str; 4] = [JSON_FILE, CSV_FILE, PARQUET_FILE, PAGE_FILE];
+
+/// The form of `results.json`: the record, and what the data are.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    #[serde(flatten)]
+    record: Record,
+    columns: Vec<DataColumn>,
+    rows: u64,
+    /// Of the octets of `results.csv`.
+    check_sum: String,
+}
+
+/// Whether results of the experiment `name` may be left in `dir`: it is empty of ours, or holds results of the same
+/// experiment, or may be overwritten.
+///
+/// # Errors
+/// Where it holds something else.
+pub fn check_free(dir: &Path, name: &str, overwrite: bool) -> Result<(), StoreError> {
+    if overwrite {
+        return Ok(());
+    }
+    let occupied = |what: String| Err(StoreError::Occupied { dir: dir.to_path_buf(), what });
+    if let Ok(text) = fs::read_to_string(dir.join(JSON_FILE)) {
+        return match experiment_of(&text) {
+            Some(found) if found == name => Ok(()),
+            Some(found) => occupied(format!("the results of the experiment {found}")),
+            None => occupied(format!("a file {JSON_FILE} that is no record of results")),
+        };
+    }
+    match FILES.iter().find(|file| dir.join(file).symlink_metadata().is_ok()) {
+        Some(file) => occupied(format!("a file {file} that is of no experiment")),
+        None => Ok(()),
+    }
+}
+
+/// The experiment that a record of any version is of.
+fn experiment_of(text: &str) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_str(text).ok()?;
+    Some(value.get("experiment")?.get("name")?.as_str()?.to_owned())
+}
+
+/// Leaves results and their report in `dir`, which is made where there is none.
+///
+/// # Errors
+/// Where a file cannot be written, or the data lack a column.
+pub fn save(dir: &Path, results: &Results) -> Result<(), StoreError> {
+    fs::create_dir_all(dir).map_err(|source| StoreError::Write { path: dir.to_path_buf(), source })?;
+    let text = csv::write(&results.data);
+    let octets = parquet_file::write(&results.data)
+        .map_err(|source| StoreError::Parquet { path: dir.join(PARQUET_FILE), source })?;
+    write_file(dir, PARQUET_FILE, &octets)?;
+    write_file(dir, CSV_FILE, text.as_bytes())?;
+    write_page(dir, results)?;
+    let stored = Stored {
+        record: results.record.clone(),
+        columns: results.data.columns().to_vec(),
+        rows: results.data.rows().len() as u64,
+        check_sum: check_sum(&text),
+    };
+    let record = serde_json::to_string_pretty(&stored)
+        .map_err(|source| StoreError::Record { path: dir.join(JSON_FILE), source })?;
+    write_file(dir, JSON_FILE, format!("{record}\n").as_bytes())
+}
+
+/// Leaves the report in `dir`.
+///
+/// # Errors
+/// Where the file cannot be written, or the data lack a column.
+pub fn write_page(dir: &Path, results: &Results) -> Result<(), StoreError> {
+    let unreadable = |error: super::results::UnreadableColumn| StoreError::Column {
+        path: dir.join(JSON_FILE),
+        column: error.0,
+    };
+    write_file(dir, PAGE_FILE, results.page().map_err(unreadable)?.to_html().as_bytes())
+}
+
+/// Reads the results in `dir`: the record, and the data from the CSV file.
+///
+/// # Errors
+/// Where one of them is missing or damaged, or they do not belong together.
+pub fn load(dir: &Path) -> Result<Results, StoreError> {
+    let path = dir.join(JSON_FILE);
+    let text = fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
+    let unreadable = |source| StoreError::Record { path: path.clone(), source };
+    let format: Version = serde_json::from_str(&text).map_err(unreadable)?;
+    if format.format != FORMAT {
+        return Err(StoreError::Format { path, found: format.format, known: FORMAT });
+    }
+    let stored: Stored = serde_json::from_str(&text).map_err(unreadable)?;
+    let from = dir.join(CSV_FILE);
+    let text = fs::read_to_string(&from).map_err(|source| StoreError::Read { path: from.clone(), source })?;
+    let data =
+        csv::read(&text, &stored.columns).map_err(|source| StoreError::Csv { path: from.clone(), source })?;
+    // A tool that wrote the lines with other ends has left the same data.
+    if data.rows().len() as u64 != stored.rows || check_sum(&csv::write(&data)) != stored.check_sum {
+        return Err(StoreError::Mismatch { data: from, record: path });
+    }
+    Ok(Results { record: stored.record, data })
+}
+
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+/// FNV-1a of 64 bits: against mistakes, not against forgery.
+fn check_sum(text: &str) -> String {
+    let sum = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, octet| {
+        (sum ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{sum:016x}")
+}
+
+fn write_file(dir: &Path, name: &str, octets: &[u8]) -> Result<(), StoreError> {
+    let path = dir.join(name);
+    let write = || -> io::Result<()> {
+        let permissions = fs::Permissions::from_mode(0o644);
+        let mut beside =
+            tempfile::Builder::new().prefix(".nonesuch-").permissions(permissions).tempfile_in(dir)?;
+        beside.write_all(octets)?;
+        beside.as_file().sync_all()?;
+        beside.persist(&path).map_err(|error| error.error)?;
+        File::open(dir)?.sync_all()
+    };
+    // The name of the file beside means nothing to the user.
+    write().map_err(|error| {
+        let source = error.raw_os_error().map_or(error, io::Error::from_raw_os_error);
+        StoreError::Write { path: dir.join(name), source }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verification::sample;
+    use super::*;
+
+    fn saved() -> (tempfile::TempDir, Results) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let results = sample();
+        save(folder.path(), &results).expect("saved");
+        (folder, results)
+    }
+
+    fn fault(dir: &Path) -> String {
+        load(dir).expect_err("a fault").to_string()
+    }
+
+    #[test]
+    fn all_files_hold_the_same_results() {
+        let (folder, results) = saved();
+        let mut names: Vec<String> = fs::read_dir(folder.path())
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["report.html", "results.csv", "results.json", "results.parquet"]);
+        assert_eq!(load(folder.path()).expect("loaded"), results);
+        let octets = fs::read(folder.path().join(PARQUET_FILE)).expect("a file");
+        assert_eq!(parquet_file::tests::read(octets, results.data.columns()), results.data);
+    }
+
+    #[test]
+    fn the_report_of_the_data_is_the_report_of_the_run() {
+        let (folder, _) = saved();
+        let page = folder.path().join(PAGE_FILE);
+        let first = fs::read_to_string(&page).expect("a page");
+        fs::remove_file(&page).expect("removed");
+        write_page(folder.path(), &load(folder.path()).expect("loaded")).expect("written");
+        assert_eq!(fs::read_to_string(&page).expect("a page"), first);
+    }
+
+    #[test]
+    fn files_of_two_runs_are_not_taken_for_one() {
+        let (folder, _) = saved();
+        let path = folder.path().join(CSV_FILE);
+        let text = fs::read_to_string(&path).expect("a file");
+        fs::write(&path, text.replacen("400000", "400001", 1)).expect("written");
+        assert!(fault(folder.path()).contains("is not the table that"));
+        let (lines, _) = text.trim_end().rsplit_once("\r\n").expect("lines");
+        fs::write(&path, lines).expect("written");
+        assert!(fault(folder.path()).contains("is not the table that"));
+        // Ends of lines are no data.
+        fs::write(&path, text.replace("\r\n", "\n")).expect("written");
+        assert!(load(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn damaged_and_missing_files_are_named() {
+        let (folder, _) = saved();
+        let json = folder.path().join(JSON_FILE);
+        let text = fs::read_to_string(&json).expect("a record");
+        fs::write(folder.path().join(CSV_FILE), "a,b\r\n").expect("written");
+        assert!(fault(folder.path()).contains("results.csv: line 1: the columns are not iteration,backend,"));
+        fs::remove_file(folder.path().join(CSV_FILE)).expect("removed");
+        assert!(fault(folder.path()).contains("results.csv: cannot be read"));
+        fs::write(&json, text.replacen("\"format\": 1", "\"format\": 9", 1)).expect("written");
+        assert!(fault(folder.path()).contains("has format 9, but format 1 is read"));
+        fs::write(&json, &text[..text.len() / 2]).expect("written");
+        assert!(fault(folder.path()).contains("is no record of results"));
+        fs::remove_file(&json).expect("removed");
+        assert!(fault(folder.path()).contains("results.json: cannot be read"));
+    }
+
+    #[test]
+    fn a_folder_of_something_else_is_not_overwritten_unasked() {
+        let (folder, results) = saved();
+        let dir = folder.path();
+        let name = &results.record.experiment.name;
+        assert!(check_free(dir, name, false).is_ok());
+        let refused = |name: &str| check_free(dir, name, false).expect_err("refused").to_string();
+        assert!(refused("another").contains("holds the results of the experiment verification-benchmark"));
+        assert!(refused("another").contains("--overwrite"));
+        assert!(check_free(dir, "another", true).is_ok());
+        fs::write(dir.join(JSON_FILE), "{}").expect("written");
+        assert!(refused(name).contains("a file results.json that is no record of results"));
+        fs::remove_file(dir.join(JSON_FILE)).expect("removed");
+        assert!(refused(name).contains("a file results.csv that is of no experiment"));
+        let empty = tempfile::tempdir().expect("a folder");
+        assert!(check_free(empty.path(), name, false).is_ok());
+        assert!(check_free(&empty.path().join("none"), name, false).is_ok());
+    }
+
+    #[test]
+    fn a_failed_writing_leaves_nothing_beside() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::create_dir(folder.path().join(CSV_FILE)).expect("a folder in the way");
+        let error = save(folder.path(), &sample()).expect_err("refused").to_string();
+        assert!(error.contains("results.csv: cannot be written"), "{error}");
+        assert!(!folder.path().join(JSON_FILE).exists());
+        let left = fs::read_dir(folder.path()).expect("a folder").filter_map(Result::ok);
+        assert!(left.into_iter().all(|entry| !entry.file_name().to_string_lossy().starts_with('.')));
+    }
+}
