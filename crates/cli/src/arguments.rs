@@ -452,11 +452,11 @@ pub(crate) struct LabReportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct LabMeasureArguments {
-    /// What is measured, as ED25519,RSASHA256/2048,ED25519*64; default: everything.
+    /// What is measured, as ED25519,RSASHA256/2048,ED25519*64,vrf-p256,vrf-p256*32; default: everything.
     #[arg(long, value_delimiter = ',')]
     pub(crate) subjects: Vec<Subject>,
     /// Operations.
-    #[arg(long, value_delimiter = ',', default_value = "verify,sign")]
+    #[arg(long, value_delimiter = ',', default_value = "verify,sign,prove")]
     pub(crate) operations: Vec<Operation>,
     /// Iterations.
     #[arg(long, default_value_t = 1)]

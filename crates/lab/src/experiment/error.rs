@@ -3,6 +3,7 @@
 use super::csv::CsvError;
 use super::data::UnfitRow;
 use super::parquet_file::ParquetFileError;
+use super::verification::ForeignError;
 use std::io;
 use std::path::PathBuf;
 
@@ -106,6 +107,9 @@ pub enum RunError {
         /// Why.
         reason: String,
     },
+    /// A file of instructions that were counted elsewhere is refused.
+    #[error(transparent)]
+    Foreign(#[from] ForeignError),
     /// The data do not fit their columns, which is a fault of this program.
     #[error(transparent)]
     Data(#[from] UnfitRow),

@@ -1,4 +1,5 @@
-//! The verification benchmark: how many signatures one core verifies, and makes, in a second.
+//! The verification benchmark: how many signatures one core verifies, and makes, in a second, and how many proofs of the
+//! VRFs of NSEC5.
 //!
 //! The method is that of "The Performance Impact of Elliptic Curve Cryptography on DNSSEC Validation" (IEEE/ACM
 //! Transactions on Networking 25(2), 2017): iterations of some seconds of continuous operation, operations counted, and
@@ -6,6 +7,7 @@
 //! a disturbance of the machine does not hit one of them alone.
 
 mod bench;
+mod foreign;
 mod openssl;
 mod parameters;
 mod present;
@@ -15,9 +17,10 @@ mod runner;
 mod subject;
 mod summary;
 
+pub use foreign::{ForeignError, ForeignFacts};
 pub use parameters::{Count, Cpu, Parameters, Seconds};
 pub use probe::{Counted, FollowError, MeasureOptions, Measurement, ProbeReport, follow, measure};
-pub use subject::{Choice, Operation, Subject, SubjectError};
+pub use subject::{Choice, Operation, Selection, Subject, SubjectError};
 
 pub(super) use present::report;
 pub(super) use runner::run;
@@ -32,10 +35,13 @@ pub struct About {
     pub backends: Vec<Backend>,
     /// What they measured.
     pub subjects: Vec<SubjectFacts>,
-    /// Octets of every message that was signed.
+    /// Octets of every message that was signed; 0 where none was.
     pub message_octets: u64,
     /// The CPU that all were kept on; nothing where they were not.
     pub cpu: Option<u64>,
+    /// What was counted elsewhere, where a file of it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignFacts>,
 }
 
 impl About {
@@ -82,7 +88,7 @@ impl Backend {
 pub struct SubjectFacts {
     /// Its name in the data.
     pub subject: String,
-    /// The signature scheme, in words.
+    /// The signature scheme or VRF, in words.
     pub scheme: String,
     /// What implements it.
     pub library: String,
@@ -90,9 +96,9 @@ pub struct SubjectFacts {
     pub library_version: String,
     /// Why a reader should be warned of the scheme.
     pub experimental: Option<String>,
-    /// Octets of the DNSKEY public key field.
+    /// Octets of the public key field of DNSKEY or NSEC5KEY.
     pub key_octets: u64,
-    /// Octets of a signature.
+    /// Octets of a signature or proof.
     pub signature_octets: u64,
 }
 

@@ -1,7 +1,11 @@
 //! Continuous operation, counted: the loop that every figure of the benchmark comes from.
 
+mod vrf;
+
+use self::vrf::VrfBench;
 use super::probe::Counted;
 use super::subject::{Operation, Subject};
+use nonesuch_crypto::vrf::{BadProof, ProveError, VrfKeyError, VrfPrivateKey};
 use nonesuch_crypto::{
     Algorithm, BadSignature, KeyError, PrivateKey, PublicKey, SignError, VerifyItem, verify_batch,
 };
@@ -24,14 +28,23 @@ pub(super) enum PrepareError {
     /// Its key cannot be made or read.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The key of a VRF cannot be made or read.
+    #[error(transparent)]
+    VrfKey(#[from] VrfKeyError),
+    /// The text is the key of something else.
+    #[error("this is no key of the subject")]
+    OtherKey,
     /// It does not sign.
     #[error(transparent)]
     Sign(#[from] SignError),
+    /// It does not prove.
+    #[error(transparent)]
+    Prove(#[from] ProveError),
     /// The message cannot be made.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Its own signature is refused.
-    #[error("a signature that it made is not verified")]
+    /// Its own signature or proof is refused.
+    #[error("what it made itself is not verified")]
     Unsound,
 }
 
@@ -44,10 +57,53 @@ pub(super) enum OperationError {
     /// Verifying.
     #[error(transparent)]
     Verify(#[from] BadSignature),
+    /// Proving.
+    #[error(transparent)]
+    Prove(#[from] ProveError),
+    /// Verifying a proof.
+    #[error(transparent)]
+    VerifyProof(#[from] BadProof),
+    /// The subject has no such operation.
+    #[error("there is no such operation")]
+    Absent,
 }
 
-/// A subject that is ready: its key, messages, and signatures over them.
-pub(super) struct Bench {
+/// The private key of a subject.
+pub(super) enum Key {
+    /// Of signatures.
+    Signatures(PrivateKey),
+    /// Of a VRF.
+    Vrf(VrfPrivateKey),
+}
+
+impl Key {
+    /// The text of its file. Keys of a benchmark protect nothing.
+    pub(super) fn to_text(&self) -> String {
+        match self {
+            Self::Signatures(key) => key.to_bind().to_string(),
+            Self::Vrf(key) => key.to_text().to_string(),
+        }
+    }
+
+    /// Reads the text of the file of a subject's key.
+    pub(super) fn read(subject: Subject, text: &str) -> Result<Self, PrepareError> {
+        Ok(match subject.is_vrf() {
+            true => Self::Vrf(VrfPrivateKey::from_text(text)?),
+            false => Self::Signatures(PrivateKey::from_bind(text)?),
+        })
+    }
+}
+
+/// A subject that is ready.
+pub(super) enum Bench {
+    /// Of signatures.
+    Signatures(SignatureBench),
+    /// Of a VRF.
+    Vrf(VrfBench),
+}
+
+/// Signatures that are ready: a key, messages, and signatures over them.
+pub(super) struct SignatureBench {
     subject: Subject,
     private: PrivateKey,
     public: PublicKey,
@@ -56,19 +112,68 @@ pub(super) struct Bench {
 }
 
 /// Makes the key of a subject. RSA of 1024 bits too: zones still have such keys.
-pub(super) fn make_key(subject: Subject) -> Result<PrivateKey, KeyError> {
-    let choice = subject.choice();
-    PrivateKey::generate_forced(choice.algorithm, choice.bits)
+pub(super) fn make_key(subject: Subject) -> Result<Key, PrepareError> {
+    Ok(match subject {
+        Subject::Signature(choice) => {
+            Key::Signatures(PrivateKey::generate_forced(choice.algorithm, choice.bits)?)
+        }
+        Subject::Batch { algorithm, .. } => Key::Signatures(PrivateKey::generate_forced(algorithm, None)?),
+        Subject::Vrf(algorithm) | Subject::VrfBatch { algorithm, .. } => {
+            Key::Vrf(VrfPrivateKey::generate(algorithm)?)
+        }
+    })
 }
 
 impl Bench {
     /// Prepares a subject with a key, and messages that are drawn from `seed`.
-    pub(super) fn new(subject: Subject, private: PrivateKey, seed: u64) -> Result<Self, PrepareError> {
-        let public = PublicKey::parse(private.algorithm(), private.public_key())?;
-        let count = match subject {
-            Subject::Signature(_) => MESSAGES,
-            Subject::Batch { size, .. } => usize::from(size),
+    pub(super) fn new(subject: Subject, key: Key, seed: u64) -> Result<Self, PrepareError> {
+        match (subject, key) {
+            (Subject::Vrf(_), Key::Vrf(key)) => VrfBench::new(key, seed, 1).map(Self::Vrf),
+            (Subject::VrfBatch { size, .. }, Key::Vrf(key)) => VrfBench::new(key, seed, size).map(Self::Vrf),
+            (Subject::Signature(_) | Subject::Batch { .. }, Key::Signatures(key)) => {
+                SignatureBench::new(subject, key, seed).map(Self::Signatures)
+            }
+            _ => Err(PrepareError::OtherKey),
+        }
+    }
+
+    /// Octets of every message that is signed; nothing for VRFs.
+    pub(super) fn message_octets(&self) -> Option<usize> {
+        match self {
+            Self::Signatures(bench) => Some(bench.messages.first().map_or(0, Vec::len)),
+            Self::Vrf(_) => None,
+        }
+    }
+
+    pub(super) fn key_octets(&self) -> usize {
+        match self {
+            Self::Signatures(bench) => bench.private.public_key().len(),
+            Self::Vrf(bench) => bench.key_octets(),
+        }
+    }
+
+    /// Octets of a signature or proof.
+    pub(super) fn signature_octets(&self) -> usize {
+        match self {
+            Self::Signatures(bench) => bench.private.signature_octets(),
+            Self::Vrf(bench) => bench.proof_octets(),
+        }
+    }
+
+    /// Does `operation` continuously for `seconds`.
+    pub(super) fn count(&self, operation: Operation, seconds: f64) -> Result<Counted, OperationError> {
+        let counted = match self {
+            Self::Signatures(bench) => bench.count(operation, seconds),
+            Self::Vrf(bench) => bench.count(operation, seconds),
         };
+        counted.unwrap_or(Err(OperationError::Absent))
+    }
+}
+
+impl SignatureBench {
+    fn new(subject: Subject, private: PrivateKey, seed: u64) -> Result<Self, PrepareError> {
+        let public = PublicKey::parse(private.algorithm(), private.public_key())?;
+        let count = if let Subject::Batch { size, .. } = subject { usize::from(size) } else { MESSAGES };
         let messages = messages(private.algorithm(), seed, count)?;
         let mut signatures = Vec::with_capacity(count);
         for message in &messages {
@@ -80,24 +185,13 @@ impl Bench {
         Ok(Self { subject, private, public, messages, signatures })
     }
 
-    pub(super) fn message_octets(&self) -> usize {
-        self.messages.first().map_or(0, Vec::len)
-    }
-
-    pub(super) fn key_octets(&self) -> usize {
-        self.private.public_key().len()
-    }
-
-    pub(super) fn signature_octets(&self) -> usize {
-        self.private.signature_octets()
-    }
-
-    /// Does `operation` continuously for `seconds`.
-    pub(super) fn count(&self, operation: Operation, seconds: f64) -> Result<Counted, OperationError> {
+    /// Does `operation` continuously for `seconds`; nothing where there is no such operation.
+    fn count(&self, operation: Operation, seconds: f64) -> Option<Result<Counted, OperationError>> {
         match (self.subject, operation) {
-            (Subject::Signature(_), Operation::Verify) => self.count_verifications(seconds),
-            (Subject::Batch { .. }, Operation::Verify) => self.count_batches(seconds),
-            (_, Operation::Sign) => self.count_signings(seconds),
+            (_, Operation::Prove) => None,
+            (Subject::Batch { .. }, Operation::Verify) => Some(self.count_batches(seconds)),
+            (_, Operation::Verify) => Some(self.count_verifications(seconds)),
+            (_, Operation::Sign) => Some(self.count_signings(seconds)),
         }
     }
 
@@ -229,10 +323,13 @@ mod tests {
     fn a_signature_that_is_refused_is_an_error_and_no_figure() {
         for name in ["ED25519", "ED25519*4"] {
             let mut bench = bench(name);
-            bench.signatures[3][0] ^= 1;
+            let Bench::Signatures(signatures) = &mut bench else { panic!("{name} has no signatures") };
+            signatures.signatures[3][0] ^= 1;
             let outcome = bench.count(Operation::Verify, 0.5);
             assert!(matches!(outcome, Err(OperationError::Verify(BadSignature))), "{name}");
         }
+        let outcome = bench("ED25519").count(Operation::Prove, 0.5);
+        assert!(matches!(outcome, Err(OperationError::Absent)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The parameters of the verification benchmark.
 
 use super::openssl;
-use super::subject::{Choice, Operation, Subject};
+use super::subject::{Operation, Selection, Subject};
 use crate::experiment::level::Level;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -16,10 +16,12 @@ pub struct Parameters {
     pub seconds: Seconds,
     /// Operations.
     pub operations: Vec<Operation>,
-    /// Algorithms; empty for all of the table.
-    pub algorithms: Vec<Choice>,
+    /// Algorithms and VRFs; empty for all of their tables.
+    pub algorithms: Vec<Selection>,
     /// Signatures of a batch; 0 for no batches.
     pub batch: u16,
+    /// Proofs of a batch of a VRF; 0 for no batches.
+    pub vrf_batch: u16,
     /// Instruction levels.
     pub levels: Vec<Level>,
     /// Iterations of `openssl speed`; 0 for none.
@@ -28,6 +30,8 @@ pub struct Parameters {
     pub openssl_seconds: Count,
     /// The CPU that all is kept on.
     pub cpu: Cpu,
+    /// File of counted instructions that `tools/foreign` left; empty for none.
+    pub foreign: String,
 }
 
 impl Default for Parameters {
@@ -38,10 +42,12 @@ impl Default for Parameters {
             operations: Operation::ALL.to_vec(),
             algorithms: Vec::new(),
             batch: 64,
+            vrf_batch: 32,
             levels: vec![Level::Native],
             openssl_iterations: 3,
             openssl_seconds: Count(1),
             cpu: Cpu::Last,
+            foreign: String::new(),
         }
     }
 }
@@ -50,7 +56,7 @@ impl Parameters {
     /// How long all of it takes, where every level and `openssl` are there.
     #[must_use]
     pub fn duration(&self) -> Duration {
-        let subjects = Subject::list(&self.algorithms, self.batch);
+        let subjects = Subject::list(&self.algorithms, self.batch, self.vrf_batch);
         let pairs = |operation: &Operation| subjects.iter().filter(|subject| subject.has(*operation)).count();
         let pairs: usize = self.operations.iter().map(pairs).sum();
         let ours = pairs as f64 * self.levels.len() as f64 * f64::from(self.iterations.0) * self.seconds.0;
@@ -180,14 +186,14 @@ mod tests {
         let parameters = Parameters {
             iterations: Count(5),
             seconds: Seconds(2.0),
-            algorithms: choose(&["ED25519", "RSASHA256/2048", "MAYO2"]),
+            algorithms: choose(&["ED25519", "RSASHA256/2048", "MAYO2", "vrf-p256", "vrf-rsa"]),
             levels: vec![Level::Native, Level::X86_64V2],
             openssl_iterations: 3,
             openssl_seconds: Count(1),
             ..Parameters::default()
         };
-        // Three subjects with two operations and a batch with one; two names for openssl.
-        assert_eq!(parameters.duration(), Duration::from_secs(7 * 2 * 5 * 2 + 2 * 2 * 2 * 3));
+        // Five subjects with two operations and two batches with one; two names for openssl.
+        assert_eq!(parameters.duration(), Duration::from_secs(12 * 2 * 5 * 2 + 2 * 2 * 2 * 3));
     }
 
     #[test]

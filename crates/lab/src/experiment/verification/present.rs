@@ -1,6 +1,11 @@
-//! The report of the benchmark: charts, ratio tables, levels, all figures, and how they were come by.
+//! The report of the benchmark: charts, ratio tables, VRFs, levels, foreign processors, all figures, and how they were
+//! come by.
 
+mod foreign;
 mod words;
+
+#[cfg(test)]
+pub(super) use foreign::table as foreign_table;
 
 use super::ratios::{self, Ratios, ratios};
 use super::subject::Operation;
@@ -13,6 +18,21 @@ use crate::report::{Axis, Bar, Block, Chart, Column, Section, Series, Table, fig
 
 /// The published table that stands among the ratios of verification.
 const PUBLISHED_RATIOS: &str = "ecc-validation-ratios";
+
+/// Operations that are shown together: those on signatures, or those on proofs of VRFs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Part {
+    operation: Operation,
+    vrf: bool,
+}
+
+/// Those on signatures.
+const SIGNATURES: [Part; 2] =
+    [Part { operation: Operation::Verify, vrf: false }, Part { operation: Operation::Sign, vrf: false }];
+
+/// Those on proofs.
+const VRFS: [Part; 2] =
+    [Part { operation: Operation::Prove, vrf: true }, Part { operation: Operation::Verify, vrf: true }];
 
 /// What a report is made of.
 struct View<'r> {
@@ -28,9 +48,12 @@ pub(in crate::experiment) fn report(about: &About, results: &Results) -> Result<
     let named = results.record.experiment.published.iter().any(|id| id == PUBLISHED_RATIOS);
     let published = published::table(PUBLISHED_RATIOS).filter(|_| named);
     let view = View { about, parameters, lines: lines(about, &results.data)?, published };
-    let mut sections = vec![view.warnings(), view.charts()];
+    let signatures = view.charts("Operations a second", words::CHARTS, &SIGNATURES);
+    let mut sections = vec![view.warnings(), signatures];
     sections.extend(Operation::ALL.into_iter().filter_map(|operation| view.ratio_section(operation)));
+    sections.push(view.charts("VRFs of NSEC5", words::VRFS, &VRFS));
     sections.extend(view.levels());
+    sections.extend(foreign::section(about, &results.data)?);
     sections.push(view.all_figures());
     sections.push(words::method(&view));
     sections.retain(|section| !section.blocks.is_empty());
@@ -47,9 +70,11 @@ pub(in crate::experiment) fn report(about: &About, results: &Results) -> Result<
 }
 
 impl View<'_> {
-    /// Whether anything was measured of an operation.
-    fn has(&self, operation: Operation) -> bool {
-        self.lines.iter().any(|line| line.operation == operation)
+    /// Of `parts`, those of which anything was measured.
+    fn measured(&self, parts: &[Part]) -> Vec<Part> {
+        let is_of = |part: &Part, line: &Line| line.operation == part.operation && line.is_vrf() == part.vrf;
+        let parts = parts.iter().copied();
+        parts.filter(|part| self.lines.iter().any(|line| is_of(part, line))).collect()
     }
 
     /// The experimental schemes, with the reasons.
@@ -73,19 +98,19 @@ impl View<'_> {
         format!("{scheme}{mark}")
     }
 
-    fn charts(&self) -> Section {
-        let operations = Operation::ALL.into_iter().filter(|operation| self.has(*operation));
-        let charts: Vec<Chart> = operations.map(|operation| self.chart(operation)).collect();
+    fn charts(&self, title: &str, text: &str, parts: &[Part]) -> Section {
+        let charts: Vec<Chart> = self.measured(parts).into_iter().map(|part| self.chart(part)).collect();
         let mut blocks = Vec::new();
         if !charts.is_empty() {
-            blocks.push(Block::Paragraph(words::CHARTS.to_owned()));
+            blocks.push(Block::Paragraph(text.to_owned()));
             blocks.push(Block::Charts(charts));
         }
-        Section { title: "Operations a second".to_owned(), blocks }
+        Section { title: title.to_owned(), blocks }
     }
 
-    fn chart(&self, operation: Operation) -> Chart {
-        let all = schemes(&self.lines);
+    fn chart(&self, part: Part) -> Chart {
+        let operation = part.operation;
+        let all = schemes(&self.lines, part.vrf);
         let is_measured = |scheme: &&String| {
             self.lines.iter().any(|line| line.scheme == **scheme && line.operation == operation)
         };
@@ -103,7 +128,7 @@ impl View<'_> {
             bars: groups.iter().map(|scheme| bar(place, scheme)).collect(),
         });
         Chart {
-            title: words::noun(operation).to_owned(),
+            title: words::noun(part).to_owned(),
             unit: "a second, logarithmic".to_owned(),
             series: series.collect(),
             groups: groups.iter().map(|scheme| self.marked(scheme)).collect(),
@@ -118,7 +143,8 @@ impl View<'_> {
             return None;
         }
         let published = self.published.filter(|_| operation == Operation::Verify);
-        let title = format!("{}: times slower than RSA and ECDSA", words::noun(operation));
+        let noun = words::noun(Part { operation, vrf: false });
+        let title = format!("{noun}: times slower than RSA and ECDSA");
         let text = words::ratios(operation).to_owned();
         Some(Section {
             title,
@@ -136,8 +162,12 @@ impl View<'_> {
             let Some((first, others)) = places.split_first().filter(|(_, others)| !others.is_empty()) else {
                 continue;
             };
-            for operation in Operation::ALL.into_iter().filter(|operation| self.has(*operation)) {
-                blocks.push(Block::Table(self.level_table(name, *first, others, operation)));
+            for part in self.measured(&[SIGNATURES, VRFS].concat()) {
+                let table = self.level_table(name, *first, others, part);
+                // openssl has no VRFs.
+                if !table.rows.is_empty() {
+                    blocks.push(Block::Table(table));
+                }
             }
         }
         if blocks.is_empty() {
@@ -147,16 +177,18 @@ impl View<'_> {
         Some(Section { title: "Instruction levels".to_owned(), blocks })
     }
 
-    fn level_table(&self, name: &str, first: usize, others: &[usize], operation: Operation) -> Table {
+    fn level_table(&self, name: &str, first: usize, others: &[usize], part: Part) -> Table {
+        let reference = if part.vrf { "ECVRF-P256-SHA256-TAI" } else { "ECDSA P-256" };
         let level = |place: usize| self.about.backends[place].level.clone();
         let places = || std::iter::once(first).chain(others.iter().copied());
-        let mut columns = vec![Column::text(&format!("{}, {name}", words::noun(operation)))];
+        let mut columns = vec![Column::text(&format!("{}, {name}", words::noun(part)))];
         columns.extend(places().map(|place| Column::figures("a second", &level(place))));
         let slower = format!("times slower than {}", level(first));
         columns.extend(others.iter().map(|place| Column::figures(&slower, &level(*place))));
-        columns.extend(places().map(|place| Column::figures("times slower than ECDSA P-256", &level(place))));
-        let rows = schemes(&self.lines).into_iter().filter_map(|scheme| {
-            let of = |place: usize, scheme: &str| rate(&self.lines, place, scheme, operation);
+        let against = format!("times slower than {reference}");
+        columns.extend(places().map(|place| Column::figures(&against, &level(place))));
+        let rows = schemes(&self.lines, part.vrf).into_iter().filter_map(|scheme| {
+            let of = |place: usize, scheme: &str| rate(&self.lines, place, scheme, part.operation);
             let own = |place: usize| of(place, &scheme);
             places().any(|place| own(place).is_some()).then(|| {
                 let times = |reference: Option<f64>, own: Option<f64>| {
@@ -167,7 +199,7 @@ impl View<'_> {
                 let mut cells = vec![self.marked(&scheme)];
                 cells.extend(places().map(|place| own(place).map_or_else(|| "–".to_owned(), figure)));
                 cells.extend(others.iter().map(|place| times(own(first), own(*place))));
-                cells.extend(places().map(|place| times(of(place, "ECDSA P-256"), own(place))));
+                cells.extend(places().map(|place| times(of(place, reference), own(place))));
                 cells
             })
         });
@@ -209,11 +241,13 @@ impl View<'_> {
                 Column::text("library"),
                 Column::text("version"),
                 Column::figures("octets", "public key"),
-                Column::figures("octets", "signature"),
+                Column::figures("octets", "signature or proof"),
             ],
             rows: self.about.subjects.iter().map(size_row).collect(),
             legend: vec![
-                "Sizes are those of the DNSKEY public key field and of the RRSIG signature field.".to_owned(),
+                "Sizes are those of the public key field of DNSKEY or NSEC5KEY, and of the signature field of RRSIG or the \
+                 proof."
+                    .to_owned(),
             ],
         };
         let mut blocks = vec![Block::Table(table)];
@@ -223,40 +257,25 @@ impl View<'_> {
         Section { title: "All figures".to_owned(), blocks }
     }
 
-    /// For a terminal: a row for each subject, a pair of columns for each program.
+    /// For a terminal: signatures, VRFs, ratios, and what must be known.
     fn text(&self, notes: &[String]) -> String {
-        let mut columns = vec![Column::text("algorithm"), Column::text("library")];
-        let operations: Vec<Operation> =
-            Operation::ALL.into_iter().filter(|operation| self.has(*operation)).collect();
-        let shown = self.about.shown();
-        for place in &shown {
-            let label = self.about.backends[*place].label();
-            columns.extend(
-                operations
-                    .iter()
-                    .map(|operation| Column::figures(&label, &format!("{}/s", operation.name()))),
-            );
+        let experimental = self.lines.iter().any(|line| self.is_experimental(&line.scheme));
+        let mut signatures = self.rates("algorithm", &SIGNATURES);
+        let mut vrfs = self.rates("VRF", &VRFS);
+        let legend = vec![words::terminal(self.parameters, experimental)];
+        let last = if vrfs.rows.is_empty() { &mut signatures } else { &mut vrfs };
+        last.legend = legend;
+        let mut text = String::new();
+        if !signatures.rows.is_empty() || vrfs.rows.is_empty() {
+            text.push_str(&signatures.to_text());
         }
-        let rows = schemes(&self.lines).into_iter().map(|scheme| {
-            let library =
-                self.lines.iter().find(|line| line.scheme == scheme).map(|line| line.library.clone());
-            let mut cells = vec![self.marked(&scheme), library.unwrap_or_default()];
-            for place in shown.iter().copied() {
-                cells.extend(operations.iter().map(|operation| {
-                    rate(&self.lines, place, &scheme, *operation).map_or_else(|| "–".to_owned(), figure)
-                }));
-            }
-            cells
-        });
-        let rows = rows.collect();
-        let legend = vec![words::terminal(
-            self.parameters,
-            self.lines.iter().any(|line| self.is_experimental(&line.scheme)),
-        )];
-        let mut text = Table { columns, rows, legend }.to_text();
+        if !vrfs.rows.is_empty() {
+            text.push_str(if text.is_empty() { "" } else { "\n" });
+            text.push_str(&vrfs.to_text());
+        }
         // A terminal has room for one level.
         let first = |place: &usize| self.about.backends[*place].level == self.about.backends[0].level;
-        let places: Vec<usize> = shown.into_iter().filter(first).collect();
+        let places: Vec<usize> = self.about.shown().into_iter().filter(first).collect();
         let ratios = ratios(self.about, &places, &self.lines, Operation::Verify);
         if !ratios.is_empty() {
             let mut table = ratios::table(&ratios, self.published);
@@ -274,6 +293,37 @@ impl View<'_> {
             text.push_str(notes.to_text().trim_start_matches('\n'));
         }
         text
+    }
+
+    /// A row for each subject, a column for each program and operation.
+    fn rates(&self, title: &str, parts: &[Part]) -> Table {
+        let mut columns = vec![Column::text(title), Column::text("library")];
+        let vrf = parts.iter().any(|part| part.vrf);
+        let parts = self.measured(parts);
+        let mut shown = self.about.shown();
+        // openssl has no VRFs.
+        let is_of = |place: usize, line: &Line| line.place == place && line.is_vrf();
+        if vrf {
+            shown.retain(|place| self.lines.iter().any(|line| is_of(*place, line)));
+        }
+        for place in &shown {
+            let label = self.about.backends[*place].label();
+            columns.extend(
+                parts.iter().map(|part| Column::figures(&label, &format!("{}/s", part.operation.name()))),
+            );
+        }
+        let rows = schemes(&self.lines, vrf).into_iter().map(|scheme| {
+            let library =
+                self.lines.iter().find(|line| line.scheme == scheme).map(|line| line.library.clone());
+            let mut cells = vec![self.marked(&scheme), library.unwrap_or_default()];
+            for place in shown.iter().copied() {
+                cells.extend(parts.iter().map(|part| {
+                    rate(&self.lines, place, &scheme, part.operation).map_or_else(|| "–".to_owned(), figure)
+                }));
+            }
+            cells
+        });
+        Table { rows: rows.collect(), columns, legend: Vec::new() }
     }
 }
 

@@ -6,9 +6,8 @@
 
 use super::About;
 use super::SubjectFacts;
-use super::bench::{Bench, make_key};
+use super::bench::{Bench, Key, PrepareError, make_key};
 use super::subject::{Operation, Subject};
-use nonesuch_crypto::PrivateKey;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Read as _, Write};
 
@@ -83,7 +82,7 @@ pub struct Ready {
     pub subjects: Vec<SubjectFacts>,
     /// Those that cannot be measured, and why.
     pub failed: Vec<(String, String)>,
-    /// Octets of every message.
+    /// Octets of every message that is signed; 0 where none is.
     pub message_octets: u64,
 }
 
@@ -145,7 +144,7 @@ pub(super) struct Benches(Vec<(Subject, Bench)>);
 impl Benches {
     /// Prepares what the keys are for.
     pub(super) fn prepare(
-        keys: impl Iterator<Item = (Subject, Result<PrivateKey, String>)>,
+        keys: impl Iterator<Item = (Subject, Result<Key, PrepareError>)>,
         seed: u64,
     ) -> (Self, Ready) {
         let mut benches = Self::default();
@@ -157,14 +156,15 @@ impl Benches {
             ..Ready::default()
         };
         for (subject, key) in keys {
-            let bench = key.and_then(|key| Bench::new(subject, key, seed).map_err(|error| error.to_string()));
+            let bench = key.and_then(|key| Bench::new(subject, key, seed));
             match bench {
                 Ok(bench) => {
                     ready.subjects.push(facts(subject, &bench));
-                    ready.message_octets = bench.message_octets() as u64;
+                    ready.message_octets =
+                        bench.message_octets().map_or(ready.message_octets, |octets| octets as u64);
                     benches.0.push((subject, bench));
                 }
-                Err(reason) => ready.failed.push((subject.to_string(), reason)),
+                Err(reason) => ready.failed.push((subject.to_string(), reason.to_string())),
             }
         }
         (benches, ready)
@@ -184,7 +184,7 @@ impl Benches {
 }
 
 fn facts(subject: Subject, bench: &Bench) -> SubjectFacts {
-    let entry = subject.choice().algorithm.entry();
+    let entry = subject.choice().and_then(|choice| choice.algorithm.entry());
     SubjectFacts {
         subject: subject.to_string(),
         scheme: subject.scheme(),
@@ -237,9 +237,8 @@ fn compiled_for() -> Vec<String> {
 /// What fails, in words.
 pub fn measure(options: &MeasureOptions) -> Result<ProbeReport, String> {
     let subjects =
-        if options.subjects.is_empty() { Subject::list(&[], 64) } else { options.subjects.clone() };
-    let keys =
-        subjects.iter().map(|subject| (*subject, make_key(*subject).map_err(|error| error.to_string())));
+        if options.subjects.is_empty() { Subject::list(&[], 64, 32) } else { options.subjects.clone() };
+    let keys = subjects.iter().map(|subject| (*subject, make_key(*subject)));
     let (benches, ready) = Benches::prepare(keys, options.seed);
     let mut counts = Vec::new();
     for iteration in 0..options.iterations {
@@ -268,9 +267,8 @@ pub fn follow(orders: impl BufRead, mut answers: impl Write) -> Result<(), Follo
         let order = serde_json::from_str(&text).map_err(|source| FollowError::Order { line, source })?;
         let answer = match order {
             Order::Prepare { keys, seed } => {
-                let read = |text: &str| PrivateKey::from_bind(text).map_err(|error| error.to_string());
-                let (prepared, ready) =
-                    Benches::prepare(keys.iter().map(|(subject, text)| (*subject, read(text))), seed);
+                let keys = keys.iter().map(|(subject, text)| (*subject, Key::read(*subject, text)));
+                let (prepared, ready) = Benches::prepare(keys, seed);
                 benches = prepared;
                 Answer::Ready(ready)
             }
@@ -336,7 +334,7 @@ mod tests {
     #[test]
     fn a_followed_probe_answers_line_by_line() {
         let subject: Subject = "ED25519".parse().expect("a subject");
-        let key = make_key(subject).expect("a key").to_bind().to_string();
+        let key = make_key(subject).expect("a key").to_text();
         let lost: Subject = "RSASHA256/1024".parse().expect("a subject");
         let mut orders = Vec::new();
         let count = |subject| Order::Count { subject, operation: Operation::Verify, seconds: 1e-4 };
@@ -372,7 +370,7 @@ mod tests {
 
     #[test]
     fn versions_of_libraries_are_known() {
-        for subject in Subject::list(&[], 64) {
+        for subject in Subject::list(&[], 64, 32) {
             for version in library_version(subject.library()).split(" + ") {
                 assert!(version.starts_with(|first: char| first.is_ascii_digit()), "{subject}: '{version}'");
             }

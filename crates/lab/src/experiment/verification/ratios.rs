@@ -31,10 +31,11 @@ pub(super) struct Ratios {
     pub(super) times_slower: [Option<f64>; 4],
 }
 
-/// Of every scheme but the RSA ones that others are held against, by the programs at `places`, sorted by scheme.
+/// Of every signature scheme but the RSA ones that others are held against, by the programs at `places`, sorted by scheme.
 pub(super) fn ratios(about: &About, places: &[usize], lines: &[Line], operation: Operation) -> Vec<Ratios> {
-    let held =
-        schemes(lines).into_iter().filter(|scheme| !REFERENCES[..2].iter().any(|(.., name)| name == scheme));
+    let held = schemes(lines, false)
+        .into_iter()
+        .filter(|scheme| !REFERENCES[..2].iter().any(|(.., name)| name == scheme));
     held.flat_map(|scheme| {
         let of = move |place: usize| one(about, lines, place, &scheme, operation);
         places.iter().copied().filter_map(of).collect::<Vec<_>>()

@@ -1,6 +1,7 @@
 //! The run: every iteration goes over all subjects, operations and programs in turn.
 
-use super::bench::make_key;
+use super::bench::{Key, PrepareError, make_key};
+use super::foreign;
 use super::openssl;
 use super::parameters::{Cpu, Parameters};
 use super::probe::{Answer, Benches, Counted, Order, Ready, push_line};
@@ -12,8 +13,8 @@ use crate::experiment::level::{Level, LevelProgram};
 use crate::experiment::method;
 use crate::experiment::run::{Found, RunOptions, Step};
 use crate::machine;
-use nonesuch_crypto::PrivateKey;
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -89,7 +90,7 @@ impl<'a> Runner<'a> {
         let mut runner = Self {
             parameters,
             options,
-            subjects: Subject::list(&parameters.algorithms, parameters.batch),
+            subjects: Subject::list(&parameters.algorithms, parameters.batch, parameters.vrf_batch),
             operations: each_once(&parameters.operations),
             probes: Vec::new(),
             about: About { cpu, ..About::default() },
@@ -99,6 +100,9 @@ impl<'a> Runner<'a> {
             notes: Vec::new(),
             step: 0,
         };
+        if !parameters.foreign.is_empty() {
+            runner.add_foreign(Path::new(&parameters.foreign))?;
+        }
         let operations = runner.operations.clone();
         runner.subjects.retain(|subject| operations.iter().any(|operation| subject.has(*operation)));
         (options.progress)(Step { index: 0, steps: 1, what: "making keys" });
@@ -120,9 +124,19 @@ impl<'a> Runner<'a> {
         Ok(runner)
     }
 
+    /// Takes in what was counted elsewhere, so that the results hold it.
+    fn add_foreign(&mut self, path: &Path) -> Result<(), RunError> {
+        let found = foreign::read(path)?;
+        for count in &found.counts {
+            self.data.push(count.cells())?;
+        }
+        self.about.foreign = Some(found.facts);
+        Ok(())
+    }
+
     /// The same keys are used at every level.
-    fn make_keys(&mut self) -> Vec<(Subject, PrivateKey)> {
-        let mut keys: Vec<(Subject, PrivateKey)> = Vec::new();
+    fn make_keys(&mut self) -> Vec<(Subject, Key)> {
+        let mut keys: Vec<(Subject, Key)> = Vec::new();
         for subject in &self.subjects {
             match make_key(*subject) {
                 Ok(key) => keys.push((*subject, key)),
@@ -132,7 +146,7 @@ impl<'a> Runner<'a> {
         keys
     }
 
-    fn add_level(&mut self, level: Level, keys: &[(Subject, PrivateKey)]) -> Result<(), RunError> {
+    fn add_level(&mut self, level: Level, keys: &[(Subject, Key)]) -> Result<(), RunError> {
         let found = match level.find(self.options.program) {
             Ok(found) => found,
             Err(reason) => {
@@ -305,6 +319,10 @@ impl Row<'_> {
             Value::count(counted.operations),
             Value::Number(counted.seconds),
             Value::number(counted.cpu_seconds),
+            // Instructions are counted elsewhere.
+            Value::Missing,
+            Value::Missing,
+            Value::Missing,
         ]
     }
 }
@@ -324,22 +342,18 @@ enum Form {
 }
 
 impl Form {
-    fn here(keys: &[(Subject, PrivateKey)], seed: u64) -> (Self, Ready) {
+    fn here(keys: &[(Subject, Key)], seed: u64) -> (Self, Ready) {
         let read =
-            |key: &PrivateKey| PrivateKey::from_bind(&key.to_bind()).map_err(|error| error.to_string());
-        let (benches, ready) =
-            Benches::prepare(keys.iter().map(|(subject, key)| (*subject, read(key))), seed);
+            |subject: Subject, key: &Key| -> Result<Key, PrepareError> { Key::read(subject, &key.to_text()) };
+        let keys = keys.iter().map(|(subject, key)| (*subject, read(*subject, key)));
+        let (benches, ready) = Benches::prepare(keys, seed);
         (Self::Here(benches), ready)
     }
 
-    fn start(
-        program: &LevelProgram,
-        keys: &[(Subject, PrivateKey)],
-        seed: u64,
-    ) -> Result<(Self, Ready), RunError> {
+    fn start(program: &LevelProgram, keys: &[(Subject, Key)], seed: u64) -> Result<(Self, Ready), RunError> {
         let mut follower = Follower::start(program)?;
         // These keys protect nothing: they are forgotten after the run.
-        let keys = keys.iter().map(|(subject, key)| (*subject, key.to_bind().to_string())).collect();
+        let keys = keys.iter().map(|(subject, key)| (*subject, key.to_text())).collect();
         let answer = follower.ask(&Order::Prepare { keys, seed }, 0.0)?;
         let Answer::Ready(ready) = answer else { return Err(follower.fault("answers out of turn")) };
         Ok((Self::Child(follower), ready))

@@ -1,5 +1,6 @@
-//! What is measured: signature schemes, by the table of algorithms.
+//! What is measured: signature schemes, by the table of algorithms, and the VRFs of NSEC5, by theirs.
 
+use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, AlgorithmEntry};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,6 +12,25 @@ const BATCHED: &[(Algorithm, &str)] = &[(Algorithm::ED25519, "curve25519-dalek")
 /// What does the arithmetic of batches; nothing where there is only the loop.
 fn batch_library(algorithm: Algorithm) -> Option<&'static str> {
     BATCHED.iter().find(|(batched, _)| *batched == algorithm).map(|(_, library)| *library)
+}
+
+/// What the names of VRFs begin with, before the name in their table: `vrf-p256`.
+const VRF_PREFIX: &str = "vrf-";
+
+/// VRFs: what does the arithmetic, and whether `prove_batch` shares work between inputs.
+const VRFS: &[(VrfAlgorithm, &str, bool)] = &[
+    (VrfAlgorithm::P256_SHA256_TAI, "nonesuch", true),
+    (VrfAlgorithm::EDWARDS25519_SHA512_TAI, "nonesuch + curve25519-dalek", true),
+    (VrfAlgorithm::EDWARDS25519_SHA512_ELL2, "nonesuch + curve25519-dalek", true),
+    (VrfAlgorithm::RSA_FDH_SHA256, "aws-lc", false),
+];
+
+fn vrf_library(algorithm: VrfAlgorithm) -> Option<&'static str> {
+    VRFS.iter().find(|(vrf, ..)| *vrf == algorithm).map(|(_, library, _)| *library)
+}
+
+fn vrf_shares_work(algorithm: VrfAlgorithm) -> bool {
+    VRFS.iter().any(|(vrf, _, shares)| *vrf == algorithm && *shares)
 }
 
 /// Something with operations that can be counted. Other things than signatures are variants too.
@@ -27,6 +47,26 @@ pub enum Subject {
         /// Signatures verified together.
         size: u16,
     },
+    /// Proofs of one VRF, one by one.
+    Vrf(VrfAlgorithm),
+    /// Proofs of one VRF that are made together.
+    VrfBatch {
+        /// The VRF.
+        algorithm: VrfAlgorithm,
+        /// Proofs made together.
+        size: u16,
+    },
+}
+
+/// A choice of what to measure: an algorithm of signatures, or a VRF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
+pub enum Selection {
+    /// Signatures; without a length of keys, every one.
+    Signatures(Choice),
+    /// A VRF.
+    Vrf(VrfAlgorithm),
 }
 
 /// An algorithm, for RSA with the length of its keys. `bits` is absent where keys have one length; in a choice of what
@@ -49,18 +89,21 @@ pub enum Operation {
     Verify,
     /// A signature is made.
     Sign,
+    /// A proof of a VRF is made.
+    Prove,
 }
 
 /// Not the name of anything that can be measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no algorithm: give a mnemonic such as ED25519, for RSA also with a length, as RSASHA256/2048; a batch is ED25519*64"
+    "'{0}' is no algorithm: give a mnemonic such as ED25519, for RSA also with a length, as RSASHA256/2048, or a VRF such as \
+     vrf-p256; a batch is ED25519*64 or vrf-p256*32"
 )]
 pub struct SubjectError(String);
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Verify, Self::Sign];
+    pub const ALL: [Self; 3] = [Self::Verify, Self::Sign, Self::Prove];
 
     /// The name, as experiments have it.
     #[must_use]
@@ -68,6 +111,7 @@ impl Operation {
         match self {
             Self::Verify => "verify",
             Self::Sign => "sign",
+            Self::Prove => "prove",
         }
     }
 }
@@ -77,7 +121,7 @@ impl FromStr for Operation {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|operation| operation.name() == text);
-        found.ok_or_else(|| format!("'{text}' is no operation: there are verify and sign"))
+        found.ok_or_else(|| format!("'{text}' is no operation: there are verify, sign and prove"))
     }
 }
 
@@ -116,39 +160,35 @@ fn lengths(entry: &AlgorithmEntry) -> Vec<u16> {
 }
 
 impl Subject {
-    /// What is measured: the chosen algorithms, or all of the table, and batches of `batch` signatures (none for 0).
-    /// A number and its alias have the same scheme: aliases are left out.
+    /// What is measured: the chosen algorithms, or all of both tables; batches of `batch` signatures and of `vrf_batch`
+    /// proofs (none for 0). A number and its alias have the same scheme: aliases are left out.
     #[must_use]
-    pub fn list(chosen: &[Choice], batch: u16) -> Vec<Self> {
-        let all = || {
-            let entries = ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
-            entries.map(|entry| Choice { algorithm: entry.algorithm, bits: None }).collect()
-        };
-        let chosen = if chosen.is_empty() { all() } else { chosen.to_vec() };
+    pub fn list(chosen: &[Selection], batch: u16, vrf_batch: u16) -> Vec<Self> {
+        let chosen = if chosen.is_empty() { Selection::all() } else { chosen.to_vec() };
         let mut subjects = Vec::new();
-        for choice in chosen.into_iter().flat_map(Choice::variants) {
-            let batched = batch > 0 && batch_library(choice.algorithm).is_some();
-            let rows = [
-                Some(Self::Signature(choice)),
-                batched.then_some(Self::Batch { algorithm: choice.algorithm, size: batch }),
-            ];
-            for subject in rows.into_iter().flatten() {
-                // What is named twice is measured once.
-                if !subjects.contains(&subject) {
-                    subjects.push(subject);
-                }
+        for subject in chosen.into_iter().flat_map(|selection| selection.subjects(batch, vrf_batch)) {
+            // What is named twice is measured once.
+            if !subjects.contains(&subject) {
+                subjects.push(subject);
             }
         }
         subjects
     }
 
-    /// The algorithm and length of its keys.
+    /// The algorithm and length of its keys, where it is of signatures.
     #[must_use]
-    pub const fn choice(&self) -> Choice {
+    pub const fn choice(&self) -> Option<Choice> {
         match *self {
-            Self::Signature(choice) => choice,
-            Self::Batch { algorithm, .. } => Choice { algorithm, bits: None },
+            Self::Signature(choice) => Some(choice),
+            Self::Batch { algorithm, .. } => Some(Choice { algorithm, bits: None }),
+            Self::Vrf(_) | Self::VrfBatch { .. } => None,
         }
+    }
+
+    /// Whether it is a VRF.
+    #[must_use]
+    pub const fn is_vrf(&self) -> bool {
+        matches!(self, Self::Vrf(_) | Self::VrfBatch { .. })
     }
 
     /// In words, for readers.
@@ -156,16 +196,22 @@ impl Subject {
     pub fn scheme(&self) -> String {
         match self {
             Self::Signature(choice) => choice.scheme(),
-            Self::Batch { size, .. } => format!("{} (batch of {size})", self.choice().scheme()),
+            Self::Batch { algorithm, size } => {
+                format!("{} (batch of {size})", Choice { algorithm: *algorithm, bits: None }.scheme())
+            }
+            Self::Vrf(algorithm) => algorithm.to_string(),
+            Self::VrfBatch { algorithm, size } => format!("{algorithm} (batch of {size})"),
         }
     }
 
     /// Whether there is such an operation.
     #[must_use]
-    pub fn has(&self, operation: Operation) -> bool {
+    pub const fn has(&self, operation: Operation) -> bool {
         match self {
-            Self::Signature(_) => true,
-            Self::Batch { .. } => operation == Operation::Verify,
+            Self::Signature(_) => matches!(operation, Operation::Verify | Operation::Sign),
+            Self::Batch { .. } => matches!(operation, Operation::Verify),
+            Self::Vrf(_) => matches!(operation, Operation::Verify | Operation::Prove),
+            Self::VrfBatch { .. } => matches!(operation, Operation::Prove),
         }
     }
 
@@ -175,8 +221,49 @@ impl Subject {
         match self {
             Self::Signature(choice) => choice.algorithm.entry().map_or("", |entry| entry.scheme.library),
             Self::Batch { algorithm, .. } => batch_library(*algorithm).unwrap_or_default(),
+            Self::Vrf(algorithm) | Self::VrfBatch { algorithm, .. } => {
+                vrf_library(*algorithm).unwrap_or_default()
+            }
         }
     }
+}
+
+impl Selection {
+    /// Both tables, without aliases.
+    fn all() -> Vec<Self> {
+        let entries = ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
+        let signatures =
+            entries.map(|entry| Self::Signatures(Choice { algorithm: entry.algorithm, bits: None }));
+        signatures.chain(VRF_ALGORITHMS.iter().map(|entry| Self::Vrf(entry.algorithm))).collect()
+    }
+
+    /// What `self` stands for, each followed by its batch, where batches have a faster form.
+    fn subjects(self, batch: u16, vrf_batch: u16) -> Vec<Subject> {
+        match self {
+            Self::Signatures(choice) => {
+                let batched = batch > 0 && batch_library(choice.algorithm).is_some();
+                let rows = choice.variants().into_iter().map(Subject::Signature);
+                let size = batch;
+                rows.chain(batched.then_some(Subject::Batch { algorithm: choice.algorithm, size })).collect()
+            }
+            Self::Vrf(algorithm) => {
+                let batched = vrf_batch > 0 && vrf_shares_work(algorithm);
+                let batch = batched.then_some(Subject::VrfBatch { algorithm, size: vrf_batch });
+                [Some(Subject::Vrf(algorithm)), batch].into_iter().flatten().collect()
+            }
+        }
+    }
+}
+
+/// The VRF of a name such as `vrf-p256`.
+fn vrf(text: &str) -> Option<VrfAlgorithm> {
+    let name = text.get(..VRF_PREFIX.len()).filter(|prefix| prefix.eq_ignore_ascii_case(VRF_PREFIX));
+    name.and_then(|prefix| VrfAlgorithm::from_name(&text[prefix.len()..]))
+}
+
+/// The name of a VRF here.
+fn vrf_name(algorithm: VrfAlgorithm) -> String {
+    format!("{VRF_PREFIX}{}", algorithm.entry().map_or("", |entry| entry.name))
 }
 
 impl fmt::Display for Choice {
@@ -207,12 +294,32 @@ impl FromStr for Choice {
     }
 }
 
+impl fmt::Display for Selection {
+    /// `RSASHA256`, `RSASHA256/2048`, `vrf-p256`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signatures(choice) => choice.fmt(f),
+            Self::Vrf(algorithm) => f.pad(&vrf_name(*algorithm)),
+        }
+    }
+}
+
+impl FromStr for Selection {
+    type Err = SubjectError;
+
+    fn from_str(text: &str) -> Result<Self, SubjectError> {
+        vrf(text).map_or_else(|| text.parse().map(Self::Signatures), |algorithm| Ok(Self::Vrf(algorithm)))
+    }
+}
+
 impl fmt::Display for Subject {
-    /// As a choice; a batch with its size, as `ED25519*64`.
+    /// As a choice; a batch with its size, as `ED25519*64` and `vrf-p256*32`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Signature(choice) => choice.fmt(f),
-            Self::Batch { size, .. } => f.pad(&format!("{}*{size}", self.choice())),
+            Self::Batch { algorithm, size } => f.pad(&format!("{algorithm}*{size}")),
+            Self::Vrf(algorithm) => f.pad(&vrf_name(*algorithm)),
+            Self::VrfBatch { algorithm, size } => f.pad(&format!("{}*{size}", vrf_name(*algorithm))),
         }
     }
 }
@@ -223,13 +330,22 @@ impl FromStr for Subject {
     fn from_str(text: &str) -> Result<Self, SubjectError> {
         let wrong = || SubjectError(text.to_owned());
         let Some((name, size)) = text.split_once('*') else {
-            let choice: Choice = text.parse()?;
-            let complete = choice.bits.is_some() || choice.variants() == [choice];
-            return complete.then_some(Self::Signature(choice)).ok_or_else(wrong);
+            return match text.parse()? {
+                Selection::Vrf(algorithm) => Ok(Self::Vrf(algorithm)),
+                Selection::Signatures(choice) => {
+                    let complete = choice.bits.is_some() || choice.variants() == [choice];
+                    complete.then_some(Self::Signature(choice)).ok_or_else(wrong)
+                }
+            };
         };
         let size = size.parse::<u16>().ok().filter(|size| *size > 0).ok_or_else(wrong)?;
-        let Choice { algorithm, bits: None } = name.parse()? else { return Err(wrong()) };
-        batch_library(algorithm).is_some().then_some(Self::Batch { algorithm, size }).ok_or_else(wrong)
+        match name.parse().map_err(|_| wrong())? {
+            Selection::Vrf(algorithm) if vrf_shares_work(algorithm) => Ok(Self::VrfBatch { algorithm, size }),
+            Selection::Signatures(Choice { algorithm, bits: None }) if batch_library(algorithm).is_some() => {
+                Ok(Self::Batch { algorithm, size })
+            }
+            _ => Err(wrong()),
+        }
     }
 }
 
@@ -244,6 +360,20 @@ impl TryFrom<String> for Choice {
 impl From<Choice> for String {
     fn from(choice: Choice) -> Self {
         choice.to_string()
+    }
+}
+
+impl TryFrom<String> for Selection {
+    type Error = SubjectError;
+
+    fn try_from(text: String) -> Result<Self, SubjectError> {
+        text.parse()
+    }
+}
+
+impl From<Selection> for String {
+    fn from(selection: Selection) -> Self {
+        selection.to_string()
     }
 }
 
@@ -267,18 +397,23 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn all_subjects_are_the_table_without_aliases() {
-        let subjects = Subject::list(&[], 64);
-        // Two algorithms with five lengths of RSA keys each, seven with one, and the batch.
-        assert_eq!(subjects.len(), 2 * 5 + 7 + 1);
+    fn all_subjects_are_the_tables_without_aliases() {
+        let subjects = Subject::list(&[], 64, 32);
+        // Two algorithms with five lengths of RSA keys each, seven with one, and the batch; four VRFs, three with a batch.
+        assert_eq!(subjects.len(), 2 * 5 + 7 + 1 + 4 + 3);
         assert_eq!(subjects.iter().collect::<HashSet<_>>().len(), subjects.len());
         for entry in ALGORITHMS {
-            let found = subjects.iter().any(|subject| subject.choice().algorithm == entry.algorithm);
+            let is_it = |choice: Choice| choice.algorithm == entry.algorithm;
+            let found = subjects.iter().any(|subject| subject.choice().is_some_and(is_it));
             assert_eq!(found, entry.alias_of.is_none(), "{}", entry.mnemonic);
         }
-        assert_eq!(Subject::list(&[], 0).len(), subjects.len() - 1);
+        for entry in &VRF_ALGORITHMS {
+            assert!(subjects.contains(&Subject::Vrf(entry.algorithm)), "{}", entry.mnemonic);
+        }
+        assert_eq!(Subject::list(&[], 0, 0).len(), subjects.len() - 4);
         for subject in subjects {
             assert_eq!(subject.to_string().parse(), Ok(subject));
+            assert_eq!(subject.choice().is_none(), subject.is_vrf());
             assert!(!subject.library().is_empty() && !subject.scheme().is_empty());
         }
     }
@@ -286,11 +421,12 @@ mod tests {
     #[test]
     fn choices_stand_for_every_length_they_do_not_name() {
         let list = |names: &[&str]| {
-            let choices: Vec<Choice> = names.iter().map(|name| name.parse().expect("a choice")).collect();
-            Subject::list(&choices, 8).iter().map(Subject::to_string).collect::<Vec<_>>()
+            let chosen: Vec<Selection> = names.iter().map(|name| name.parse().expect("a choice")).collect();
+            Subject::list(&chosen, 8, 4).iter().map(Subject::to_string).collect::<Vec<_>>()
         };
         assert_eq!(list(&["rsasha256/2048", "ED25519", "15"]), ["RSASHA256/2048", "ED25519", "ED25519*8"]);
         assert_eq!(list(&["RSASHA512"]).len(), 5);
+        assert_eq!(list(&["VRF-P256", "vrf-rsa", "vrf-1"]), ["vrf-p256", "vrf-p256*4", "vrf-rsa"]);
     }
 
     #[test]
@@ -298,10 +434,21 @@ mod tests {
         for wrong in ["", "RSA", "RSASHA256/512", "ED25519/256", "229", "99", "RSASHA256/x", "ED25519*64"] {
             assert_eq!(wrong.parse::<Choice>(), Err(SubjectError(wrong.to_owned())));
         }
-        for wrong in ["RSASHA256", "ED25519*0", "ED25519*x", "ED448*64", "ED25519*"] {
+        for wrong in [
+            "RSASHA256",
+            "ED25519*0",
+            "ED25519*x",
+            "ED448*64",
+            "ED25519*",
+            "vrf-",
+            "vrf-p384",
+            "vrf-rsa*32",
+            "vrf-p256*0",
+        ] {
             assert!(wrong.parse::<Subject>().is_err(), "{wrong}");
         }
-        assert!("prove".parse::<Operation>().is_err());
+        assert!("vrf-p256*32".parse::<Selection>().is_err());
+        assert!("hash".parse::<Operation>().is_err());
     }
 
     #[test]
@@ -309,5 +456,18 @@ mod tests {
         let batch: Subject = "ED25519*64".parse().expect("a batch");
         assert!(batch.has(Operation::Verify) && !batch.has(Operation::Sign));
         assert_eq!(batch.scheme(), "Ed25519 (batch of 64)");
+    }
+
+    #[test]
+    fn vrfs_prove_and_verify_and_their_batches_are_proven_only() {
+        let has = |name: &str| {
+            let subject: Subject = name.parse().expect("a subject");
+            Operation::ALL.map(|operation| subject.has(operation))
+        };
+        assert_eq!(has("ED25519"), [true, true, false]);
+        assert_eq!(has("vrf-ed25519"), [true, false, true]);
+        assert_eq!(has("vrf-ed25519*32"), [false, false, true]);
+        let batch: Subject = "vrf-ed25519*32".parse().expect("a batch");
+        assert_eq!(batch.scheme(), "ECVRF-EDWARDS25519-SHA512-ELL2 (batch of 32)");
     }
 }

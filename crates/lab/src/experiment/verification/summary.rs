@@ -1,7 +1,8 @@
 //! From the data to a line for each program, subject and operation.
 
 use super::About;
-use super::subject::Operation;
+use super::foreign;
+use super::subject::{Operation, Subject};
 use crate::experiment::data::{DataColumn, DataTable, Kind, Value};
 use crate::experiment::results::UnreadableColumn;
 use crate::experiment::statistics::Statistics;
@@ -10,24 +11,45 @@ use serde::Serialize;
 /// Above this share of time without the processor, a reader is warned.
 const DISTURBED: f64 = 0.02;
 
-/// The columns of the data.
+/// The columns of the data: those of times, and those of counted instructions.
 pub(super) fn columns() -> Vec<DataColumn> {
+    [time_columns(), foreign::columns()].concat()
+}
+
+/// The columns that every table of data has.
+fn time_columns() -> Vec<DataColumn> {
     let column = DataColumn::new;
     vec![
-        column("iteration", Kind::Integer, "Number of the iteration, from 0"),
+        column(
+            "iteration",
+            Kind::Integer,
+            "Number of the iteration, from 0; missing where instructions were counted",
+        ),
         column("backend", Kind::Text, "Program that measured: nonesuch or openssl"),
-        column("level", Kind::Text, "Instruction level: native, x86-64-v3 or x86-64-v2"),
+        column(
+            "level",
+            Kind::Text,
+            "Instruction level: native, x86-64-v3 or x86-64-v2; the processor where instructions were counted",
+        ),
         column(
             "subject",
             Kind::Text,
-            "What was measured: the algorithm's mnemonic, for RSA with the length of the key, \
-            for batches with their size; for openssl its own name",
+            "What was measured: the algorithm's mnemonic, for RSA with the length of the key, the VRF's name, \
+            for batches with their size; for openssl speed its own name",
         ),
-        column("scheme", Kind::Text, "The signature scheme in words; both hashes of RSA share one"),
+        column("scheme", Kind::Text, "The signature scheme or VRF in words; both hashes of RSA share one"),
         column("library", Kind::Text, "What implements it"),
-        column("operation", Kind::Text, "verify or sign"),
-        column("operations", Kind::Integer, "Operations that were done; in a batch, each signature counts"),
-        column("seconds", Kind::Number, "Time on the wall that they took, s"),
+        column("operation", Kind::Text, "verify, sign or prove"),
+        column(
+            "operations",
+            Kind::Integer,
+            "Operations that were done; in a batch, each signature or proof counts",
+        ),
+        column(
+            "seconds",
+            Kind::Number,
+            "Time on the wall that they took, s; missing where instructions were counted",
+        ),
         column(
             "cpu_seconds",
             Kind::Number,
@@ -53,6 +75,13 @@ pub(super) struct Line {
     pub(super) per_second: Statistics,
 }
 
+impl Line {
+    /// Whether it is of a VRF.
+    pub(super) fn is_vrf(&self) -> bool {
+        self.subject.parse().is_ok_and(|subject: Subject| subject.is_vrf())
+    }
+}
+
 /// The cells of one row, by their columns.
 struct Reader<'d> {
     data: &'d DataTable,
@@ -65,11 +94,11 @@ impl<'d> Reader<'d> {
             let place = data.place(&wanted.name).filter(|place| data.columns()[*place].kind == wanted.kind);
             place.ok_or_else(|| UnreadableColumn(wanted.name.clone()))
         };
-        let places = columns().iter().map(place).collect::<Result<_, _>>()?;
+        let places = time_columns().iter().map(place).collect::<Result<_, _>>()?;
         Ok(Self { data, places })
     }
 
-    /// The cells of every row, in the order of [`columns`].
+    /// The cells of every row, in the order of [`time_columns`].
     fn rows(&self) -> impl Iterator<Item = Vec<&'d Value>> {
         let rows = self.data.rows().iter();
         rows.map(|row| self.places.iter().filter_map(|place| row.get(*place)).collect())
@@ -131,10 +160,10 @@ pub(super) fn rate(lines: &[Line], place: usize, scheme: &str, operation: Operat
     line.map(|line| line.per_second.median).filter(|rate| *rate > 0.0)
 }
 
-/// The schemes, in the order of first occurrence.
-pub(super) fn schemes(lines: &[Line]) -> Vec<String> {
+/// The signature schemes, or the VRFs, in the order of first occurrence.
+pub(super) fn schemes(lines: &[Line], vrf: bool) -> Vec<String> {
     let mut schemes: Vec<String> = Vec::new();
-    for line in lines {
+    for line in lines.iter().filter(|line| line.is_vrf() == vrf) {
         if !schemes.contains(&line.scheme) {
             schemes.push(line.scheme.clone());
         }

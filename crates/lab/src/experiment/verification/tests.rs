@@ -39,6 +39,7 @@ pub(in crate::experiment) fn sample() -> Results {
         ],
         message_octets: 105,
         cpu: Some(1),
+        ..About::default()
     };
     let record = Record {
         format: FORMAT,
@@ -72,6 +73,7 @@ fn sample_data() -> DataTable {
             let mut row = vec![Value::Integer(iteration as i64)];
             row.extend(texts);
             row.extend([Value::Integer(counts[iteration] * 2), Value::Number(2.0), Value::Number(1.99)]);
+            row.extend([const { Value::Missing }; 3]);
             data.push(row).expect("a row");
         }
     }
@@ -170,6 +172,7 @@ fn levels_are_compared_where_there_are_two() {
     let mut row = vec![Value::Integer(0)];
     row.extend(names.map(Value::text));
     row.extend([Value::Integer(5_000), Value::Number(1.0), Value::Missing]);
+    row.extend([const { Value::Missing }; 3]);
     results.data.push(row).expect("a row");
     let html = results.page().expect("a page").to_html();
     assert!(html.contains("Instruction levels</h2>") && html.contains("times slower than native"));
@@ -216,6 +219,7 @@ fn other_programs_on_the_processor_are_told() {
         let mut row = vec![Value::Integer(0)];
         row.extend(["nonesuch", "native", "x", "x", "x", "verify"].map(Value::text));
         row.extend([Value::Integer(1), Value::Number(10.0), Value::Number(cpu)]);
+        row.extend([const { Value::Missing }; 3]);
         data.push(row).expect("a row");
         data
     };
