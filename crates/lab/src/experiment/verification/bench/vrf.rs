@@ -16,7 +16,7 @@ const INPUTS: usize = 64;
 const LABEL: usize = 10;
 
 /// A VRF that is ready: its key, inputs, and proofs for them.
-pub(super) struct VrfBench {
+pub(in crate::experiment::verification) struct VrfBench {
     private: VrfPrivateKey,
     public: VrfPublicKey,
     inputs: Vec<Vec<u8>>,
