@@ -39,6 +39,10 @@ use crate::algorithm::{Algorithm, Generation};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
+use crate::wipe::wiping_stack;
+
+/// Octets of stack that signing takes at most: the system of equations, and some vectors of the map.
+const STACK: usize = 32 * 1024;
 
 /// Length of the public key. There is no modulus or curve whose length could stand for the key's, and the field that it
 /// computes in has 16 elements.
@@ -68,7 +72,8 @@ fn private(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
     if seed.len() != SEED_OCTETS {
         return Err(KeyError::InvalidPrivateKey(algorithm));
     }
-    let key = SecretKey::derive(Kernel::detect(), seed).map_err(|_| KeyError::Generation(algorithm))?;
+    let key = wiping_stack::<STACK, _>(|| SecretKey::derive(Kernel::detect(), seed));
+    let key = key.map_err(|_| KeyError::Generation(algorithm))?;
     Ok(Box::new(Private { key, hedged: false }))
 }
 
@@ -97,7 +102,8 @@ impl Signer for Private {
 
     /// A signature leaves only after it was verified: one that a fault made could tell the private key.
     fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError> {
-        let signature = self.key.sign(message, &self.random()?);
+        let random = self.random()?;
+        let signature = wiping_stack::<STACK, _>(|| self.key.sign(message, &random));
         let signature = signature.ok().flatten().ok_or(SignError::Library)?;
         if self.key.public().verify(message, &signature) != Ok(true) {
             return Err(SignError::Library);
