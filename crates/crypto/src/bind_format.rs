@@ -88,6 +88,16 @@ impl<'a> PrivateFile<'a> {
         octets.truncate(length);
         Ok(octets)
     }
+
+    /// The octets of the field [`PRIVATE_KEY`], where they have a constant length.
+    pub(crate) fn private_key(&self, expected: usize) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+        let octets = self.octets(PRIVATE_KEY)?;
+        if octets.len() != expected {
+            let algorithm = self.algorithm;
+            return Err(KeyError::PrivateKeyLength { algorithm, expected, found: octets.len() });
+        }
+        Ok(octets)
+    }
 }
 
 /// A decimal number from 0 to 255, of digits alone: the library's parser would take a sign too.
@@ -161,7 +171,8 @@ mod tests {
         assert_eq!(error(&format!("{ED25519}PrivateKey: AA==\n")), KeyError::RepeatedField("PrivateKey"));
         assert_eq!(error(&format!("{ED25519}no colon\n")), KeyError::MalformedLine { line: 4 });
         let short = ED25519.replace("ODIyNjAz", "");
-        assert_eq!(error(&short), KeyError::InvalidPrivateKey(Algorithm::ED25519));
+        let algorithm = Algorithm::ED25519;
+        assert_eq!(error(&short), KeyError::PrivateKeyLength { algorithm, expected: 32, found: 26 });
     }
 
     proptest! {

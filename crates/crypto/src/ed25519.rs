@@ -39,14 +39,11 @@ pub(crate) fn generate(wanted: Generation) -> SignerResult {
 
 /// Reads the seed of a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
-    private(file.algorithm(), file.octets(PRIVATE_KEY)?)
+    private(file.algorithm(), file.private_key(SEED_OCTETS)?)
 }
 
 fn private(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
     let invalid = KeyError::InvalidPrivateKey(algorithm);
-    if seed.len() != SEED_OCTETS {
-        return Err(invalid);
-    }
     // The file has no public key to compare with: it is derived from the seed.
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| invalid)?;
     Ok(Box::new(Private { pair, seed }))

@@ -65,13 +65,10 @@ pub(crate) fn generate(wanted: Generation) -> SignerResult {
 
 /// Reads the seed of a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
-    private(file.algorithm(), file.octets(PRIVATE_KEY)?)
+    private(file.algorithm(), file.private_key(SEED_OCTETS)?)
 }
 
 fn private(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
-    if seed.len() != SEED_OCTETS {
-        return Err(KeyError::InvalidPrivateKey(algorithm));
-    }
     let key = wiping_stack::<STACK, _>(|| SecretKey::derive(Kernel::detect(), seed));
     let key = key.map_err(|_| KeyError::Generation(algorithm))?;
     Ok(Box::new(Private { key, hedged: false }))
@@ -245,7 +242,8 @@ mod tests {
         let ours = "Dialect: mayo2-round2\n";
         assert_eq!(read(ours, SEED_OCTETS), None);
         for octets in [0, SEED_OCTETS - 1, SEED_OCTETS + 1] {
-            assert_eq!(read(ours, octets), Some(KeyError::InvalidPrivateKey(algorithm)), "{octets}");
+            let error = KeyError::PrivateKeyLength { algorithm, expected: SEED_OCTETS, found: octets };
+            assert_eq!(read(ours, octets), Some(error), "{octets}");
         }
         let dialect = KeyError::Dialect { algorithm, expected: "mayo2-round2" };
         assert_eq!(read("Dialect: mayo2-round1\n", SEED_OCTETS), Some(dialect));
