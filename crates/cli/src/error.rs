@@ -21,6 +21,8 @@ pub(crate) enum Failure {
     Read { path: PathBuf, source: io::Error },
     #[error("{}: cannot be written: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
+    #[error("{}: a private key stands there and is not written over: give another output file", path.display())]
+    OverKey { path: PathBuf },
     #[error("standard output: {0}")]
     Output(io::Error),
     #[error(transparent)]

@@ -6,6 +6,9 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+/// Permissions of private key files: for their owner alone.
+pub(crate) const KEY_MODE: u32 = 0o600;
+
 /// Writes to `path` what `write` produces; `-` is standard output. Where anything fails, what was there stays.
 pub(crate) fn write_output(
     path: &Path,
@@ -16,6 +19,10 @@ pub(crate) fn write_output(
         let mut out = BufWriter::new(io::stdout().lock());
         write(&mut out)?;
         return out.flush().map_err(Failure::Output);
+    }
+    // Keys are written with mode 0600 and over no other file: anything else that would take the place of one is a slip.
+    if mode != KEY_MODE && path.extension().is_some_and(|extension| extension == "private") && path.exists() {
+        return Err(Failure::OverKey { path: path.to_path_buf() });
     }
     let failed = |source| Failure::Write { path: path.to_path_buf(), source };
     if is_special(path) {

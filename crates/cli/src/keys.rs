@@ -1,7 +1,7 @@
 //! The key files of a zone: `K<zone>+<algorithm>+<tag>.key` and `.private`, as BIND names them.
 
 use crate::error::Failure;
-use crate::files::{read_text, write_failure, write_output};
+use crate::files::{KEY_MODE, read_text, write_failure, write_output};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::keys::{KeyRecord, KeyTimes};
 use nonesuch_dnssec::{KeyPair, KeySet};
@@ -88,7 +88,7 @@ pub(crate) fn store(dir: &Path, key: &KeyPair, times: &KeyTimes) -> Result<(), F
     fs::create_dir_all(dir).map_err(|source| Failure::Write { path: dir.to_path_buf(), source })?;
     let [key_path, private_path] = paths(dir, &key.base_name());
     let private = key.private_file_text(times);
-    write_output(&private_path, 0o600, |out| {
+    write_output(&private_path, KEY_MODE, |out| {
         out.write_all(private.as_bytes()).map_err(write_failure(&private_path))
     })?;
     let public = key.key_file_text();

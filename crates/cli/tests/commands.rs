@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Ended, done, folder, generate_key, nonesuch, run, serve};
+use common::{Ended, done, folder, generate_key, nonesuch, run, serve, text};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -116,6 +116,26 @@ fn keys_that_are_missing_or_do_not_match_are_refused() {
 }
 
 /// What was signed before stays whole, to the octet, when signing fails.
+#[test]
+fn no_output_takes_the_place_of_a_private_key() {
+    let folder = folder();
+    let keys = folder.path().join("keys");
+    let base = generate_key(&keys, "example.", "ed25519", &["--csk"]);
+    let private = keys.join(format!("{base}.private"));
+    let before = fs::read(&private).unwrap();
+    let zone = folder.path().join("zone");
+    done(["zone", "generate", "--names", "5", "-o", "example.", "-f", text(&zone)]);
+    for arguments in [
+        vec!["zone", "sign", text(&zone), "-o", "example.", "--keys", text(&keys), "-f", text(&private)],
+        vec!["zone", "generate", "--names", "5", "-o", "example.", "-f", text(&private)],
+    ] {
+        let ended = run(&mut nonesuch(&arguments));
+        assert_eq!(ended.status, 2, "{arguments:?}");
+        assert!(ended.stderr.contains("a private key stands there"), "{}", ended.stderr);
+        assert_eq!(fs::read(&private).unwrap(), before);
+    }
+}
+
 #[test]
 fn a_failed_signing_leaves_the_old_output() {
     let folder = prepared();

@@ -51,7 +51,7 @@ impl<'a> PrivateFile<'a> {
         let mut file = Self { algorithm: Algorithm(0), fields };
         // "8 (RSASHA256)": the mnemonic is for human readers, and differs between programs.
         let number = file.field("Algorithm")?.split_ascii_whitespace().next().unwrap_or_default();
-        file.algorithm = Algorithm(number.parse().map_err(|_| KeyError::AlgorithmField)?);
+        file.algorithm = Algorithm(parse_number(number).ok_or(KeyError::AlgorithmField)?);
         Ok(file)
     }
 
@@ -88,6 +88,21 @@ impl<'a> PrivateFile<'a> {
         octets.truncate(length);
         Ok(octets)
     }
+
+    /// The octets of the field [`PRIVATE_KEY`], where they have a constant length.
+    pub(crate) fn private_key(&self, expected: usize) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+        let octets = self.octets(PRIVATE_KEY)?;
+        if octets.len() != expected {
+            let algorithm = self.algorithm;
+            return Err(KeyError::PrivateKeyLength { algorithm, expected, found: octets.len() });
+        }
+        Ok(octets)
+    }
+}
+
+/// A decimal number from 0 to 255, of digits alone: the library's parser would take a sign too.
+pub(crate) fn parse_number(text: &str) -> Option<u8> {
+    text.bytes().all(|octet| octet.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 /// The text of a private key file.
@@ -149,13 +164,15 @@ mod tests {
         assert_eq!(error(&ED25519.replace("v1.2", "v2.0")), KeyError::FormatVersion);
         assert_eq!(error(&ED25519.replace("15 (ED25519)", "ED25519")), KeyError::AlgorithmField);
         assert_eq!(error(&ED25519.replace("15 (ED25519)", "256")), KeyError::AlgorithmField);
+        assert_eq!(error(&ED25519.replace("15 (ED25519)", "+15")), KeyError::AlgorithmField);
         assert_eq!(error(&ED25519.replace("15 ", "99 ")), KeyError::UnknownAlgorithm(Algorithm(99)));
         assert_eq!(error(&ED25519.replace("PrivateKey", "Other")), KeyError::MissingField("PrivateKey"));
         assert_eq!(error(&ED25519.replace("jI=", "jI")), KeyError::NotBase64("PrivateKey"));
         assert_eq!(error(&format!("{ED25519}PrivateKey: AA==\n")), KeyError::RepeatedField("PrivateKey"));
         assert_eq!(error(&format!("{ED25519}no colon\n")), KeyError::MalformedLine { line: 4 });
         let short = ED25519.replace("ODIyNjAz", "");
-        assert_eq!(error(&short), KeyError::InvalidPrivateKey(Algorithm::ED25519));
+        let algorithm = Algorithm::ED25519;
+        assert_eq!(error(&short), KeyError::PrivateKeyLength { algorithm, expected: 32, found: 26 });
     }
 
     proptest! {

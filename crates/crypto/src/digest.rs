@@ -57,7 +57,7 @@ impl fmt::Display for DigestType {
 
 /// The key tag of a DNSKEY (RFC 4034, appendix B) over its RDATA: flags, protocol, algorithm, public key.
 ///
-/// The other rule, for algorithm 1 (appendix B.1), is not here: nothing signs with that algorithm any more.
+/// The other rule, for algorithm 1 (appendix B.1), is not here: that algorithm is not supported.
 #[must_use]
 pub fn key_tag(dnskey_rdata: &[u8]) -> u16 {
     let mut pairs = dnskey_rdata.chunks_exact(2);

@@ -45,6 +45,10 @@ impl Curve {
 /// The first octet of an uncompressed point (SEC 1, section 2.3.3), which DNSKEY records leave out.
 const UNCOMPRESSED: u8 = 0x04;
 
+/// Leading zeros that may be missing in a private key file: older versions of BIND leave them out. One key in 65,536 has
+/// two; a file with more missing was cut off.
+const LEADING_ZEROS: usize = 2;
+
 struct Private {
     curve: &'static Curve,
     pair: EcdsaKeyPair,
@@ -65,17 +69,17 @@ pub(crate) fn generate(curve: &'static Curve, wanted: Generation) -> SignerResul
 
 /// Reads the scalar of a private key file and derives the public key.
 pub(crate) fn read_private(curve: &'static Curve, file: &PrivateFile<'_>) -> SignerResult {
-    let invalid = KeyError::InvalidPrivateKey(file.algorithm());
+    let algorithm = file.algorithm();
     let read = file.octets(PRIVATE_KEY)?;
-    // Older versions of BIND leave out leading zeros.
-    let Some(missing) = curve.octets.checked_sub(read.len()) else {
-        return Err(invalid);
+    let missing = match curve.octets.checked_sub(read.len()) {
+        Some(missing) if missing <= LEADING_ZEROS => missing,
+        _ => return Err(KeyError::PrivateKeyLength { algorithm, expected: curve.octets, found: read.len() }),
     };
     let mut scalar = Zeroizing::new(vec![0; curve.octets]);
     scalar[missing..].copy_from_slice(&read);
     // Checks that the scalar is neither 0 nor above the order of the curve.
     let pair = EcdsaKeyPair::from_private_key_der(curve.signing, &der::write_ec_private_key(&scalar))
-        .map_err(|_| invalid)?;
+        .map_err(|_| KeyError::InvalidPrivateKey(algorithm))?;
     Ok(Box::new(Private { curve, pair, scalar }))
 }
 
@@ -172,9 +176,13 @@ mod tests {
     fn scalars_out_of_range_are_refused() {
         for (algorithm, curve) in CURVES {
             let invalid = KeyError::InvalidPrivateKey(algorithm);
-            for scalar in [vec![], vec![0; curve.octets], vec![0xff; curve.octets], vec![1; curve.octets + 1]]
-            {
+            for scalar in [vec![0; curve.octets], vec![0xff; curve.octets]] {
                 assert_eq!(read(algorithm, &scalar).err(), Some(invalid.clone()), "{scalar:?}");
+            }
+            let expected = curve.octets;
+            for found in [0, 1, curve.octets - 3, curve.octets + 1] {
+                let error = KeyError::PrivateKeyLength { algorithm, expected, found };
+                assert_eq!(read(algorithm, &vec![1; found]).err(), Some(error));
             }
         }
     }
@@ -182,7 +190,9 @@ mod tests {
     #[test]
     fn leading_zeros_may_be_missing() {
         // Scalar 1: the public key is the base point (SEC 2, section 2.4.2).
-        let key = read(Algorithm::ECDSAP256SHA256, &[1]).unwrap();
+        let mut scalar = [0; 30];
+        scalar[29] = 1;
+        let key = read(Algorithm::ECDSAP256SHA256, &scalar).unwrap();
         let base = "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296\
                     4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5";
         assert_eq!(HEXLOWER.encode(key.public_key()), base);

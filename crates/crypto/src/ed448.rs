@@ -44,19 +44,16 @@ pub(crate) fn generate(wanted: Generation) -> SignerResult {
     }
     let mut seed = Zeroizing::new(vec![0; SEED_OCTETS]);
     rand::fill(&mut seed).map_err(|_| KeyError::Generation(wanted.algorithm))?;
-    private(wanted.algorithm, seed)
+    private(seed)
 }
 
 /// Reads the seed of a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
-    private(file.algorithm(), file.octets(PRIVATE_KEY)?)
+    // The library would panic on other lengths.
+    private(file.private_key(SEED_OCTETS)?)
 }
 
-fn private(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
-    // The library panics on other lengths.
-    if seed.len() != SEED_OCTETS {
-        return Err(KeyError::InvalidPrivateKey(algorithm));
-    }
+fn private(seed: Zeroizing<Vec<u8>>) -> SignerResult {
     // The file has no public key to compare with: it is derived from the seed.
     let key = wiping_stack::<STACK, _>(|| Box::new(ed448::PrivateKey::from_seed(&seed)));
     Ok(Box::new(Private { key, seed }))
@@ -161,7 +158,7 @@ mod tests {
             let error = PublicKey::parse(ALGORITHM, &vec![0; found]).err();
             assert_eq!(error, Some(KeyError::PublicKeyLength { algorithm: ALGORITHM, expected: 57, found }));
             let error = PrivateKey::from_bind(&key_text(&vec![7; found])).err();
-            assert_eq!(error, Some(KeyError::InvalidPrivateKey(ALGORITHM)));
+            assert_eq!(error, Some(KeyError::PrivateKeyLength { algorithm: ALGORITHM, expected: 57, found }));
         }
     }
 

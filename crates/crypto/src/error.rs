@@ -90,6 +90,16 @@ pub enum KeyError {
     /// A field of a private key file is not Base64.
     #[error("the field \"{0}\" of the private key file is not Base64")]
     NotBase64(&'static str),
+    /// A private key of a length that the algorithm does not have.
+    #[error("a private key of {algorithm} has {expected} octets, this one has {found}")]
+    PrivateKeyLength {
+        /// The algorithm of the key.
+        algorithm: Algorithm,
+        /// Octets that a private key of this algorithm has.
+        expected: usize,
+        /// Octets found.
+        found: usize,
+    },
     /// A private key file of an algorithm whose encoding is not settled, in another encoding than ours.
     #[error("the private key of {algorithm} is not in the dialect \"{expected}\": only that one can be read")]
     Dialect {

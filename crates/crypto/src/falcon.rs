@@ -123,7 +123,7 @@ pub(crate) fn generate(wanted: Generation) -> SignerResult {
 /// Reads the encoded key of a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
     let invalid = KeyError::InvalidPrivateKey(file.algorithm());
-    let encoded = file.octets(PRIVATE_KEY)?;
+    let encoded = file.private_key(PRIVATE_OCTETS)?;
     let Some(key) = decode(&encoded) else { return Err(invalid) };
     let mut public = vec![0; PUBLIC_OCTETS];
     key.to_verifying_key(&mut public);

@@ -201,7 +201,8 @@ impl PrivateKey {
         &*self.signer
     }
 
-    /// Draws fresh randomness for every signature from here on, where the scheme leaves the choice (ML-DSA: "hedged").
+    /// Draws fresh randomness for every signature from here on, where the scheme leaves the choice: ML-DSA
+    /// ("hedged") and MAYO.
     /// It guards against faults that are induced while signing; without it, one message has one signature.
     pub fn hedge(&mut self) {
         self.signer.hedge();
@@ -371,10 +372,16 @@ mod tests {
 
         #[test]
         fn public_keys_of_any_octets_do_not_panic(
-            number in 0_u8..20,
-            key in proptest::collection::vec(any::<u8>(), 0..300),
+            place in 0..ALGORITHMS.len(),
+            fitting in any::<bool>(),
+            mut key in proptest::collection::vec(any::<u8>(), 0..300),
         ) {
-            if let Ok(key) = PublicKey::parse(Algorithm(number), &key) {
+            let entry = &ALGORITHMS[place];
+            if let (true, Some(length)) = (fitting, entry.scheme.public_key_octets) {
+                key.push(1);
+                key = key.into_iter().cycle().take(length).collect();
+            }
+            if let Ok(key) = PublicKey::parse(entry.algorithm, &key) {
                 prop_assert_eq!(key.verify(b"message", &[0; 64]), Err(BadSignature));
             }
         }

@@ -39,6 +39,10 @@ use crate::algorithm::{Algorithm, Generation};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
+use crate::wipe::wiping_stack;
+
+/// Octets of stack that signing takes at most: the system of equations, and some vectors of the map.
+const STACK: usize = 32 * 1024;
 
 /// Length of the public key. There is no modulus or curve whose length could stand for the key's, and the field that it
 /// computes in has 16 elements.
@@ -61,14 +65,12 @@ pub(crate) fn generate(wanted: Generation) -> SignerResult {
 
 /// Reads the seed of a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
-    private(file.algorithm(), file.octets(PRIVATE_KEY)?)
+    private(file.algorithm(), file.private_key(SEED_OCTETS)?)
 }
 
 fn private(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
-    if seed.len() != SEED_OCTETS {
-        return Err(KeyError::InvalidPrivateKey(algorithm));
-    }
-    let key = SecretKey::derive(Kernel::detect(), seed).map_err(|_| KeyError::Generation(algorithm))?;
+    let key = wiping_stack::<STACK, _>(|| SecretKey::derive(Kernel::detect(), seed));
+    let key = key.map_err(|_| KeyError::Generation(algorithm))?;
     Ok(Box::new(Private { key, hedged: false }))
 }
 
@@ -97,7 +99,8 @@ impl Signer for Private {
 
     /// A signature leaves only after it was verified: one that a fault made could tell the private key.
     fn sign(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), SignError> {
-        let signature = self.key.sign(message, &self.random()?);
+        let random = self.random()?;
+        let signature = wiping_stack::<STACK, _>(|| self.key.sign(message, &random));
         let signature = signature.ok().flatten().ok_or(SignError::Library)?;
         if self.key.public().verify(message, &signature) != Ok(true) {
             return Err(SignError::Library);
@@ -239,7 +242,8 @@ mod tests {
         let ours = "Dialect: mayo2-round2\n";
         assert_eq!(read(ours, SEED_OCTETS), None);
         for octets in [0, SEED_OCTETS - 1, SEED_OCTETS + 1] {
-            assert_eq!(read(ours, octets), Some(KeyError::InvalidPrivateKey(algorithm)), "{octets}");
+            let error = KeyError::PrivateKeyLength { algorithm, expected: SEED_OCTETS, found: octets };
+            assert_eq!(read(ours, octets), Some(error), "{octets}");
         }
         let dialect = KeyError::Dialect { algorithm, expected: "mayo2-round2" };
         assert_eq!(read("Dialect: mayo2-round1\n", SEED_OCTETS), Some(dialect));

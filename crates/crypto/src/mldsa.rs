@@ -58,7 +58,7 @@ pub(crate) fn generate(wanted: Generation) -> SignerResult {
 
 /// Reads the seed of a private key file.
 pub(crate) fn read_private(file: &PrivateFile<'_>) -> SignerResult {
-    private(file.algorithm(), file.octets(PRIVATE_KEY)?)
+    private(file.algorithm(), file.private_key(SEED_OCTETS)?)
 }
 
 fn private(algorithm: Algorithm, seed: Zeroizing<Vec<u8>>) -> SignerResult {
@@ -159,7 +159,7 @@ mod tests {
         }
         for found in [0, 31, 33, 64, 2560] {
             let error = PrivateKey::from_bind(&key_text(&vec![7; found])).err();
-            assert_eq!(error, Some(KeyError::InvalidPrivateKey(ALGORITHM)));
+            assert_eq!(error, Some(KeyError::PrivateKeyLength { algorithm: ALGORITHM, expected: 32, found }));
         }
     }
 

@@ -176,10 +176,14 @@ pub(crate) fn read_private(variant: &'static Variant, file: &PrivateFile<'_>) ->
 }
 
 fn private(variant: &'static Variant, algorithm: Algorithm, numbers: RsaNumbers) -> SignerResult {
-    let [modulus, exponent, ..] = &numbers;
+    let [modulus, exponent, private_exponent, ..] = &numbers;
     let parts = Parts { exponent, modulus };
     parts.check(SHORT_EXPONENT_BITS)?;
     let invalid = || KeyError::InvalidPrivateKey(algorithm);
+    // The library's check passes a longer one, which it then refuses to sign with.
+    if bits(private_exponent) > bits(modulus) {
+        return Err(invalid());
+    }
     let key = der::write_rsa_private_key(&numbers).ok_or_else(invalid)?;
     // Either way the library checks that the numbers belong together.
     let engine = if bits(modulus) >= LARGE_BITS {
@@ -384,6 +388,21 @@ mod tests {
             assert_eq!(make(bits), Some(KeyError::UnsupportedBits { bits }));
             let forced = PrivateKey::generate_forced(Algorithm::RSASHA256, Some(bits));
             assert_eq!(forced.err(), Some(KeyError::UnsupportedBits { bits }));
+        }
+    }
+
+    /// d + φ·2^200 is congruent to d, and longer than the modulus.
+    #[test]
+    fn private_exponents_longer_than_the_modulus_are_refused() {
+        for bits in [1280, 2048] {
+            let text = PrivateKey::generate(Algorithm::RSASHA256, Some(bits)).unwrap().to_bind();
+            let long = BASE64.encode(&vec![0xff; usize::from(bits) / 8 + 1]);
+            let lines = text.lines().map(|line| match line.strip_prefix("PrivateExponent: ") {
+                Some(_) => format!("PrivateExponent: {long}\n"),
+                None => format!("{line}\n"),
+            });
+            let error = PrivateKey::from_bind(&lines.collect::<String>()).err();
+            assert_eq!(error, Some(KeyError::InvalidPrivateKey(Algorithm::RSASHA256)));
         }
     }
 

@@ -1,6 +1,6 @@
 //! RSA operations of aws-lc that `aws-lc-rs` does not offer: keys below 2048 bits can be verified with there, but
-//! neither made nor signed with, and public exponents above 33 bits not be used at all; and the bare RSA operation. The
-//! home of the crate's unsafe code, but for hash functions: an owned key, an owned number, and the few calls on them.
+//! neither made nor signed with, and public exponents above 33 bits not be used at all; and the bare RSA operation. An
+//! owned key, an owned number, and the few calls on them.
 //!
 //! Threads: `openssl/rsa.h` allows an `RSA` object to be used by several threads at once in functions that do not
 //! mutate it, and names signing and verifying among these ("considered non-mutating for thread-safety purposes

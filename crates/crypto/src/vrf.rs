@@ -40,6 +40,7 @@ use zeroize::Zeroizing;
 
 use self::edwards::Suite;
 pub use self::error::{BadProof, ProveError, VrfKeyError};
+use crate::bind_format::parse_number;
 
 /// Octets of every VRF hash, as NSEC5 uses it: it must fit a label in base32hex.
 pub const VRF_HASH_OCTETS: usize = 32;
@@ -67,9 +68,9 @@ impl VrfAlgorithm {
     /// The algorithm of this name on the command line, in any case, or of this number.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        let entry = VRF_ALGORITHMS
-            .iter()
-            .find(|entry| entry.name.eq_ignore_ascii_case(name) || name.parse() == Ok(entry.algorithm.0));
+        let entry = VRF_ALGORITHMS.iter().find(|entry| {
+            entry.name.eq_ignore_ascii_case(name) || parse_number(name) == Some(entry.algorithm.0)
+        });
         entry.map(|entry| entry.algorithm)
     }
 

@@ -176,7 +176,7 @@ fn run_sign(group: &Value, counts: &mut Counts) {
         let key = match &key {
             Ok(key) => key,
             Err(error) => {
-                assert_eq!(*error, KeyError::InvalidPrivateKey(Algorithm::MLDSA44), "{case}");
+                assert!(matches!(error, KeyError::PrivateKeyLength { expected: 32, .. }), "{case}: {error}");
                 assert_eq!(
                     (text(case, "result"), &flags(case)[..]),
                     ("invalid", &["IncorrectPrivateKeyLength"][..])

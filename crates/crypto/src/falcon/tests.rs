@@ -49,7 +49,8 @@ fn other_lengths_are_refused() {
         assert_eq!(error, Some(KeyError::PublicKeyLength { algorithm: ALGORITHM, expected: 897, found }));
     }
     for found in [0, 1, 1280, 1282, 2305] {
-        assert_eq!(refusal(&vec![0x59; found]), Some(KeyError::InvalidPrivateKey(ALGORITHM)));
+        let error = KeyError::PrivateKeyLength { algorithm: ALGORITHM, expected: 1281, found };
+        assert_eq!(refusal(&vec![0x59; found]), Some(error));
     }
 }
 

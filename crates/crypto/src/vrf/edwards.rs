@@ -27,6 +27,10 @@ use self::point::{Comb, Point, multiply_base};
 use super::error::{BadProof, ProveError, VrfKeyError};
 use super::hash::{sha512, sha512_into};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
+use crate::wipe::wiping_stack;
+
+/// Octets of stack that proving takes at most: tables and points of one input at a time.
+const STACK: usize = 32 * 1024;
 
 /// Octets of a challenge: cLen.
 const CHALLENGE: usize = 16;
@@ -133,7 +137,7 @@ impl Private {
         hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
     ) -> Result<(), ProveError> {
         for alphas in alphas.chunks(BATCH) {
-            self.prove_chunk(alphas, proofs, hashes)?;
+            wiping_stack::<STACK, _>(|| self.prove_chunk(alphas, proofs, hashes))?;
         }
         Ok(())
     }

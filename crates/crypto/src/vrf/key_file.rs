@@ -7,6 +7,7 @@ use data_encoding::BASE64;
 use zeroize::Zeroizing;
 
 use super::{VrfAlgorithm, VrfKeyError, VrfPrivateKey};
+use crate::bind_format::parse_number;
 
 const FORMAT: &str = "Nonesuch-VRF-key-format";
 const VERSION: &str = "v1";
@@ -27,7 +28,7 @@ pub(super) fn read(text: &str) -> Result<VrfPrivateKey, VrfKeyError> {
     // "1 (ECVRF-P256-SHA256-TAI)": the mnemonic is for human readers.
     let number = fields.algorithm.ok_or(VrfKeyError::MissingField(ALGORITHM))?;
     let number = number.split_ascii_whitespace().next().unwrap_or_default();
-    let algorithm = VrfAlgorithm(number.parse().map_err(|_| VrfKeyError::AlgorithmField)?);
+    let algorithm = VrfAlgorithm(parse_number(number).ok_or(VrfKeyError::AlgorithmField)?);
     algorithm.require()?;
     let public_key = decode(PUBLIC_KEY, fields.public_key)?;
     let key = VrfPrivateKey::from_secret(algorithm, &decode(PRIVATE_KEY, fields.private_key)?)?;

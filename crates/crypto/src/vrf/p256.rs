@@ -23,8 +23,12 @@ pub(crate) use self::scalar::Scalar;
 use super::error::{BadProof, ProveError, VrfKeyError};
 use super::hash::{hmac_sha256, sha256};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
+use crate::wipe::wiping_stack;
 
 const SUITE: u8 = 0x01;
+
+/// Octets of stack that proving takes at most: tables and points of one input at a time.
+const STACK: usize = 32 * 1024;
 
 /// Octets of a challenge: cLen.
 const CHALLENGE: usize = 16;
@@ -111,7 +115,7 @@ impl Private {
         hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
     ) -> Result<(), ProveError> {
         for alphas in alphas.chunks(BATCH) {
-            self.prove_chunk(alphas, proofs, hashes)?;
+            wiping_stack::<STACK, _>(|| self.prove_chunk(alphas, proofs, hashes))?;
         }
         Ok(())
     }

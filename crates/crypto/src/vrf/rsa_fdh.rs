@@ -57,8 +57,12 @@ impl Private {
     fn load(octets: &[u8], modulus_bits: u16) -> Result<Self, VrfKeyError> {
         let invalid = VrfKeyError::InvalidPrivateKey(ALGORITHM);
         let numbers: RsaNumbers = der::read_rsa_private_key(octets).ok_or_else(|| invalid.clone())?;
-        let [modulus, exponent, ..] = &numbers;
+        let [modulus, exponent, private_exponent, ..] = &numbers;
         check_numbers(modulus, exponent, modulus_bits)?;
+        // The library's check passes a longer one, which it then refuses to work with.
+        if private_exponent.len() > modulus.len() {
+            return Err(invalid);
+        }
         // A zero there would have the library leave out its precautions.
         if numbers.iter().any(|number| number.is_empty()) {
             return Err(invalid);

@@ -39,6 +39,18 @@ pub enum KeySetError {
         /// The algorithm.
         algorithm: Algorithm,
     },
+    /// One key stands there under two algorithm numbers, an algorithm and its alias.
+    #[error(
+        "one key of {zone} has two algorithm numbers, {first} and {second}: make another key for one of them"
+    )]
+    TwoNumbers {
+        /// The zone.
+        zone: Name,
+        /// The lower number.
+        first: Algorithm,
+        /// The higher number.
+        second: Algorithm,
+    },
     /// Two keys have one algorithm and tag.
     #[error("two keys of {zone} have algorithm {algorithm} and tag {tag}: remove one of them")]
     SameTag {
@@ -66,8 +78,8 @@ impl KeySet {
     /// Gathers the keys of `zone`.
     ///
     /// # Errors
-    /// Where there is no key, one is of another zone or no zone key, an algorithm has revoked keys only, or two keys
-    /// cannot be told apart in an RRSIG.
+    /// Where there is no key, one is of another zone or no zone key, an algorithm has revoked keys only, two keys
+    /// cannot be told apart in an RRSIG, or one key stands there under two numbers.
     pub fn new(zone: &Name, mut keys: Vec<KeyPair>) -> Result<Self, KeySetError> {
         if keys.is_empty() {
             return Err(KeySetError::NoKey(zone.clone()));
@@ -77,6 +89,7 @@ impl KeySet {
         }
         keys.sort_by_key(|key| (key.algorithm(), !key.is_sep(), key.tag()));
         check_tags(zone, &keys)?;
+        check_numbers(zone, &keys)?;
         let (for_keys, for_data) = assign_roles(zone, &keys)?;
         Ok(Self { zone: zone.clone(), keys, for_keys, for_data })
     }
@@ -118,6 +131,23 @@ impl KeySet {
     pub fn has_algorithm(&self, algorithm: Algorithm) -> bool {
         self.keys.iter().any(|key| key.algorithm() == algorithm)
     }
+}
+
+/// A key is never used under two numbers: an alias marks zones whose keys nobody may take for others.
+fn check_numbers(zone: &Name, keys: &[KeyPair]) -> Result<(), KeySetError> {
+    for (place, key) in keys.iter().enumerate() {
+        let (first, public) = (key.algorithm(), key.private().public_key());
+        let twin = keys[place + 1..].iter().find(|other| {
+            let second = other.algorithm();
+            second != first
+                && second.without_alias() == first.without_alias()
+                && other.private().public_key() == public
+        });
+        if let Some(twin) = twin {
+            return Err(KeySetError::TwoNumbers { zone: zone.clone(), first, second: twin.algorithm() });
+        }
+    }
+    Ok(())
 }
 
 fn check_key(zone: &Name, key: &KeyPair) -> Result<(), KeySetError> {

@@ -1,11 +1,11 @@
 //! Keys of the alias numbers that mark zones with NSEC5: number, key tag, DS, CDS and RRSIG agree everywhere.
 
 use super::{ALL, assert_sound, name, node, options, rdatas, report, zone};
-use crate::keys::{KeyPair, KeyRecord, KeySet, KeyTimes, SEP, ZONE_KEY};
+use crate::keys::{KeyPair, KeyRecord, KeySet, KeySetError, KeyTimes, SEP, ZONE_KEY};
 use crate::rrsig::Rrsig;
 use crate::sign::sign;
 use crate::verify::{Anchor, VerifyOptions, verify};
-use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType, key_tag};
+use nonesuch_crypto::{ALGORITHMS, Algorithm, AlgorithmEntry, DigestType, PrivateKey, key_tag};
 use nonesuch_proto::Rtype;
 
 /// Every alias of the table.
@@ -18,6 +18,35 @@ fn pair(algorithm: Algorithm) -> Vec<KeyPair> {
     let ksk = make(ZONE_KEY | SEP);
     let zsk = std::iter::repeat_with(|| make(ZONE_KEY)).find(|zsk| zsk.tag() != ksk.tag()).unwrap();
     vec![ksk, zsk]
+}
+
+/// Zone text names the algorithms that IANA has mnemonics for as the table of algorithms does.
+#[test]
+fn zone_text_knows_the_mnemonics_of_the_table() {
+    let registered =
+        |entry: &&AlgorithmEntry| entry.alias_of.is_none() && entry.scheme.experimental.is_none();
+    for entry in ALGORITHMS.iter().filter(registered) {
+        let contents = zone(&format!("secure NS ns\nsecure DS 1 {} 2 00", entry.mnemonic));
+        let found = rdatas(&contents, "secure.example.", Rtype::DS);
+        assert!(found[0].starts_with(&format!("1 {} 2 ", entry.algorithm.0)), "{found:?}");
+    }
+}
+
+#[test]
+fn one_key_is_not_used_under_two_numbers() {
+    let key = KeyPair::generate(&name("example."), ZONE_KEY | SEP, Algorithm::ED25519, None).unwrap();
+    let alias = Algorithm::ED25519.nsec5_alias().unwrap();
+    let text = key.private().to_bind().replace("Algorithm: 15 (ED25519)", &format!("Algorithm: {}", alias.0));
+    let twin = KeyPair::new(name("example."), ZONE_KEY | SEP, PrivateKey::from_bind(&text).unwrap());
+    let other = KeyPair::generate(&name("example."), ZONE_KEY | SEP, alias, None).unwrap();
+    let copy = |key: &KeyPair| {
+        KeyPair::new(name("example."), key.flags, PrivateKey::from_bind(&key.private().to_bind()).unwrap())
+    };
+    assert!(KeySet::new(&name("example."), vec![copy(&key), other]).is_ok());
+    assert_eq!(
+        KeySet::new(&name("example."), vec![twin, key]).err(),
+        Some(KeySetError::TwoNumbers { zone: name("example."), first: Algorithm::ED25519, second: alias })
+    );
 }
 
 #[test]

@@ -111,8 +111,8 @@ fn read_key<'z>(contents: &Contents, rdata: &'z [u8], findings: &mut Findings) -
             findings.warn(VerifyWarning::UnusableKey { tag, error });
             None
         }
-        Err(_) => {
-            findings.fault(apex, Some(Rtype::DNSKEY), Reason::MalformedKey { tag, algorithm });
+        Err(error) => {
+            findings.fault(apex, Some(Rtype::DNSKEY), Reason::MalformedKey { tag, algorithm, error });
             None
         }
     };

@@ -53,12 +53,14 @@ pub enum Reason {
     #[error("no DNSKEY record is a zone key of an algorithm that is supported")]
     NoUsableKey,
     /// A DNSKEY record of a known algorithm holds no key.
-    #[error("the DNSKEY {tag} does not hold a public key of algorithm {algorithm}")]
+    #[error("the DNSKEY {tag} does not hold a public key of algorithm {algorithm}: {error}")]
     MalformedKey {
         /// The key's tag.
         tag: u16,
         /// The key's algorithm.
         algorithm: Algorithm,
+        /// What is wrong with it.
+        error: KeyError,
     },
     /// No trust anchor or DS record matches a key that signs the DNSKEY RRset.
     #[error("no given DS record or trust anchor matches a key that signs the DNSKEY RRset")]

@@ -26,7 +26,8 @@ const SPACING: usize = 51;
 const ENTRIES: usize = 1 << (TEETH - 1);
 
 /// A point.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
+#[cfg_attr(test, derive(Debug))]
 pub(super) struct Point {
     x: Field,
     y: Field,

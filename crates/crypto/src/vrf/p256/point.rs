@@ -30,7 +30,8 @@ pub(crate) struct Affine {
 }
 
 /// Any point.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
+#[cfg_attr(test, derive(Debug))]
 pub(crate) struct Jacobian {
     pub(super) x: Field,
     pub(super) y: Field,

@@ -24,7 +24,8 @@ const ALL_ONES: Scalar =
     Scalar([0xc463_53d0_39cd_aaef, 0x3190_5525_8e86_17b0, 0x0000_0000_0000_0004, 0x0000_000f_ffff_fff0]);
 
 /// An integer modulo the order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(test, derive(Debug))]
 pub(crate) struct Scalar(pub(super) [u64; 4]);
 
 impl DefaultIsZeroes for Scalar {}

@@ -9,7 +9,7 @@ use crate::{Rtype, bitmap};
 use data_encoding::HEXLOWER_PERMISSIVE;
 
 /// The DNS Security Algorithm Numbers that have mnemonics.
-const ALGORITHMS: [(&str, u8); 16] = [
+const ALGORITHMS: [(&str, u8); 17] = [
     ("RSAMD5", 1),
     ("DH", 2),
     ("DSA", 3),
@@ -23,6 +23,7 @@ const ALGORITHMS: [(&str, u8); 16] = [
     ("ECDSAP384SHA384", 14),
     ("ED25519", 15),
     ("ED448", 16),
+    ("MLDSA44", 18),
     ("INDIRECT", 252),
     ("PRIVATEDNS", 253),
     ("PRIVATEOID", 254),
