@@ -5,8 +5,7 @@ use std::fs;
 use std::process::Command;
 
 /// Libraries that do the arithmetic of signatures.
-const LIBRARIES: &[&str] =
-    &["aws-lc-sys", "crrl", "curve25519-dalek", "ed25519-dalek", "fn-dsa-sign", "libcrux-ml-dsa"];
+const LIBRARIES: &[&str] = &["aws-lc-sys", "crrl", "curve25519-dalek", "fn-dsa-sign", "libcrux-ml-dsa"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Algorithms with a form of `verify_batch` that is faster than a loop, and what does its arithmetic.
-const BATCHED: &[(Algorithm, &str)] = &[(Algorithm::ED25519, "curve25519-dalek")];
+const BATCHED: &[(Algorithm, &str)] = &[(Algorithm::ED25519, "crrl")];
 
 /// What does the arithmetic of batches; nothing where there is only the loop.
 fn batch_library(algorithm: Algorithm) -> Option<&'static str> {
