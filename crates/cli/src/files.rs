@@ -2,9 +2,24 @@
 
 use crate::error::Failure;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::{self, BufWriter, Read as _, Write};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+use zeroize::{Zeroize as _, Zeroizing};
+
+/// Octets that a key file may have: several times what the longest key takes, which is one of MAYO-2.
+const KEY_FILE_OCTETS: usize = 64 << 10;
+
+/// Why what stands at a path is not read as a key file.
+#[derive(Debug, thiserror::Error)]
+enum NoKeyFile {
+    #[error("not a regular file: give a key file, no pipe, device or folder")]
+    Special,
+    #[error("longer than {KEY_FILE_OCTETS} octets, which no key file is: give a key file")]
+    TooLong,
+    #[error("not text in UTF-8, which a key file is: restore it from a copy")]
+    NotText,
+}
 
 /// Permissions of private key files: for their owner alone.
 pub(crate) const KEY_MODE: u32 = 0o600;
@@ -61,9 +76,36 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Reads a text file.
-pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    fs::read_to_string(path).map_err(|source| Failure::Read { path: path.to_path_buf(), source })
+/// Reads a key file: a regular file of bounded length. What is read is wiped from memory when dropped.
+pub(crate) fn read_key_file(path: &Path) -> Result<Zeroizing<String>, Failure> {
+    let octets = open_regular(path).and_then(read_bounded).and_then(into_text);
+    octets.map_err(|source| Failure::Read { path: path.to_path_buf(), source })
+}
+
+fn open_regular(path: &Path) -> io::Result<File> {
+    let check = |metadata: fs::Metadata| {
+        if metadata.is_file() { Ok(()) } else { Err(io::Error::other(NoKeyFile::Special)) }
+    };
+    // To open a device may set it to work.
+    check(fs::metadata(path)?)?;
+    // A pipe that took the file's place meanwhile must not block.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    check(file.metadata()?)?;
+    Ok(file)
+}
+
+fn read_bounded(file: File) -> io::Result<Zeroizing<Vec<u8>>> {
+    // Room for all of it: a vector that grows leaves a copy behind that nobody wipes.
+    let mut octets = Zeroizing::new(Vec::with_capacity(KEY_FILE_OCTETS + 1));
+    file.take(KEY_FILE_OCTETS as u64 + 1).read_to_end(&mut octets)?;
+    if octets.len() > KEY_FILE_OCTETS { Err(io::Error::other(NoKeyFile::TooLong)) } else { Ok(octets) }
+}
+
+fn into_text(mut octets: Zeroizing<Vec<u8>>) -> io::Result<Zeroizing<String>> {
+    String::from_utf8(std::mem::take(&mut *octets)).map(Zeroizing::new).map_err(|error| {
+        error.into_bytes().zeroize();
+        io::Error::other(NoKeyFile::NotText)
+    })
 }
 
 /// A writer's error as one of the output at `path`.

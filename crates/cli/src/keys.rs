@@ -1,15 +1,14 @@
 //! The key files of a zone: `K<zone>+<algorithm>+<tag>.key` and `.private`, as BIND names them.
 
 use crate::error::Failure;
-use crate::files::{KEY_MODE, read_text, write_failure, write_output};
-use nonesuch_crypto::Algorithm;
-use nonesuch_dnssec::keys::{KeyRecord, KeyTimes};
+use crate::files::{KEY_MODE, read_key_file, write_failure, write_output};
+use nonesuch_crypto::{Algorithm, PrivateKey};
+use nonesuch_dnssec::keys::{KeyFileError, KeyRecord, KeyTimes};
 use nonesuch_dnssec::{KeyPair, KeySet};
 use nonesuch_proto::Name;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use zeroize::Zeroizing;
 
 /// Ends of the names of the two files.
 pub(crate) const SUFFIXES: [&str; 2] = [".key", ".private"];
@@ -45,7 +44,7 @@ pub(crate) fn base_names(dir: &Path, suffixes: &[&str]) -> Result<Vec<String>, F
 }
 
 /// The zone that a file's base name says; `None` where it is not that of a key.
-fn owner(base: &str) -> Option<&str> {
+pub(crate) fn owner(base: &str) -> Option<&str> {
     let mut parts = base.rsplitn(3, '+');
     let (_tag, _algorithm, owner) = (parts.next()?, parts.next()?, parts.next()?);
     owner.strip_prefix('K')
@@ -56,26 +55,39 @@ pub(crate) fn is_of_zone(base: &str, zone: &Name) -> bool {
     owner(base).and_then(|owner| owner.parse::<Name>().ok()).is_some_and(|owner| owner == *zone)
 }
 
-/// Reads the public half of a key.
+/// Reads the public half of a key, which must be of use.
 pub(crate) fn load_record(path: &Path) -> Result<KeyRecord, Failure> {
-    KeyRecord::parse(&read_text(path)?)
-        .map_err(|source| Failure::KeyFile { path: path.to_path_buf(), source })
+    let record = parse_record(path)?;
+    record.check_public().map_err(key_file(path))?;
+    Ok(record)
 }
 
-/// Reads a private key file; what is read is wiped from memory when dropped.
-pub(crate) fn read_private(path: &Path) -> Result<Zeroizing<String>, Failure> {
-    read_text(path).map(Zeroizing::new)
+/// Reads the public half of a key, perhaps one that cannot be used.
+pub(crate) fn parse_record(path: &Path) -> Result<KeyRecord, Failure> {
+    KeyRecord::parse(&read_key_file(path)?).map_err(key_file(path))
+}
+
+/// Reads the private half of the key of `record`.
+pub(crate) fn join_private(record: KeyRecord, path: &Path) -> Result<KeyPair, Failure> {
+    let private = PrivateKey::from_bind(&read_key_file(path)?);
+    let pair = private.map_err(KeyFileError::Private).and_then(|private| record.join(private));
+    pair.map_err(key_file(path))
+}
+
+/// An error of a key file as one of the file at `path`.
+pub(crate) fn key_file(path: &Path) -> impl FnOnce(KeyFileError) -> Failure {
+    move |source| Failure::KeyFile { path: path.to_path_buf(), source }
 }
 
 fn load_pair(dir: &Path, base: &str) -> Result<KeyPair, Failure> {
     let [key_path, private_path] = paths(dir, base);
+    let record = load_record(&key_path)?;
     if !private_path.exists() {
         return Err(Failure::NoPrivateFile { path: key_path });
     }
-    let private = read_private(&private_path)?;
-    let pair = KeyPair::parse(&read_text(&key_path)?, &private)
-        .and_then(|pair| pair.check_base_name(base).map(|()| pair));
-    pair.map_err(|source| Failure::KeyFile { path: private_path, source })
+    let pair = join_private(record, &private_path)?;
+    pair.check_base_name(base).map_err(key_file(&key_path))?;
+    Ok(pair)
 }
 
 /// Paths of the two files, `.key` first.

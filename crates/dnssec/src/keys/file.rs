@@ -35,12 +35,15 @@ pub enum KeyFileError {
         /// The protocol.
         protocol: u8,
     },
+    /// The public key is malformed, or of a kind that is not used.
+    #[error("the public key in the .key file: {0}; restore the file from a copy, or make another key")]
+    Public(KeyError),
     /// The private key is unusable.
-    #[error("the .private file: {0}")]
+    #[error("the .private file: {0}; restore it from a copy")]
     Private(#[from] KeyError),
     /// The two files are of different algorithms.
     #[error(
-        "the .key file is of algorithm {public}, the .private file of {private}: they are not of one key"
+        "the .key file is of algorithm {public}, the .private file of {private}: they are not of one key; restore the .key or .private file that belongs to the other"
     )]
     Algorithm {
         /// In the `.key` file.
@@ -50,7 +53,7 @@ pub enum KeyFileError {
     },
     /// The two files hold different public keys.
     #[error(
-        "the .key file holds the public key {public}, but the .private file belongs to {private}: they are not of one key"
+        "the .key file holds the public key {public}, but the .private file belongs to {private}: they are not of one key; restore the .key or .private file that belongs to the other"
     )]
     PublicKey {
         /// Tag of the key in the `.key` file.
@@ -59,7 +62,9 @@ pub enum KeyFileError {
         private: u16,
     },
     /// The files' name says another key.
-    #[error("the files are named {found}, but hold the key {expected}: rename them")]
+    #[error(
+        "the files are named {found}, but hold the key {expected}: rename them, or restore the .key file if it was altered"
+    )]
     BaseName {
         /// Base name of the key that the files hold.
         expected: String,
@@ -106,9 +111,12 @@ impl KeyPair {
     /// Reads a key pair from the texts of its two files.
     ///
     /// # Errors
-    /// Where either text is malformed, or they are not of one key.
+    /// Where either text is malformed or its key cannot be used, or they are not of one key.
     pub fn parse(key_file: &str, private_file: &str) -> Result<Self, KeyFileError> {
-        KeyRecord::parse(key_file)?.join(PrivateKey::from_bind(private_file)?)
+        let record = KeyRecord::parse(key_file)?;
+        // A damaged public key fits no private key: its own fault is the one to tell.
+        record.check_public()?;
+        record.join(PrivateKey::from_bind(private_file)?)
     }
 
     /// Checks that files of this key are named `base_name`, as [`KeyPair::base_name`] has it.

@@ -68,6 +68,14 @@ impl KeyRecord {
         PublicKey::parse(self.algorithm, self.public_key()).ok().map(|key| key.bits())
     }
 
+    /// Checks that signatures can be verified with the public key, as [`PublicKey::parse`].
+    ///
+    /// # Errors
+    /// [`KeyFileError::Public`] with the reason.
+    pub fn check_public(&self) -> Result<(), KeyFileError> {
+        PublicKey::parse(self.algorithm, self.public_key()).map(drop).map_err(KeyFileError::Public)
+    }
+
     /// The key tag (RFC 4034, appendix B).
     #[must_use]
     pub fn tag(&self) -> u16 {

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::arguments::KeyDsArguments;
 use crate::error::Failure;
 use crate::files::print_line;
-use crate::keys;
+use crate::keys::{self, SUFFIXES};
 use nonesuch_crypto::DigestType;
 use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_proto::{Name, Rtype, rdata};
@@ -43,13 +43,36 @@ fn entry_points(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecord>
         let bases = keys::of_zone(&arguments.dir, &zone)?;
         bases.iter().map(|base| keys::paths(&arguments.dir, base)[0].clone()).collect()
     };
-    let mut records = paths.iter().map(|path| keys::load_record(path)).collect::<Result<Vec<_>, _>>()?;
-    records.retain(|record| (record.is_sep() || arguments.all) && !record.is_revoked());
+    let mut records = Vec::new();
+    for path in &paths {
+        let record = keys::parse_record(path)?;
+        if (record.is_sep() || arguments.all) && !record.is_revoked() {
+            check(path, &record)?;
+            records.push(record);
+        }
+    }
     records.sort_by_key(|record| (record.algorithm(), !record.is_sep(), record.tag()));
     if records.is_empty() {
         return Err(Failure::NoEntryPoint { place: text.to_owned() });
     }
     Ok(records)
+}
+
+/// The parent is to get no DS record of a key that cannot be used or is not the one that its files claim: the zone
+/// would be bogus. The private half may be missing, as that of a KSK that is kept elsewhere.
+fn check(path: &Path, record: &KeyRecord) -> Result<(), Failure> {
+    record.check_public().map_err(keys::key_file(path))?;
+    let Some(base) = path.to_str().and_then(|path| path.strip_suffix(SUFFIXES[0])) else { return Ok(()) };
+    let private_path = PathBuf::from(format!("{base}{}", SUFFIXES[1]));
+    if private_path.exists() {
+        keys::join_private(record.clone(), &private_path)?;
+    }
+    let name = base.rsplit('/').next().unwrap_or(base);
+    // A file of another form of name claims nothing.
+    if keys::owner(name).is_some() {
+        record.check_base_name(name).map_err(keys::key_file(path))?;
+    }
+    Ok(())
 }
 
 /// A path: what is there as a file, or is named as a key file. A name with its final dot is always a zone.

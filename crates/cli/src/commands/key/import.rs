@@ -7,6 +7,7 @@ use super::print_key;
 use crate::Outcome;
 use crate::arguments::KeyImportArguments;
 use crate::error::Failure;
+use crate::files::read_key_file;
 use crate::{keys, zones};
 use nonesuch_crypto::{Algorithm, PrivateKey, decode_pem, pkcs8_algorithms};
 use nonesuch_dnssec::KeyPair;
@@ -37,11 +38,12 @@ pub(super) fn run(arguments: &KeyImportArguments) -> Result<Outcome, Failure> {
 fn read(arguments: &KeyImportArguments, file: &Path) -> Result<(KeyPair, KeyTimes), Failure> {
     let named_public = file.extension().is_some_and(|extension| extension == "key");
     let path = if named_public { file.with_extension("private") } else { file.to_path_buf() };
-    let text = keys::read_private(&path)?;
-    let private = read_private(arguments, &path, &text)?;
     let record_path = path.with_extension("key");
-    let pair = if record_path.is_file() {
-        let record = keys::load_record(&record_path)?;
+    // A damaged public key fits no private key: its own fault is the one to tell.
+    let record = record_path.exists().then(|| keys::load_record(&record_path)).transpose()?;
+    let text = read_key_file(&path)?;
+    let private = read_private(arguments, &path, &text)?;
+    let pair = if let Some(record) = record {
         check_options(arguments, &record_path, &record)?;
         record.join(private).map_err(|source| Failure::KeyFile { path: record_path, source })?
     } else {
@@ -115,7 +117,7 @@ fn check_place(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
         }
     }
     if private_path.exists() {
-        let found = keys::read_private(&private_path)
+        let found = read_key_file(&private_path)
             .and_then(|text| read_bind(&private_path, &text))
             .map_err(|failure| in_the_way(&private_path, &failure))?;
         if found != (key.algorithm(), key.private().public_key().to_vec()) {

@@ -3,10 +3,9 @@
 use crate::Outcome;
 use crate::arguments::KeyListArguments;
 use crate::error::Failure;
-use crate::files::{print_line, read_text};
+use crate::files::print_line;
 use crate::keys::{self, SUFFIXES, describe, experimental};
 use nonesuch_crypto::KeyError;
-use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::{KeyFileError, KeyRecord, Role, roles};
 use nonesuch_lab::report::{Column, Table};
 use std::fmt::Display;
@@ -23,6 +22,8 @@ enum Private {
     Unsupported,
     /// It cannot be read, or is another key's.
     Damaged,
+    /// The public half cannot be used, and nothing can be held against it.
+    Unchecked,
 }
 
 impl Private {
@@ -32,6 +33,7 @@ impl Private {
             Self::Missing => "none",
             Self::Unsupported => "unsupported",
             Self::Damaged => "damaged",
+            Self::Unchecked => "unchecked",
         }
     }
 }
@@ -84,29 +86,34 @@ fn examine(dir: &Path, base: String, faults: &mut Vec<Fault>) -> Option<Listed> 
         fault(&private_path, &"there is no .key file beside it: its zone and flags are not known");
         return None;
     }
-    let text = read_text(&key_path).inspect_err(|failure| fault(&key_path, &Reason(failure))).ok()?;
-    let record = KeyRecord::parse(&text).and_then(|record| record.check_base_name(&base).map(|()| record));
-    let record = record.inspect_err(|error| fault(&key_path, error)).ok()?;
-    let private = if private_path.exists() {
-        match fits(&text, &private_path) {
-            Ok(private) => private,
+    let record = keys::parse_record(&key_path).inspect_err(|error| fault(&key_path, &Reason(error))).ok()?;
+    let mut sound = true;
+    let private = match record.check_public() {
+        // Old keys of algorithms that are not supported are no fault of the folder.
+        Err(KeyFileError::Public(KeyError::UnknownAlgorithm(_))) => Private::Unsupported,
+        Err(error) => {
+            fault(&key_path, &error);
+            sound = false;
+            if private_path.exists() { Private::Unchecked } else { Private::Missing }
+        }
+        Ok(()) if !private_path.exists() => Private::Missing,
+        Ok(()) => match keys::join_private(record.clone(), &private_path) {
+            Ok(_) => Private::Fits,
             Err(failure) => {
                 fault(&private_path, &Reason(&failure));
+                sound = false;
                 Private::Damaged
             }
-        }
-    } else {
-        Private::Missing
+        },
     };
-    Some(Listed { base, record, private })
-}
-
-fn fits(key_file: &str, private_path: &Path) -> Result<Private, Failure> {
-    match KeyPair::parse(key_file, &keys::read_private(private_path)?) {
-        Ok(_) => Ok(Private::Fits),
-        Err(KeyFileError::Private(KeyError::UnknownAlgorithm(_))) => Ok(Private::Unsupported),
-        Err(source) => Err(Failure::KeyFile { path: private_path.to_path_buf(), source }),
+    if let Err(error) = record.check_base_name(&base) {
+        // One fault for a key: the name differs wherever the key is damaged.
+        if sound {
+            fault(&key_path, &error);
+        }
+        return None;
     }
+    Some(Listed { base, record, private })
 }
 
 /// A failure without the path, which stands before it already.
