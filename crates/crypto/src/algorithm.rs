@@ -7,6 +7,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use aws_lc_rs::rand;
+use zeroize::Zeroizing;
+
 use crate::KeyError;
 use crate::bind_format::PrivateFile;
 use crate::key::{SignerResult, VerifierResult};
@@ -147,6 +150,24 @@ pub(crate) struct Generation {
     pub(crate) bits: Option<u16>,
     /// Whether a key that is known to be weak may be made.
     pub(crate) force: bool,
+}
+
+impl Generation {
+    /// Refuses a length in bits, for algorithms whose keys have one.
+    pub(crate) fn refuse_bits(&self) -> Result<(), KeyError> {
+        match self.bits {
+            Some(_) => Err(KeyError::FixedBits(self.algorithm)),
+            None => Ok(()),
+        }
+    }
+
+    /// A random seed of so many octets, for algorithms whose keys have one length and are all in a seed.
+    pub(crate) fn seed(&self, octets: usize) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+        self.refuse_bits()?;
+        let mut seed = Zeroizing::new(vec![0; octets]);
+        rand::fill(&mut seed).map_err(|_| KeyError::Generation(self.algorithm))?;
+        Ok(seed)
+    }
 }
 
 /// Lengths of RSA keys. RFC 5702, section 2, sets the upper end.

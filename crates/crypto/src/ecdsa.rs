@@ -57,9 +57,7 @@ struct Private {
 
 /// Makes a key.
 pub(crate) fn generate(curve: &'static Curve, wanted: Generation) -> SignerResult {
-    if wanted.bits.is_some() {
-        return Err(KeyError::FixedBits(wanted.algorithm));
-    }
+    wanted.refuse_bits()?;
     let failed = |_| KeyError::Generation(wanted.algorithm);
     let pair = EcdsaKeyPair::generate(curve.signing).map_err(failed)?;
     let scalar = pair.private_key().as_be_bytes().map_err(failed)?;

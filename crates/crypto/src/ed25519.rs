@@ -3,7 +3,6 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aws_lc_rs::rand;
 use aws_lc_rs::signature::{self, Ed25519KeyPair, KeyPair, ParsedPublicKey};
 use zeroize::Zeroizing;
 
@@ -29,12 +28,7 @@ struct Private {
 
 /// Makes a key from a random seed.
 pub(crate) fn generate(wanted: Generation) -> SignerResult {
-    if wanted.bits.is_some() {
-        return Err(KeyError::FixedBits(wanted.algorithm));
-    }
-    let mut seed = Zeroizing::new(vec![0; SEED_OCTETS]);
-    rand::fill(&mut seed).map_err(|_| KeyError::Generation(wanted.algorithm))?;
-    private(wanted.algorithm, seed)
+    private(wanted.algorithm, wanted.seed(SEED_OCTETS)?)
 }
 
 /// Reads the seed of a private key file.

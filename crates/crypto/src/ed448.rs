@@ -3,7 +3,6 @@
 
 use std::hint::black_box;
 
-use aws_lc_rs::rand;
 use crrl::ed448;
 use zeroize::Zeroizing;
 
@@ -39,12 +38,7 @@ impl Drop for Private {
 
 /// Makes a key from a random seed.
 pub(crate) fn generate(wanted: Generation) -> SignerResult {
-    if wanted.bits.is_some() {
-        return Err(KeyError::FixedBits(wanted.algorithm));
-    }
-    let mut seed = Zeroizing::new(vec![0; SEED_OCTETS]);
-    rand::fill(&mut seed).map_err(|_| KeyError::Generation(wanted.algorithm))?;
-    private(seed)
+    private(wanted.seed(SEED_OCTETS)?)
 }
 
 /// Reads the seed of a private key file.

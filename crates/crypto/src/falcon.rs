@@ -105,9 +105,7 @@ fn decode(encoded: &[u8]) -> Option<Box<SigningKey512>> {
 
 /// Makes a key.
 pub(crate) fn generate(wanted: Generation) -> SignerResult {
-    if wanted.bits.is_some() {
-        return Err(KeyError::FixedBits(wanted.algorithm));
-    }
+    wanted.refuse_bits()?;
     let mut encoded = Zeroizing::new(vec![0; PRIVATE_OCTETS]);
     let mut public = vec![0; PUBLIC_OCTETS];
     let mut random = SystemRandom::default();

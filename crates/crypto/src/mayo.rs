@@ -55,12 +55,7 @@ struct Private {
 
 /// Makes a key from a random seed.
 pub(crate) fn generate(wanted: Generation) -> SignerResult {
-    if wanted.bits.is_some() {
-        return Err(KeyError::FixedBits(wanted.algorithm));
-    }
-    let mut seed = Zeroizing::new(vec![0; SEED_OCTETS]);
-    rand::fill(&mut seed).map_err(|_| KeyError::Generation(wanted.algorithm))?;
-    private(wanted.algorithm, seed)
+    private(wanted.algorithm, wanted.seed(SEED_OCTETS)?)
 }
 
 /// Reads the seed of a private key file.

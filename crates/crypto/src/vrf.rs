@@ -41,9 +41,16 @@ use zeroize::Zeroizing;
 use self::edwards::Suite;
 pub use self::error::{BadProof, ProveError, VrfKeyError};
 use crate::bind_format::parse_number;
+use crate::wipe::wiping_stack;
 
 /// Octets of every VRF hash, as NSEC5 uses it: it must fit a label in base32hex.
 pub const VRF_HASH_OCTETS: usize = 32;
+
+/// Inputs that share their inversions: more save little and need 1 kB each.
+const BATCH: usize = 32;
+
+/// Octets of stack that proving on a curve takes at most: tables and points of one input at a time.
+const STACK: usize = 32 * 1024;
 
 /// The NSEC5 algorithm number of a VRF: the first octet of NSEC5KEY RDATA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -288,11 +295,11 @@ impl VrfPrivateKey {
         let before = (proofs.len(), hashes.len());
         proofs.reserve(alphas.len() * self.entry.proof_octets);
         hashes.reserve(alphas.len());
-        let outcome = match &self.key {
-            Private::P256(key) => key.prove_batch(alphas, proofs, hashes),
-            Private::Edwards(key) => key.prove_batch(alphas, proofs, hashes),
+        let outcome = alphas.chunks(BATCH).try_for_each(|alphas| match &self.key {
+            Private::P256(key) => wiping_stack::<STACK, _>(|| key.prove_batch(alphas, proofs, hashes)),
+            Private::Edwards(key) => wiping_stack::<STACK, _>(|| key.prove_batch(alphas, proofs, hashes)),
             Private::Rsa(key) => alphas.iter().try_for_each(|alpha| key.prove(alpha, proofs, hashes)),
-        };
+        });
         outcome.inspect_err(|_| {
             proofs.truncate(before.0);
             hashes.truncate(before.1);

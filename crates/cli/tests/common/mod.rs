@@ -14,6 +14,12 @@ pub const EVERY_TYPE: &str = include_str!("every-type.zone");
 /// Its apex.
 pub const EVERY_TYPE_ORIGIN: &str = "types.example.";
 
+/// A small zone, of `keys.example.`, with a wildcard and a secure delegation.
+pub const KEYS_ZONE: &str = "$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n*.w TXT \"x\"\nsub NS ns.sub\nsub DS 1 13 2 \
+    0123456789012345678901234567890123456789012345678901234567890123\nns.sub A 192.0.2.2\n";
+/// Its apex.
+pub const KEYS_ORIGIN: &str = "keys.example.";
+
 /// The denial mechanisms, as the command line names them.
 pub const MECHANISMS: [&str; 3] = ["nsec", "nsec3", "nsec3-opt-out"];
 /// The algorithms that every peer knows too: the rows of the table that are RFCs.
@@ -52,6 +58,20 @@ impl Ended {
 /// A folder that vanishes with the value.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
+}
+
+/// A folder with [`KEYS_ZONE`] in the file `zone`.
+pub fn prepared() -> tempfile::TempDir {
+    let folder = folder();
+    fs::write(folder.path().join("zone"), KEYS_ZONE).expect("written");
+    folder
+}
+
+/// Makes a folder within `folder`.
+pub fn made(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::create_dir(&path).expect("a folder");
+    path
 }
 
 /// The command under test.

@@ -27,10 +27,6 @@ use self::point::{Comb, Point, multiply_base};
 use super::error::{BadProof, ProveError, VrfKeyError};
 use super::hash::{sha512, sha512_into};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
-use crate::wipe::wiping_stack;
-
-/// Octets of stack that proving takes at most: tables and points of one input at a time.
-const STACK: usize = 32 * 1024;
 
 /// Octets of a challenge: cLen.
 const CHALLENGE: usize = 16;
@@ -46,9 +42,6 @@ pub(super) const PROOF: usize = PUBLIC_KEY + CHALLENGE + 32;
 
 /// Octets of the VRF's own hash.
 const FULL_HASH: usize = 64;
-
-/// Inputs that share their inversions: more save little.
-const BATCH: usize = 32;
 
 /// One of the two suites.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,20 +122,9 @@ impl Private {
         &self.public_key
     }
 
-    /// Appends a proof for each input to `proofs` and its hash to `hashes` (RFC 9381, section 5.1).
+    /// Appends a proof for each input to `proofs` and its hash to `hashes` (RFC 9381, section 5.1). The inputs share their
+    /// inversions. On error, some may be there.
     pub(super) fn prove_batch(
-        &self,
-        alphas: &[&[u8]],
-        proofs: &mut Vec<u8>,
-        hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
-    ) -> Result<(), ProveError> {
-        for alphas in alphas.chunks(BATCH) {
-            wiping_stack::<STACK, _>(|| self.prove_chunk(alphas, proofs, hashes))?;
-        }
-        Ok(())
-    }
-
-    fn prove_chunk(
         &self,
         alphas: &[&[u8]],
         proofs: &mut Vec<u8>,

@@ -23,12 +23,8 @@ pub(crate) use self::scalar::Scalar;
 use super::error::{BadProof, ProveError, VrfKeyError};
 use super::hash::{hmac_sha256, sha256};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
-use crate::wipe::wiping_stack;
 
 const SUITE: u8 = 0x01;
-
-/// Octets of stack that proving takes at most: tables and points of one input at a time.
-const STACK: usize = 32 * 1024;
 
 /// Octets of a challenge: cLen.
 const CHALLENGE: usize = 16;
@@ -43,9 +39,6 @@ pub(super) const SECRET: usize = 32;
 pub(super) const PROOF: usize = COMPRESSED + CHALLENGE + 32;
 
 const ALGORITHM: VrfAlgorithm = VrfAlgorithm::P256_SHA256_TAI;
-
-/// Inputs that share their inversions: more save little and need 1 kB each.
-const BATCH: usize = 32;
 
 pub(super) struct Private {
     scalar: Zeroizing<Scalar>,
@@ -107,20 +100,9 @@ impl Private {
         &self.public_key
     }
 
-    /// Appends a proof for each input to `proofs` and its hash to `hashes` (RFC 9381, section 5.1).
+    /// Appends a proof for each input to `proofs` and its hash to `hashes` (RFC 9381, section 5.1). The inputs share their
+    /// inversions. On error, some may be there.
     pub(super) fn prove_batch(
-        &self,
-        alphas: &[&[u8]],
-        proofs: &mut Vec<u8>,
-        hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
-    ) -> Result<(), ProveError> {
-        for alphas in alphas.chunks(BATCH) {
-            wiping_stack::<STACK, _>(|| self.prove_chunk(alphas, proofs, hashes))?;
-        }
-        Ok(())
-    }
-
-    fn prove_chunk(
         &self,
         alphas: &[&[u8]],
         proofs: &mut Vec<u8>,
