@@ -240,10 +240,10 @@ pub(crate) struct VerifyArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArguments {
-    /// What the zone is like: tld or sld.
+    /// What the zone is like: tld (any top-level domain), nl, se, nu, or sld (an organisation's zone).
     #[arg(long, default_value = "tld")]
     pub(crate) like: Like,
-    /// Number of names: delegations of a tld, owner names of an sld.
+    /// Number of names: delegations of a top-level domain, owner names of an sld.
     #[arg(long, default_value_t = 10_000)]
     pub(crate) names: u64,
     /// What the zone is drawn from: the same seed makes the same zone.
@@ -355,7 +355,7 @@ pub(crate) struct CompareArguments {
     /// The zone's apex; else the owner of the file's SOA record.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// What the generated zone is like: tld or sld.
+    /// What the generated zone is like: tld, nl, se, nu or sld.
     #[arg(long, default_value = "tld", conflicts_with = "file")]
     pub(crate) like: Like,
     /// Number of names of the generated zone.

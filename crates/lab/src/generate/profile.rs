@@ -11,6 +11,12 @@ use std::str::FromStr;
 pub enum Like {
     /// A top-level domain: almost all names are delegations.
     Tld,
+    /// The Netherlands' top-level domain: the seed's large zone.
+    Nl,
+    /// Sweden's top-level domain: the seed's medium zone.
+    Se,
+    /// Niue's top-level domain: the seed's small zone.
+    Nu,
     /// An organisation's second-level domain: hosts, mail, services.
     Sld,
 }
@@ -155,6 +161,9 @@ pub(super) enum Kind {
 /// The table of kinds: to add one, add its variant of [`Like`] and its row here.
 pub(super) static PROFILES: &[Profile] = &[
     Profile { like: Like::Tld, name: "tld", shape: Shape::Registry(TLD) },
+    Profile { like: Like::Nl, name: "nl", shape: Shape::Registry(NL) },
+    Profile { like: Like::Se, name: "se", shape: Shape::Registry(SE) },
+    Profile { like: Like::Nu, name: "nu", shape: Shape::Registry(NU) },
     Profile { like: Like::Sld, name: "sld", shape: Shape::Organisation(SLD) },
 ];
 
@@ -178,6 +187,41 @@ const TLD: Registry = Registry {
     delegation_ttl: 172_800,
     ds_ttl: 86_400,
 };
+
+/// Nearly 60 % signed, and almost half of the names at three companies.
+const NL: Registry = Registry {
+    labels: LabelProfile { internationalised: 0, ..LABELS },
+    apex_servers_inside: 3,
+    apex_servers_outside: 0,
+    in_domain: 40,
+    sibling: 60,
+    big_operators: &[220, 180, 133, 40, 30, 25, 20, 15],
+    server_counts: &[(2, 450), (3, 500), (4, 50)],
+    signed: 600,
+    soa: SoaTimes { ttl: 3600, refresh: 3600, retry: 600, expire: 2_419_200, minimum: 600 },
+    apex_ttl: 3600,
+    delegation_ttl: 3600,
+    ds_ttl: 3600,
+    ..TLD
+};
+
+/// More than half signed; names with å, ä and ö.
+const SE: Registry = Registry {
+    labels: LabelProfile { internationalised: 20, ..LABELS },
+    apex_servers_inside: 6,
+    apex_servers_outside: 3,
+    in_domain: 60,
+    sibling: 140,
+    signed: 550,
+    soa: SoaTimes { ttl: 172_800, refresh: 1800, retry: 1800, expire: 864_000, minimum: 7200 },
+    apex_ttl: 172_800,
+    delegation_ttl: 86_400,
+    ds_ttl: 3600,
+    ..TLD
+};
+
+/// By the registry of .se, with registrants in Sweden and the Netherlands.
+const NU: Registry = Registry { signed: 500, sibling: 20, ..SE };
 
 /// Weights per 100,000 for the lengths 2, 3, 4, … 63.
 const LABELS: LabelProfile = LabelProfile {
@@ -231,14 +275,14 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_profile() {
-        for like in [Like::Tld, Like::Sld] {
+        for like in [Like::Tld, Like::Nl, Like::Se, Like::Nu, Like::Sld] {
             assert_eq!(like.profile().like, like);
             assert_eq!(like.to_string().parse(), Ok(like));
         }
         assert_eq!(Like::all().count(), PROFILES.len());
         assert_eq!("TLD".parse(), Ok(Like::Tld));
         let refused = "zone".parse::<Like>().unwrap_err();
-        assert_eq!(refused.to_string(), "unknown kind of zone \"zone\": choose one of tld, sld");
+        assert_eq!(refused.to_string(), "unknown kind of zone \"zone\": choose one of tld, nl, se, nu, sld");
     }
 
     #[test]

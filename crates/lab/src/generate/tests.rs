@@ -147,6 +147,39 @@ fn shares_of_a_registry_hold() {
 }
 
 #[test]
+fn published_shares_of_nl_se_and_nu_hold() {
+    for (like, signed, internationalised) in
+        [(Like::Nl, 60.0, 0.0), (Like::Se, 55.0, 2.0), (Like::Nu, 50.0, 2.0)]
+    {
+        let (summary, text) = zone(&options(like, 20_000, 1));
+        let total = summary.delegations as usize;
+        assert_share("signed", summary.signed_delegations as usize, total, signed, 1.2);
+        let owners: HashSet<String> = records(&text)
+            .into_iter()
+            .filter(|(_, rtype, _)| rtype == "NS")
+            .map(|(owner, ..)| owner)
+            .collect();
+        let internationalised_names = owners.iter().filter(|owner| owner.starts_with("xn--")).count();
+        assert_share("internationalised", internationalised_names, total, internationalised, 0.4);
+    }
+}
+
+#[test]
+fn three_companies_serve_almost_half_of_nl() {
+    let (summary, text) = zone(&options(Like::Nl, 20_000, 1));
+    let mut operators = HashMap::<String, HashSet<String>>::new();
+    for (owner, rtype, data) in records(&text) {
+        let host = absolute(&data);
+        if rtype == "NS" && owner != ORIGIN && !is_below(&host, ORIGIN) {
+            operators.entry(host.split_once('.').unwrap().1.to_owned()).or_default().insert(owner);
+        }
+    }
+    let mut sizes: Vec<usize> = operators.values().map(HashSet::len).collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    assert_share("three companies", sizes[..3].iter().sum(), summary.delegations as usize, 48.0, 1.5);
+}
+
+#[test]
 fn a_registry_zone_is_not_sorted() {
     let (_, text) = zone(&options(Like::Tld, 1000, 1));
     let owners: Vec<String> = records(&text).into_iter().filter(|r| r.1 == "DS").map(|r| r.0).collect();
@@ -268,16 +301,25 @@ fn options_that_fit_no_zone_are_refused() {
 }
 
 #[test]
-fn named_checkzone_accepts_both_kinds() {
+fn named_checkzone_accepts_every_kind() {
     let Some(program) = ["/usr/bin/named-checkzone", "/usr/sbin/named-checkzone"]
         .into_iter()
         .find(|path| std::path::Path::new(path).exists())
     else {
-        eprintln!("skipped: named_checkzone_accepts_both_kinds: named-checkzone is not installed");
+        eprintln!("skipped: named_checkzone_accepts_every_kind: named-checkzone is not installed");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    for (like, names) in [(Like::Tld, 5000), (Like::Sld, 2000), (Like::Tld, 1), (Like::Sld, 18)] {
+    let kinds = [
+        (Like::Tld, 5000),
+        (Like::Nl, 5000),
+        (Like::Se, 5000),
+        (Like::Nu, 5000),
+        (Like::Sld, 2000),
+        (Like::Tld, 1),
+        (Like::Sld, 18),
+    ];
+    for (like, names) in kinds {
         let (summary, text) = zone(&options(like, names, 11));
         let path = folder.path().join(format!("{like}-{names}.zone"));
         std::fs::write(&path, text).unwrap();
