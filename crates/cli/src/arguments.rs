@@ -1,5 +1,9 @@
 //! The command line: the one set of commands, from which help, manual pages and completions are made.
 
+mod zone;
+
+pub(crate) use zone::{CompileArguments, CompileVerify, DiffArguments, DiffScope, StatArguments};
+
 use clap::{ArgAction, Args, Parser, Subcommand};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType};
 use nonesuch_dnssec::Mechanism;
@@ -28,7 +32,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Measure every algorithm and denial mechanism on a zone: one table, one report.
     Compare(CompareArguments),
-    /// Sign, verify and generate zones.
+    /// Sign, verify, compile, compare, count and generate zones.
     #[command(subcommand)]
     Zone(ZoneCommand),
     /// Make, list and import keys, and print their DS records.
@@ -51,6 +55,12 @@ pub(crate) enum ZoneCommand {
     Sign(SignArguments),
     /// Verify a signed zone: every signature, every bitmap, the whole chain.
     Verify(VerifyArguments),
+    /// Write a zone, verified first, in the form that is loaded without reading text.
+    Compile(CompileArguments),
+    /// Say what differs between two versions of a zone.
+    Diff(DiffArguments),
+    /// Say what a zone is made of: names, records, delegations, octets, keys, signatures.
+    Stat(StatArguments),
     /// Make a realistic zone.
     Generate(GenerateArguments),
 }
@@ -271,7 +281,7 @@ pub(crate) struct GenerateArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Zone file.
+    /// Zone file, or a compiled zone.
     pub(crate) file: PathBuf,
     /// The zone's apex; else the owner of the file's SOA record.
     #[arg(long, short)]
@@ -286,7 +296,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,
     /// How a signed zone is verified before it is served: full, structural (chain and bitmaps without
-    /// signatures), or auto: full up to 100,000 signatures.
+    /// signatures), or auto: full up to 100,000 signatures, structural for a compiled zone that was verified in full.
     #[arg(long, default_value = "auto")]
     pub(crate) verify: VerifyMode,
     /// Print the "ready" and "stopped" lines as JSON.

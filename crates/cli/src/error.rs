@@ -27,6 +27,10 @@ pub(crate) enum Failure {
     Output(io::Error),
     #[error(transparent)]
     Zone(#[from] ReadError),
+    #[error(transparent)]
+    LoadZone(#[from] nonesuch_zone::LoadError),
+    #[error("the old file is of the zone {old} and the new one of {new}: give two versions of one zone")]
+    DifferentZones { old: nonesuch_proto::Name, new: nonesuch_proto::Name },
     #[error("{}: no key files of {zone} (K*.key beside K*.private); make them with `nonesuch key generate {zone} --dir DIR`", dir.display())]
     NoKeys { dir: PathBuf, zone: nonesuch_proto::Name },
     #[error("{}: {source}", path.display())]

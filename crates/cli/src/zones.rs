@@ -1,19 +1,44 @@
 //! What several commands do with zones: read one and say what is odd, the time, trust anchors.
 
 use crate::error::Failure;
+use nonesuch_dnssec::facts::{DenialFacts, KeyFacts};
 use nonesuch_dnssec::verify::Anchor;
 use nonesuch_proto::{Name, Rtype};
-use nonesuch_zone::{Contents, read};
+use nonesuch_zone::{Contents, Loaded, load, read};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Reads a zone file; warnings go to the log.
+/// Reads a zone file or a compiled zone; warnings go to the log.
 pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, Failure> {
-    let reading = read::read_file(path, origin)?;
-    for warning in &reading.warnings {
+    Ok(load_zone(path, origin)?.contents)
+}
+
+/// As [`read_zone`], with what was verified before a compiled zone was compiled.
+pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<Loaded, Failure> {
+    let loaded = load(path, origin)?;
+    for warning in &loaded.warnings {
         tracing::warn!("{}: {warning}", path.display());
     }
-    Ok(reading.contents)
+    Ok(loaded)
+}
+
+/// A DNSKEY record for reports.
+pub(crate) fn key_json(key: &KeyFacts) -> serde_json::Value {
+    serde_json::json!({
+        "tag": key.tag, "algorithm": key.algorithm.0, "mnemonic": key.algorithm.to_string(), "flags": key.flags,
+        "bits": key.bits,
+    })
+}
+
+/// How a zone denies existence, for reports.
+pub(crate) fn denial_json(denial: &DenialFacts) -> serde_json::Value {
+    let parameters = denial.parameters.as_ref();
+    serde_json::json!({
+        "mechanism": denial.mechanism.to_string(), "records": denial.records,
+        "opt_out_records": denial.opt_out_records,
+        "iterations": parameters.map(|parameters| parameters.iterations),
+        "salt": parameters.map(|parameters| data_encoding::HEXUPPER.encode(&parameters.salt)),
+    })
 }
 
 /// The time given, or else the clock's, in seconds since 1970 modulo 2^32.

@@ -5,9 +5,12 @@
 #![forbid(unsafe_code)]
 
 pub mod denial;
+pub mod difference;
+pub mod facts;
 pub mod keys;
 pub mod rrsig;
 pub mod sign;
+pub mod statistics;
 pub mod verify;
 
 pub use denial::{Mechanism, Nsec3Params};

@@ -262,6 +262,28 @@ impl Run {
         self.rrsets.last_mut()
     }
 
+    /// Copies the nodes `range` of `contents` behind those that are there: their octets as a whole.
+    pub fn push_nodes(&mut self, contents: &Contents, range: std::ops::Range<usize>) {
+        let Some(nodes) = contents.nodes.get(range.clone()).filter(|nodes| !nodes.is_empty()) else { return };
+        let behind = contents.nodes.get(range.end);
+        let names = nodes[0].name as usize..behind.map_or(contents.names.len(), |node| node.name as usize);
+        let first = nodes[0].first_rrset as usize;
+        let end = behind.map_or(contents.rrsets.len(), |node| node.first_rrset as usize);
+        let start_of =
+            |rrset: usize| contents.rrsets.get(rrset).map_or(contents.rdata.len() as u64, |r| r.start);
+        let (rdata_start, rdata_end) = (start_of(first), start_of(end));
+        let (name_at, rrset_at) = (self.names.len() as u32, self.rrsets.len() as u32);
+        let rdata_at = self.rdata.len() as u64;
+        self.nodes.extend(nodes.iter().map(|node| NodeEntry {
+            name: node.name - nodes[0].name + name_at,
+            first_rrset: node.first_rrset - nodes[0].first_rrset + rrset_at,
+        }));
+        let moved = |rrset: &RrsetEntry| RrsetEntry { start: rrset.start - rdata_start + rdata_at, ..*rrset };
+        self.rrsets.extend(contents.rrsets[first..end].iter().map(moved));
+        self.names.extend_from_slice(&contents.names[names]);
+        self.rdata.extend_from_slice(&contents.rdata[rdata_start as usize..rdata_end as usize]);
+    }
+
     /// Copies a whole RRset to the current node.
     pub fn push_rrset(&mut self, rrset: Rrset<'_>) {
         self.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());

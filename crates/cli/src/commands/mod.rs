@@ -1,6 +1,8 @@
 //! One module for each command.
 
 pub(crate) mod compare;
+pub(crate) mod compile;
+pub(crate) mod diff;
 pub(crate) mod generate;
 pub(crate) mod key;
 pub(crate) mod lab;
@@ -8,4 +10,5 @@ pub(crate) mod load;
 pub(crate) mod manual;
 pub(crate) mod serve;
 pub(crate) mod sign;
+pub(crate) mod stat;
 pub(crate) mod verify;

@@ -11,14 +11,14 @@ use nonesuch_dnssec::verify::Mode;
 use nonesuch_dnssec::{Verified, VerifyOptions, into_verified};
 use nonesuch_net::udp::UdpCounters;
 use nonesuch_proto::Rtype;
-use nonesuch_zone::Contents;
+use nonesuch_zone::{Contents, Loaded, Verification};
 
 /// Signatures up to which `auto` verifies all of them.
 const FULL: u64 = 100_000;
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
-    let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
-    let zone = verify(arguments, contents)?;
+    let Loaded { contents, verification, .. } = zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
+    let zone = verify(arguments, contents, verification)?;
     let published = Published::new(&zone)?;
     drop(zone);
     let serial = published.image().serial();
@@ -60,12 +60,18 @@ fn last_words(counters: &UdpCounters, json: bool) -> String {
     )
 }
 
-/// Nothing unverified is published: neither a zone with faults nor one of which nobody knows.
-fn verify(arguments: &ServeArguments, contents: Contents) -> Result<Verified, Failure> {
+/// Nothing unverified is published: neither a zone with faults nor one of which nobody knows. A compiled zone whose
+/// signatures were verified when it was compiled is trusted by its digest so far; that they are valid now is checked.
+fn verify(
+    arguments: &ServeArguments,
+    contents: Contents,
+    verification: Option<Verification>,
+) -> Result<Verified, Failure> {
     let signatures = count_signatures(&contents);
     let mode = match arguments.verify {
         VerifyMode::Full => Mode::Full,
         VerifyMode::Structural => Mode::Structural,
+        VerifyMode::Auto if matches!(verification, Some(Verification::Full { .. })) => Mode::Structural,
         VerifyMode::Auto if signatures <= FULL => Mode::Full,
         VerifyMode::Auto => Mode::Structural,
     };

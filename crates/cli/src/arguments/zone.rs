@@ -1,0 +1,89 @@
+//! Arguments of the commands that look at zones: `zone compile`, `zone diff`, `zone stat`.
+
+use super::parse_time;
+use clap::Args;
+use nonesuch_proto::Name;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct CompileArguments {
+    /// Zone file, or a compiled zone.
+    pub(crate) file: PathBuf,
+    /// The zone's apex; else the owner of the file's SOA record.
+    #[arg(long, short)]
+    pub(crate) origin: Option<Name>,
+    /// Output file; - for standard output. Default: FILE.image
+    #[arg(long = "output", short = 'f')]
+    pub(crate) output: Option<PathBuf>,
+    /// What of a signed zone is verified first, and noted in the image: full, structural (chain and bitmaps without
+    /// signatures), or none. A zone with faults is not compiled.
+    #[arg(long, default_value = "full")]
+    pub(crate) verify: CompileVerify,
+    /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) now: Option<u32>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What is verified before a zone is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum CompileVerify {
+    Full,
+    Structural,
+    None,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Lines begin with - for a record that is removed, + for one that is added, ; for the summary. \
+    Exit status: 0 nothing differs, 1 something differs, 2 a zone cannot be read."
+)]
+pub(crate) struct DiffArguments {
+    /// The old version: zone file or compiled zone.
+    pub(crate) old: PathBuf,
+    /// The new version: zone file or compiled zone.
+    pub(crate) new: PathBuf,
+    /// The zone's apex; else the owner of the files' SOA records.
+    #[arg(long, short)]
+    pub(crate) origin: Option<Name>,
+    /// What becomes of RRSIG, NSEC, NSEC3 and NSEC3PARAM records and, where a version is signed, of DNSKEY, CDS, CDNSKEY
+    /// and ZONEMD records at the apex: summary counts them, data leaves them out, only lists them alone, all lists them
+    /// with the data.
+    #[arg(long, default_value = "summary", value_name = "WHAT")]
+    pub(crate) dnssec: DiffScope,
+    /// List every record. Short for --dnssec all.
+    #[arg(long, conflicts_with = "dnssec")]
+    pub(crate) all: bool,
+    /// Print the change set alone, without a summary, as zone sign takes it: of the data, or what --dnssec says.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) changes: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `zone diff` does with the records of DNSSEC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DiffScope {
+    Summary,
+    Data,
+    Only,
+    All,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatArguments {
+    /// Zone file, or a compiled zone.
+    pub(crate) file: PathBuf,
+    /// The zone's apex; else the owner of the file's SOA record.
+    #[arg(long, short)]
+    pub(crate) origin: Option<Name>,
+    /// Time at which signatures count as expired or not: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) now: Option<u32>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

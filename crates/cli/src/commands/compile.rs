@@ -1,0 +1,129 @@
+//! `nonesuch zone compile`.
+
+use crate::Outcome;
+use crate::arguments::{CompileArguments, CompileVerify};
+use crate::error::Failure;
+use crate::files::{print_line, write_failure, write_output};
+use crate::zones;
+use nonesuch_dnssec::verify::Mode;
+use nonesuch_dnssec::{VerifyOptions, into_verified};
+use nonesuch_zone::{Contents, Verification, compiled};
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(arguments: &CompileArguments) -> Result<Outcome, Failure> {
+    let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
+    let Some((contents, verification)) = verify(arguments, contents)? else { return Ok(Outcome::No) };
+    let output = output(arguments);
+    let mut octets = 0;
+    write_output(&output, 0o644, |out| {
+        let mut out = Counting { out, octets: 0 };
+        compiled::write(&contents, verification, &mut out).map_err(write_failure(&output))?;
+        octets = out.octets;
+        Ok(())
+    })?;
+    if output != Path::new("-") {
+        print_line(&report(arguments, &contents, verification, &output, octets))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn output(arguments: &CompileArguments) -> PathBuf {
+    arguments.output.clone().unwrap_or_else(|| {
+        let mut name = arguments.file.clone().into_os_string();
+        name.push(".image");
+        name.into()
+    })
+}
+
+/// The contents and what was verified of them; `None` where they have faults, which are said.
+fn verify(
+    arguments: &CompileArguments,
+    contents: Contents,
+) -> Result<Option<(Contents, Verification)>, Failure> {
+    let mode = match arguments.verify {
+        CompileVerify::None => return Ok(Some((contents, Verification::Nothing))),
+        CompileVerify::Full => Mode::Full,
+        CompileVerify::Structural => Mode::Structural,
+    };
+    let at = zones::now_or(arguments.now);
+    let options = VerifyOptions { now: Some(at), mode, ..VerifyOptions::default() };
+    match into_verified(contents, &options) {
+        Ok(verified) => {
+            for warning in &verified.report().warnings {
+                tracing::warn!("{}: {warning}", arguments.file.display());
+            }
+            // Of an unsigned zone there is nothing to verify.
+            let verification = match (verified.mechanism(), mode) {
+                (None, _) => Verification::Nothing,
+                (Some(_), Mode::Structural) => Verification::Structural { at },
+                (Some(_), _) => Verification::Full { at },
+            };
+            Ok(Some((verified.into_contents(), verification)))
+        }
+        Err(unverified) => {
+            let faults = &unverified.1.faults;
+            if arguments.json {
+                let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                print_line(&serde_json::json!({ "compiled": false, "faults": faults }).to_string())?;
+            } else {
+                for fault in faults {
+                    print_line(&format!("fault: {fault}"))?;
+                }
+                print_line(&format!(
+                    "{}: not compiled: {} faults; mend the zone, or compile it unverified with --verify none",
+                    arguments.file.display(),
+                    faults.len()
+                ))?;
+            }
+            Ok(None)
+        }
+    }
+}
+
+fn report(
+    arguments: &CompileArguments,
+    contents: &Contents,
+    verification: Verification,
+    output: &Path,
+    octets: u64,
+) -> String {
+    let serial = contents.soa().map(|soa| soa.serial);
+    let verified = match verification {
+        Verification::Nothing => "nothing",
+        Verification::Structural { .. } => "structural",
+        Verification::Full { .. } => "full",
+    };
+    if arguments.json {
+        let report = serde_json::json!({
+            "compiled": true, "zone": contents.apex().to_string(), "output": output, "serial": serial,
+            "names": contents.node_count(), "records": contents.record_count(), "octets": octets, "verified": verified,
+        });
+        return report.to_string();
+    }
+    format!(
+        "{}: zone {} compiled: serial {}, {} names, {} records, {octets} octets; verified: {verified}",
+        output.display(),
+        contents.apex(),
+        serial.unwrap_or(0),
+        contents.node_count(),
+        contents.record_count(),
+    )
+}
+
+/// Counts what is written.
+struct Counting<'o> {
+    out: &'o mut dyn std::io::Write,
+    octets: u64,
+}
+
+impl std::io::Write for Counting<'_> {
+    fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
+        let written = self.out.write(octets)?;
+        self.octets += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}

@@ -1,0 +1,380 @@
+//! `nonesuch zone stat`.
+
+use crate::Outcome;
+use crate::arguments::StatArguments;
+use crate::error::Failure;
+use crate::files::print_line;
+use crate::zones;
+use nonesuch_dnssec::facts::is_chain;
+use nonesuch_dnssec::statistics::{Statistics, Validity};
+use nonesuch_proto::Rtype;
+use nonesuch_zone::Contents;
+use nonesuch_zone::write::write_zone;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Width of what stands before the figures.
+const LABEL: usize = 15;
+/// Most lines of the histogram.
+const BINS: usize = 14;
+/// Signs of its longest bar.
+const BAR: u64 = 40;
+
+pub(crate) fn run(arguments: &StatArguments) -> Result<Outcome, Failure> {
+    let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
+    let now = zones::now_or(arguments.now);
+    let statistics = Statistics::count(&contents, now);
+    let text_octets = text_octets(&contents);
+    let text = if arguments.json {
+        as_json(&statistics, text_octets).to_string()
+    } else {
+        Table::of(&statistics, text_octets, now).lines.join("\n")
+    };
+    print_line(&text)?;
+    Ok(Outcome::Done)
+}
+
+/// Octets of the zone as a zone file.
+fn text_octets(contents: &Contents) -> u64 {
+    struct Count(u64);
+    impl std::io::Write for Count {
+        fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
+            self.0 += octets.len() as u64;
+            Ok(octets.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting does not fail.
+    let _ = write_zone(contents, &mut count);
+    count.0
+}
+
+/// Octets by what they are for.
+struct Shares {
+    all: u64,
+    signatures: u64,
+    chain: u64,
+    keys: u64,
+}
+
+impl Shares {
+    fn of(statistics: &Statistics) -> Self {
+        let keys = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
+        Self {
+            all: statistics.octets(),
+            signatures: statistics.octets_of(|rtype| rtype == Rtype::RRSIG),
+            chain: statistics.octets_of(is_chain),
+            keys: statistics.octets_of(|rtype| keys.contains(&rtype)),
+        }
+    }
+}
+
+/// The report for readers.
+struct Table {
+    lines: Vec<String>,
+}
+
+impl Table {
+    fn of(statistics: &Statistics, text_octets: u64, now: u32) -> Self {
+        let mut table = Self { lines: Vec::new() };
+        table.add_zone(statistics);
+        table.add_delegations(statistics);
+        table.add_dnssec(statistics);
+        if let Some(validity) = &statistics.validity {
+            table.add_validity(validity, now);
+        }
+        table.add_octets(statistics, text_octets);
+        table.add_types(statistics);
+        table
+    }
+
+    fn add(&mut self, label: &str, text: &str) {
+        self.lines.push(format!("{label:LABEL$}{text}"));
+    }
+
+    fn add_zone(&mut self, statistics: &Statistics) {
+        let serial = statistics.serial.map_or_else(String::new, |serial| format!(", serial {serial}"));
+        self.add("zone", &format!("{}{serial}", statistics.apex));
+        let names = &statistics.names;
+        self.add(
+            "names",
+            &format!(
+                "{}: {} authoritative, {} delegations, {} glue, {} occluded, {} NSEC3 hashes",
+                grouped(names.owners),
+                grouped(names.authoritative),
+                grouped(statistics.delegations.all),
+                grouped(names.glue),
+                grouped(names.occluded),
+                grouped(names.hashed)
+            ),
+        );
+        let (empty, wildcards) = (grouped(names.empty_non_terminals), grouped(names.wildcards));
+        self.add("", &format!("{empty} empty non-terminals, {wildcards} wildcards"));
+        let (records, rrsets) = (grouped(statistics.records()), grouped(statistics.rrsets()));
+        self.add("records", &format!("{records} in {rrsets} RRsets and their signatures"));
+    }
+
+    fn add_delegations(&mut self, statistics: &Statistics) {
+        let cuts = &statistics.delegations;
+        if cuts.all == 0 {
+            return;
+        }
+        self.add(
+            "delegations",
+            &format!(
+                "{}: {} signed ({}), {} unsigned, {} with glue ({} addresses)",
+                grouped(cuts.all),
+                grouped(cuts.signed),
+                percent(cuts.signed, cuts.all),
+                grouped(cuts.all - cuts.signed),
+                grouped(cuts.with_glue),
+                grouped(cuts.glue_records)
+            ),
+        );
+        self.add(
+            "NS sets",
+            &format!(
+                "{} different, {:.2} delegations each, the most used by {}; {:.2} records each",
+                grouped(cuts.ns_sets),
+                cuts.all as f64 / cuts.ns_sets.max(1) as f64,
+                grouped(cuts.most_shared),
+                cuts.ns_records as f64 / cuts.all as f64
+            ),
+        );
+        let mut label = "DS";
+        for ((algorithm, digest), count) in &cuts.ds {
+            self.add(label, &format!("{} of keys {algorithm}, digest {digest}", grouped(*count)));
+            label = "";
+        }
+    }
+
+    fn add_dnssec(&mut self, statistics: &Statistics) {
+        if statistics.keys.is_empty() && statistics.validity.is_none() {
+            self.add("DNSSEC", "not signed");
+        }
+        let mut label = "keys";
+        for (key, signatures) in &statistics.keys {
+            self.add(label, &format!("{key}: {} signatures", grouped(*signatures)));
+            label = "";
+        }
+        for ((tag, algorithm), signatures) in &statistics.foreign_signatures {
+            self.add(
+                label,
+                &format!("{tag} {algorithm}, without DNSKEY record: {} signatures", grouped(*signatures)),
+            );
+            label = "";
+        }
+        if let Some(denial) = &statistics.denial {
+            let mut text = format!("{denial}; {} records", grouped(denial.records));
+            if denial.opt_out_records > 0 {
+                text += &format!(", {} with the opt-out flag", grouped(denial.opt_out_records));
+            }
+            self.add("denial", &text);
+        }
+        for zonemd in &statistics.zonemd {
+            let hash = match zonemd.hash {
+                1 => "SHA-384".to_owned(),
+                2 => "SHA-512".to_owned(),
+                other => format!("hash algorithm {other}"),
+            };
+            let scheme =
+                if zonemd.scheme == 1 { "SIMPLE".to_owned() } else { format!("scheme {}", zonemd.scheme) };
+            self.add("ZONEMD", &format!("{scheme}, {hash}, of serial {}", zonemd.serial));
+        }
+    }
+
+    fn add_validity(&mut self, validity: &Validity, now: u32) {
+        let range = |[first, last]: [u32; 2]| match first == last {
+            true => time(first),
+            false => format!("{} to {}", time(first), time(last)),
+        };
+        self.add("inception", &range(validity.inception));
+        self.add("expiration", &range(validity.expiration));
+        let (expired, early) = (grouped(validity.expired), grouped(validity.early));
+        self.add("", &format!("at {}: {expired} signatures expired, {early} not valid yet", time(now)));
+        let bins = bins(&validity.days_left);
+        let most = bins.iter().map(|(_, _, count)| *count).max().unwrap_or(0).max(1);
+        let mut label = "days left";
+        for (first, last, count) in bins {
+            let days = if first == last { first.to_string() } else { format!("{first} to {last}") };
+            let bar = "#".repeat((count * BAR).div_ceil(most) as usize);
+            self.add(label, &format!("{days:>9}  {:>12}  {bar}", grouped(count)));
+            label = "";
+        }
+    }
+
+    fn add_octets(&mut self, statistics: &Statistics, text_octets: u64) {
+        let Shares { all, signatures, chain, keys } = Shares::of(statistics);
+        self.add("octets", &format!("{} in wire form, {} as text", grouped(all), grouped(text_octets)));
+        self.add(
+            "",
+            &format!(
+                "signatures {}, chain {}, keys {}, data {}",
+                percent(signatures, all),
+                percent(chain, all),
+                percent(keys, all),
+                percent(all - signatures - chain - keys, all)
+            ),
+        );
+        if let Some(largest) = &statistics.largest {
+            let (records, octets) = (grouped(largest.records), grouped(largest.octets));
+            let (owner, rtype) = (&largest.owner, largest.rtype);
+            self.add(
+                "largest RRset",
+                &format!("{owner} {rtype}: {records} records, {octets} octets with signatures"),
+            );
+        }
+    }
+
+    fn add_types(&mut self, statistics: &Statistics) {
+        let all = statistics.octets();
+        self.lines.push(String::new());
+        self.lines.push(format!(
+            "{:<12}{:>14}{:>14}{:>16}{:>9}  {}",
+            "type", "RRsets", "records", "octets", "share", "TTL"
+        ));
+        let mut types: Vec<_> = statistics.types.iter().collect();
+        types.sort_by_key(|(rtype, counts)| (std::cmp::Reverse(counts.octets), **rtype));
+        for (rtype, counts) in types {
+            let ttl = match counts.least_ttl == counts.greatest_ttl {
+                true => counts.least_ttl.to_string(),
+                false => format!("{} to {}", counts.least_ttl, counts.greatest_ttl),
+            };
+            self.lines.push(format!(
+                "{:<12}{:>14}{:>14}{:>16}{:>9}  {ttl}",
+                rtype.to_string(),
+                grouped(counts.rrsets),
+                grouped(counts.records),
+                grouped(counts.octets),
+                percent(counts.octets, all)
+            ));
+        }
+    }
+}
+
+/// First day, last day and number of signatures: one day each, or as many days as make few enough lines.
+fn bins(days: &BTreeMap<i64, u64>) -> Vec<(i64, i64, u64)> {
+    let (Some(first), Some(last)) = (days.keys().next(), days.keys().next_back()) else { return Vec::new() };
+    if days.len() <= BINS {
+        return days.iter().map(|(day, count)| (*day, *day, *count)).collect();
+    }
+    let width = (last - first + 1 + BINS as i64 - 1) / BINS as i64;
+    let mut bins: Vec<(i64, i64, u64)> = Vec::new();
+    for (day, count) in days {
+        let start = first + (day - first) / width * width;
+        match bins.last_mut().filter(|bin| bin.0 == start) {
+            Some(bin) => bin.2 += count,
+            None => bins.push((start, start + width - 1, *count)),
+        }
+    }
+    bins
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn percent(part: u64, all: u64) -> String {
+    format!("{:.1} %", part as f64 * 100.0 / all.max(1) as f64)
+}
+
+fn time(seconds: u32) -> String {
+    jiff::Timestamp::from_second(i64::from(seconds))
+        .map_or_else(|_| seconds.to_string(), |time| time.to_string())
+}
+
+fn as_json(statistics: &Statistics, text_octets: u64) -> Value {
+    let Statistics { names, delegations: cuts, .. } = statistics;
+    let Shares { all, signatures, chain, keys } = Shares::of(statistics);
+    let types: serde_json::Map<String, Value> = statistics
+        .types
+        .iter()
+        .map(|(rtype, counts)| {
+            let value = json!({
+                "rrsets": counts.rrsets, "records": counts.records, "octets": counts.octets,
+                "least_ttl": counts.least_ttl, "greatest_ttl": counts.greatest_ttl,
+            });
+            (rtype.to_string(), value)
+        })
+        .collect();
+    let ds: Vec<Value> = cuts
+        .ds
+        .iter()
+        .map(|((algorithm, digest), count)| json!({ "algorithm": algorithm.0, "digest": digest.0, "records": count }))
+        .collect();
+    json!({
+        "zone": statistics.apex.to_string(), "serial": statistics.serial, "records": statistics.records(),
+        "rrsets": statistics.rrsets(),
+        "names": {
+            "owners": names.owners, "authoritative": names.authoritative, "glue": names.glue,
+            "occluded": names.occluded, "hashed": names.hashed, "empty_non_terminals": names.empty_non_terminals,
+            "wildcards": names.wildcards,
+        },
+        "delegations": {
+            "all": cuts.all, "signed": cuts.signed, "with_glue": cuts.with_glue, "glue_records": cuts.glue_records,
+            "ns_records": cuts.ns_records, "ns_sets": cuts.ns_sets, "most_shared_ns_set": cuts.most_shared, "ds": ds,
+        },
+        "octets": {
+            "wire": all, "text": text_octets, "signatures": signatures, "chain": chain, "keys": keys,
+        },
+        "largest_rrset": statistics.largest.as_ref().map(|largest| json!({
+            "owner": largest.owner.to_string(), "type": largest.rtype.to_string(), "records": largest.records,
+            "octets": largest.octets,
+        })),
+        "keys": statistics.keys.iter().map(|(key, signatures)| {
+            let mut value = zones::key_json(key);
+            value["signatures"] = json!(signatures);
+            value
+        }).collect::<Vec<_>>(),
+        "foreign_signatures": statistics.foreign_signatures.iter().map(|((tag, algorithm), signatures)| {
+            json!({ "tag": tag, "algorithm": algorithm.0, "signatures": signatures })
+        }).collect::<Vec<_>>(),
+        "denial": statistics.denial.as_ref().map(zones::denial_json),
+        "validity": statistics.validity.as_ref().map(|validity| json!({
+            "first_inception": validity.inception[0], "last_inception": validity.inception[1],
+            "first_expiration": validity.expiration[0], "last_expiration": validity.expiration[1],
+            "expired": validity.expired, "not_yet_valid": validity.early,
+            "days_left": validity.days_left.iter().map(|(day, count)| json!([day, count])).collect::<Vec<_>>(),
+        })),
+        "zonemd": statistics.zonemd.iter().map(|zonemd| {
+            json!({ "serial": zonemd.serial, "scheme": zonemd.scheme, "hash": zonemd.hash })
+        }).collect::<Vec<_>>(),
+        "types": types,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_stand_in_groups() {
+        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")];
+        for (number, text) in cases {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn days_are_joined_where_there_are_many() {
+        let few: BTreeMap<i64, u64> = [(-1, 2), (3, 4)].into();
+        assert_eq!(bins(&few), [(-1, -1, 2), (3, 3, 4)]);
+        let many: BTreeMap<i64, u64> = (-5..25).map(|day| (day, 1)).collect();
+        let bins = bins(&many);
+        assert!(bins.len() <= BINS, "{bins:?}");
+        assert_eq!(bins[0], (-5, -3, 3));
+        assert_eq!(bins.iter().map(|bin| bin.2).sum::<u64>(), 30);
+    }
+}

@@ -1,0 +1,147 @@
+//! `nonesuch zone compile`, and compiled zones where zone files are taken.
+
+mod common;
+
+use common::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A signed zone, and the folder that it is in.
+fn signed(mechanism: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = prepared();
+    let keys = folder.path().join("keys");
+    generate_keys(&keys, KEYS_ORIGIN, "ed25519");
+    let signed = folder.path().join("signed");
+    sign(&folder.path().join("zone"), KEYS_ORIGIN, &keys, mechanism, &signed);
+    (folder, signed)
+}
+
+fn compile(file: &Path, image: &Path, more: &[&str]) -> Ended {
+    let mut arguments = vec!["zone", "compile", text(file), "-o", KEYS_ORIGIN, "-f", text(image)];
+    arguments.extend(more);
+    run(&mut nonesuch(arguments))
+}
+
+#[test]
+fn a_compiled_zone_is_taken_wherever_a_zone_file_is() {
+    for mechanism in MECHANISMS {
+        let (folder, signed) = signed(mechanism);
+        let image = folder.path().join("image");
+        let ended = compile(&signed, &image, &[]).expect_done("compile");
+        assert!(ended.stdout.contains("verified: full"), "{}", ended.stdout);
+        done(["zone", "verify", text(&image), "-o", KEYS_ORIGIN]);
+        done(["zone", "diff", text(&signed), text(&image), "--all"]);
+        let stat = |file: &Path| done(["zone", "stat", text(file), "--now", "20260101000000"]).stdout;
+        assert_eq!(stat(&signed), stat(&image));
+        let server = serve(&image, &[]);
+        let header = ask(server.address, "ns.keys.example.", 1, std::time::Duration::from_secs(5));
+        assert!(header.is_some_and(|header| header.rcode == 0 && header.answers == 2), "{header:?}");
+        // Compiled again it is the same file, but for the time of the verification.
+        let again = folder.path().join("again");
+        for (from, to) in [(&signed, &image), (&image, &again)] {
+            compile(from, to, &["--now", "20991231000000", "--verify", "none"]).expect_done("compile");
+        }
+        assert_eq!(fs::read(&image).unwrap(), fs::read(&again).unwrap());
+    }
+}
+
+#[test]
+fn an_image_is_signed_as_its_zone_file_is() {
+    let folder = prepared();
+    let keys = folder.path().join("keys");
+    generate_keys(&keys, KEYS_ORIGIN, "ed25519");
+    let (zone, image) = (folder.path().join("zone"), folder.path().join("zone.image"));
+    let said = done(["zone", "compile", text(&zone), "-o", KEYS_ORIGIN]).stdout;
+    assert!(said.starts_with(text(&image)) && said.contains("verified: nothing"), "{said}");
+    let outcome = |file: &Path| {
+        let arguments =
+            ["zone", "sign", text(file), "--now", "20260101000000", "--keys", text(&keys), "-f", "-"];
+        let more: &[&str] = if file == zone { &["-o", KEYS_ORIGIN] } else { &[] };
+        done([&arguments[..], more].concat()).stdout
+    };
+    assert_eq!(outcome(&zone), outcome(&image));
+}
+
+#[test]
+fn a_zone_with_faults_is_not_compiled() {
+    let (folder, signed) = signed("nsec");
+    let image = folder.path().join("image");
+    // Forged: an address that the signature does not cover.
+    let forged = fs::read_to_string(&signed).unwrap().replace("192.0.2.1", "192.0.2.99");
+    fs::write(&signed, forged).unwrap();
+    let refused = compile(&signed, &image, &[]);
+    assert_eq!(refused.status, 1, "{}", refused.text());
+    assert!(refused.stdout.contains("fault: ns.keys.example. A") && refused.stdout.contains("1 faults"));
+    assert!(!image.exists());
+    let refused = compile(&signed, &image, &["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&refused.stdout).unwrap();
+    assert_eq!((json["compiled"].as_bool(), json["faults"].as_array().map(Vec::len)), (Some(false), Some(1)));
+    // The structure is sound; the mathematics is not, which `verify` finds whatever the image says.
+    let said = compile(&signed, &image, &["--verify", "structural"]).expect_done("compile").stdout;
+    assert!(said.contains("verified: structural"), "{said}");
+    assert_eq!(run(&mut nonesuch(["zone", "verify", text(&image)])).status, 1);
+    let unverified = run(&mut nonesuch(["serve", "--listen", "127.0.0.1:0", text(&image)]));
+    assert_eq!(unverified.status, 2, "{}", unverified.text());
+    let expired = compile(&signed, &image, &["--verify", "structural", "--now", "20991231000000"]);
+    assert_eq!(expired.status, 1);
+}
+
+#[test]
+fn an_image_whose_signatures_expired_is_not_served() {
+    let (folder, signed) = signed("nsec3");
+    let image = folder.path().join("image");
+    compile(&signed, &image, &[]).expect_done("compile");
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--now", "20991231000000", text(&image)];
+    let refused = run(&mut nonesuch(arguments));
+    assert_eq!(refused.status, 2);
+    assert!(refused.stderr.contains("not fit to be served"), "{}", refused.stderr);
+}
+
+#[test]
+fn images_that_are_spoiled_are_refused_with_the_reason() {
+    let (folder, signed) = signed("nsec");
+    let image = folder.path().join("image");
+    compile(&signed, &image, &[]).expect_done("compile");
+    let sound = fs::read(&image).unwrap();
+    let mut altered = sound.clone();
+    altered[sound.len() / 2] ^= 1;
+    let mut newer = sound.clone();
+    newer[8] = 2;
+    let mut swapped = sound.clone();
+    swapped[12..16].reverse();
+    let cases = [
+        (&sound[..sound.len() - 1], "cut off: "),
+        (&altered[..], "altered since it was compiled"),
+        (&newer[..], "compiled in version 2"),
+        (&swapped[..], "compiled in another byte order"),
+    ];
+    for (octets, expected) in cases {
+        fs::write(&image, octets).unwrap();
+        for arguments in [vec!["zone", "verify"], vec!["zone", "stat"], vec!["serve"]] {
+            let refused = run(&mut nonesuch([&arguments[..], &[text(&image)]].concat()));
+            assert_eq!(refused.status, 2, "{}", refused.text());
+            assert!(refused.stderr.contains(&format!("{}: {expected}", text(&image))), "{}", refused.stderr);
+        }
+    }
+    fs::write(&image, &sound).unwrap();
+    let other = run(&mut nonesuch(["zone", "stat", text(&image), "-o", "other.example."]));
+    assert!(
+        other.status == 2 && other.stderr.contains("compiled of the zone keys.example."),
+        "{}",
+        other.stderr
+    );
+}
+
+#[test]
+fn nothing_is_left_of_an_image_that_cannot_be_written() {
+    let (folder, signed) = signed("nsec");
+    let missing = folder.path().join("missing/image");
+    let refused = compile(&signed, &missing, &[]);
+    assert_eq!(refused.status, 2, "{}", refused.text());
+    assert!(refused.stderr.contains("cannot be written"), "{}", refused.stderr);
+    // What was there stays where the zone cannot be compiled.
+    let image = folder.path().join("image");
+    fs::write(&image, "before").unwrap();
+    assert_eq!(compile(&signed, &image, &["--now", "20991231000000"]).status, 1);
+    assert_eq!(fs::read_to_string(&image).unwrap(), "before");
+}

@@ -1,0 +1,198 @@
+//! What of DNSSEC differs between two versions of a zone, in numbers: a zone that was signed again differs in every
+//! RRSIG record, and nobody wants to read them.
+
+use crate::facts::{self, DenialFacts, KEPT_BY_SIGNER, KeyFacts};
+use crate::rrsig::Rrsig;
+use nonesuch_proto::Rtype;
+use nonesuch_zone::change::{ChangeSet, pairs};
+use nonesuch_zone::{Contents, Node, Rrset};
+
+/// What differs in signatures, chain and keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Serials of the old and the new version, where there is an SOA record.
+    pub serials: [Option<u32>; 2],
+    /// Whether they are signed.
+    pub signed: [bool; 2],
+    /// Keys that only the old version has.
+    pub keys_removed: Vec<KeyFacts>,
+    /// Keys that only the new version has.
+    pub keys_added: Vec<KeyFacts>,
+    /// How they deny existence.
+    pub denial: [Option<DenialFacts>; 2],
+    /// RRsets of the chain.
+    pub chain: Counts,
+    /// RRSIG records.
+    pub signatures: SignatureCounts,
+    /// CDS, CDNSKEY and ZONEMD, where they differ.
+    pub apex_types: Vec<Rtype>,
+}
+
+/// Numbers of RRsets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// In the old version alone.
+    pub removed: u64,
+    /// In the new version alone.
+    pub added: u64,
+    /// In both, and different.
+    pub changed: u64,
+}
+
+/// Numbers of RRSIG records. Two of the same owner, type covered, key tag and algorithm are one signature and its
+/// successor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignatureCounts {
+    /// In both versions, octet by octet.
+    pub kept: u64,
+    /// Replaced by a signature of the same key over the same records.
+    pub renewed: u64,
+    /// Replaced by a signature of the same key over other records.
+    pub changed: u64,
+    /// Of those replaced: with a later expiration.
+    pub later: u64,
+    /// Of those replaced: with an earlier expiration.
+    pub earlier: u64,
+    /// Without successor.
+    pub removed: u64,
+    /// Without predecessor.
+    pub added: u64,
+}
+
+impl Difference {
+    /// Whether anything of DNSSEC differs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let SignatureCounts { renewed, changed, removed, added, .. } = self.signatures;
+        self.signed[0] == self.signed[1]
+            && self.keys_removed.is_empty()
+            && self.keys_added.is_empty()
+            && self.chain == Counts::default()
+            && self.apex_types.is_empty()
+            && renewed + changed + removed + added == 0
+    }
+}
+
+/// Compares the DNSSEC side of two versions of a zone.
+#[must_use]
+pub fn difference(old: &Contents, new: &Contents) -> Difference {
+    let (old_keys, new_keys) = (facts::keys(old), facts::keys(new));
+    let lacking = |keys: &[KeyFacts], others: &[KeyFacts]| {
+        keys.iter().filter(|key| !others.contains(key)).cloned().collect::<Vec<_>>()
+    };
+    let mut found = Difference {
+        serials: [old, new].map(|zone| zone.soa().map(|soa| soa.serial)),
+        signed: [old, new].map(facts::is_signed),
+        keys_removed: lacking(&old_keys, &new_keys),
+        keys_added: lacking(&new_keys, &old_keys),
+        denial: [old, new].map(facts::denial),
+        ..Difference::default()
+    };
+    let apex = |zone| Contents::nodes(zone).next();
+    let of_parent = KEPT_BY_SIGNER.into_iter().filter(|rtype| *rtype != Rtype::DNSKEY);
+    found.apex_types =
+        of_parent.filter(|rtype| !same(find(apex(old), *rtype), find(apex(new), *rtype))).collect();
+    for (a, b) in pairs(old, new) {
+        compare_chain(a, b, &mut found.chain);
+        compare_signatures(a, b, &mut found.signatures);
+    }
+    found
+}
+
+/// The change of data: without what signing makes, and without the types at the apex that a signer keeps where either
+/// version is signed.
+#[must_use]
+pub fn data_changes(old: &Contents, new: &Contents) -> ChangeSet {
+    let is_signed = facts::is_signed(old) || facts::is_signed(new);
+    ChangeSet::between_nodes(old, new, |node, rrset| {
+        // Away from the apex these types are data like any other.
+        let kept = is_signed && node.index() == 0 && KEPT_BY_SIGNER.contains(&rrset.rtype());
+        !rrset.rtype().is_made_by_signing() && !kept
+    })
+}
+
+fn find(node: Option<Node<'_>>, rtype: Rtype) -> Option<Rrset<'_>> {
+    node.and_then(|node| node.rrset(rtype))
+}
+
+/// Whether two RRsets have the same records and TTL.
+fn same(a: Option<Rrset<'_>>, b: Option<Rrset<'_>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a.ttl() == b.ttl() && a.rdatas().eq(b.rdatas()),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+fn compare_chain(old: Option<Node<'_>>, new: Option<Node<'_>>, counts: &mut Counts) {
+    let chain = |node: &Option<Node<'_>>| {
+        node.iter()
+            .flat_map(|node| node.rrsets())
+            .map(|rrset| rrset.rtype())
+            .filter(|rtype| facts::is_chain(*rtype))
+            .collect::<Vec<_>>()
+    };
+    for rtype in chain(&old) {
+        match find(new, rtype) {
+            None => counts.removed += 1,
+            Some(other) if !same(find(old, rtype), Some(other)) => counts.changed += 1,
+            Some(_) => {}
+        }
+    }
+    counts.added += chain(&new).iter().filter(|rtype| find(old, **rtype).is_none()).count() as u64;
+}
+
+fn signature_sets(node: Option<Node<'_>>) -> impl Iterator<Item = Rrset<'_>> {
+    node.into_iter().flat_map(|node| node.rrsets()).filter(|rrset| rrset.rtype() == Rtype::RRSIG)
+}
+
+fn compare_signatures(old: Option<Node<'_>>, new: Option<Node<'_>>, counts: &mut SignatureCounts) {
+    for set in signature_sets(old) {
+        let others = new.and_then(|node| node.signatures(set.covered()));
+        let Some(others) = others else {
+            counts.removed += set.count() as u64;
+            continue;
+        };
+        let same_data = same(find(old, set.covered()), find(new, set.covered()));
+        compare_signature_sets(set, others, same_data, counts);
+    }
+    for set in signature_sets(new) {
+        if old.and_then(|node| node.signatures(set.covered())).is_none() {
+            counts.added += set.count() as u64;
+        }
+    }
+}
+
+fn compare_signature_sets(old: Rrset<'_>, new: Rrset<'_>, same_data: bool, counts: &mut SignatureCounts) {
+    let mut left: Vec<&[u8]> = new.rdatas().collect();
+    let mut gone: Vec<&[u8]> = Vec::new();
+    for rdata in old.rdatas() {
+        match left.iter().position(|other| *other == rdata) {
+            Some(at) => {
+                left.remove(at);
+                counts.kept += 1;
+            }
+            None => gone.push(rdata),
+        }
+    }
+    for rdata in gone {
+        let Some(before) = Rrsig::parse(rdata) else { continue };
+        let is_successor = |other: &Rrsig<'_>| (other.tag, other.algorithm) == (before.tag, before.algorithm);
+        let at = left.iter().position(|other| Rrsig::parse(other).is_some_and(|other| is_successor(&other)));
+        let Some(after) = at.and_then(|at| Rrsig::parse(left.remove(at))) else {
+            counts.removed += 1;
+            continue;
+        };
+        *(if same_data { &mut counts.renewed } else { &mut counts.changed }) += 1;
+        // RFC 4034 §3.1.5: times are compared in serial arithmetic.
+        match after.expiration.wrapping_sub(before.expiration).cast_signed() {
+            0 => {}
+            1.. => counts.later += 1,
+            _ => counts.earlier += 1,
+        }
+    }
+    counts.added += left.len() as u64;
+}
+
+#[cfg(test)]
+mod tests;

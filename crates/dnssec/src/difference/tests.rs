@@ -1,0 +1,58 @@
+//! Differences of DNSSEC between two versions.
+
+use super::*;
+use nonesuch_zone::read;
+use std::path::Path;
+
+fn zone(text: &str) -> Contents {
+    let text = format!("$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\n@ RRSIG SOA 13 1 60 2 1 7 x. AAAA\n{text}");
+    read::read_text(text.as_bytes(), Path::new("zone"), Some(&"x.".parse().unwrap())).unwrap().contents
+}
+
+fn signatures(old: &str, new: &str) -> SignatureCounts {
+    difference(&zone(old), &zone(new)).signatures
+}
+
+const SOUND: SignatureCounts =
+    SignatureCounts { kept: 1, renewed: 0, changed: 0, later: 0, earlier: 0, removed: 0, added: 0 };
+
+#[test]
+fn signatures_are_followed_by_key() {
+    let a = "a TXT x\na RRSIG TXT 13 2 60 20 1 7 x. AAAA\n";
+    assert_eq!(signatures(a, a), SignatureCounts { kept: 2, ..SOUND });
+    assert_eq!(signatures(a, &a.replace(" 20 ", " 30 ")), SignatureCounts { renewed: 1, later: 1, ..SOUND });
+    assert_eq!(
+        signatures(a, &a.replace(" 20 ", " 10 ")),
+        SignatureCounts { renewed: 1, earlier: 1, ..SOUND }
+    );
+    assert_eq!(signatures(a, &a.replace("AAAA", "BBBB")), SignatureCounts { renewed: 1, ..SOUND });
+    let changed = a.replace("TXT x\n", "TXT y\n").replace("AAAA", "BBBB");
+    assert_eq!(signatures(a, &changed), SignatureCounts { changed: 1, ..SOUND });
+    assert_eq!(
+        signatures(a, &a.replace(" 7 x.", " 8 x.")),
+        SignatureCounts { removed: 1, added: 1, ..SOUND }
+    );
+    assert_eq!(signatures(a, ""), SignatureCounts { removed: 1, ..SOUND });
+    assert_eq!(signatures("a TXT x\n", a), SignatureCounts { added: 1, ..SOUND });
+    // RFC 4034 §3.1.5: 10 comes after 4294967290.
+    let before = a.replace(" 20 ", " 4294967290 ");
+    assert_eq!(signatures(&before, a), SignatureCounts { renewed: 1, later: 1, ..SOUND });
+}
+
+#[test]
+fn chains_keys_and_data_are_told_apart() {
+    let old = zone(
+        "@ DNSKEY 256 3 13 AAAA\n@ NSEC a NS SOA\na NSEC x. TXT\na TXT x\na CDS 1 13 2 00\n@ CDS 1 13 2 00\n",
+    );
+    let new = zone("@ DNSKEY 257 3 13 AAAA\n@ NSEC b NS SOA\nb NSEC x. TXT\na TXT x\nb TXT x\n");
+    let found = difference(&old, &new);
+    assert_eq!(found.chain, Counts { removed: 1, added: 1, changed: 1 });
+    assert_eq!((found.keys_removed.len(), found.keys_added.len()), (1, 1));
+    assert_eq!(found.apex_types, [Rtype::CDS]);
+    assert!(!found.is_empty() && difference(&old, &old).is_empty());
+    let mut text = Vec::new();
+    data_changes(&old, &new).write(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    // CDS away from the apex is data.
+    assert_eq!(text, "- a.x.\t60\tIN\tCDS\t1 13 2 00\n+ b.x.\t60\tIN\tTXT\t\"x\"\n");
+}

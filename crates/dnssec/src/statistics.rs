@@ -1,0 +1,392 @@
+//! What a zone is made of: names, records, delegations, octets, keys, signatures. Counted in one walk, nothing verified.
+
+use crate::facts::{self, DenialFacts, KeyFacts};
+use crate::rrsig::Rrsig;
+use nonesuch_crypto::{Algorithm, DigestType};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+/// Octets of type, class, TTL and length of RDATA in a message (RFC 1035 §3.2.1).
+const FIXED: u64 = 10;
+
+/// The figures of a zone.
+#[derive(Clone, Debug)]
+pub struct Statistics {
+    /// The apex.
+    pub apex: Name,
+    /// The serial, where there is an SOA record.
+    pub serial: Option<u32>,
+    /// Names of all kinds.
+    pub names: NameCounts,
+    /// Zone cuts.
+    pub delegations: DelegationCounts,
+    /// For each type what there is of it.
+    pub types: BTreeMap<Rtype, TypeCounts>,
+    /// The RRset with the most octets; signatures count with what they cover.
+    pub largest: Option<LargestRrset>,
+    /// DNSKEY records at the apex, each with the number of RRSIG records that name it.
+    pub keys: Vec<(KeyFacts, u64)>,
+    /// Number of RRSIG records that name no DNSKEY record at the apex, by tag and algorithm.
+    pub foreign_signatures: BTreeMap<(u16, Algorithm), u64>,
+    /// How the zone denies existence.
+    pub denial: Option<DenialFacts>,
+    /// Times of the RRSIG records; `None` where there are none.
+    pub validity: Option<Validity>,
+    /// ZONEMD records at the apex (RFC 8976 §2.2).
+    pub zonemd: Vec<ZonemdFacts>,
+}
+
+/// Numbers of names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NameCounts {
+    /// Names that own records.
+    pub owners: u64,
+    /// Of these: names with authoritative data that are neither cuts nor hashes.
+    pub authoritative: u64,
+    /// Owners of NSEC3 records and nothing else.
+    pub hashed: u64,
+    /// Names below cuts that own addresses: glue.
+    pub glue: u64,
+    /// Other names below cuts, and names below DNAMEs: records that no answer comes from.
+    pub occluded: u64,
+    /// Names that own nothing and stand between others and the apex (RFC 9499 §7).
+    pub empty_non_terminals: u64,
+    /// Names whose first label is `*` (RFC 4592 §2.1.1).
+    pub wildcards: u64,
+}
+
+/// Numbers of delegations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DelegationCounts {
+    /// Zone cuts.
+    pub all: u64,
+    /// With a DS RRset.
+    pub signed: u64,
+    /// With at least one name server in the zone's own names below the cut, so that addresses belong to the referral.
+    pub with_glue: u64,
+    /// Address records below cuts.
+    pub glue_records: u64,
+    /// Different NS RRsets.
+    pub ns_sets: u64,
+    /// Delegations that share the most used NS RRset.
+    pub most_shared: u64,
+    /// NS records of delegations.
+    pub ns_records: u64,
+    /// DS records by key algorithm and digest type.
+    pub ds: BTreeMap<(Algorithm, DigestType), u64>,
+}
+
+/// What there is of one type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TypeCounts {
+    /// RRsets; for RRSIG one for each type covered.
+    pub rrsets: u64,
+    /// Records.
+    pub records: u64,
+    /// Octets of the records in wire form, names uncompressed.
+    pub octets: u64,
+    /// Least TTL.
+    pub least_ttl: u32,
+    /// Greatest TTL.
+    pub greatest_ttl: u32,
+}
+
+/// An RRset and its size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LargestRrset {
+    /// The owner.
+    pub owner: Name,
+    /// The type.
+    pub rtype: Rtype,
+    /// Records, without signatures.
+    pub records: u64,
+    /// Octets in wire form with signatures, names uncompressed.
+    pub octets: u64,
+}
+
+/// Times of signatures, in seconds since 1970 modulo 2^32 (RFC 4034 §3.1.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// First and last inception.
+    pub inception: [u32; 2],
+    /// First and last expiration.
+    pub expiration: [u32; 2],
+    /// Signatures that are expired.
+    pub expired: u64,
+    /// Signatures that are not valid yet.
+    pub early: u64,
+    /// Signatures by the days that are left to them, negative ones for those that are expired.
+    pub days_left: BTreeMap<i64, u64>,
+}
+
+/// The fields of a ZONEMD record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZonemdFacts {
+    /// The serial of the version that it is the digest of.
+    pub serial: u32,
+    /// The scheme: 1 is SIMPLE.
+    pub scheme: u8,
+    /// The hash algorithm: 1 is SHA-384, 2 is SHA-512.
+    pub hash: u8,
+}
+
+impl Statistics {
+    /// Counts what `contents` hold. `now`, in seconds since 1970 modulo 2^32, decides which signatures are expired.
+    #[must_use]
+    pub fn count(contents: &Contents, now: u32) -> Self {
+        let mut count = Count::new(contents, now);
+        for (node, standing) in contents.nodes().zip(standings(contents)) {
+            count.add_node(node, standing);
+        }
+        count.finish(contents)
+    }
+
+    /// Octets of all records in wire form.
+    #[must_use]
+    pub fn octets(&self) -> u64 {
+        self.types.values().map(|counts| counts.octets).sum()
+    }
+
+    /// Records of all types.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.types.values().map(|counts| counts.records).sum()
+    }
+
+    /// RRsets of all types, signatures not counted.
+    #[must_use]
+    pub fn rrsets(&self) -> u64 {
+        let others = self.types.iter().filter(|(rtype, _)| **rtype != Rtype::RRSIG);
+        others.map(|(_, counts)| counts.rrsets).sum()
+    }
+
+    /// Octets of the types that `wanted` says yes to.
+    #[must_use]
+    pub fn octets_of(&self, wanted: impl Fn(Rtype) -> bool) -> u64 {
+        self.types.iter().filter(|(rtype, _)| wanted(**rtype)).map(|(_, counts)| counts.octets).sum()
+    }
+}
+
+/// What grows while the zone is walked.
+struct Count<'z> {
+    statistics: Statistics,
+    /// The last name with records of the zone's own, for the names between it and the next.
+    last: Option<NameRef<'z>>,
+    /// The cut whose names below follow.
+    cut_has_glue: bool,
+    ns_sets: HashMap<u64, u64>,
+    signers: BTreeMap<(u16, Algorithm), u64>,
+    now: u32,
+    times: Option<Times>,
+}
+
+/// Times relative to now, in which later is greater.
+struct Times {
+    inception: [i32; 2],
+    expiration: [i32; 2],
+    early: u64,
+    expired: u64,
+    days_left: BTreeMap<i64, u64>,
+}
+
+impl<'z> Count<'z> {
+    fn new(contents: &'z Contents, now: u32) -> Self {
+        let statistics = Statistics {
+            apex: contents.apex().clone(),
+            serial: contents.soa().map(|soa| soa.serial),
+            names: NameCounts::default(),
+            delegations: DelegationCounts::default(),
+            types: BTreeMap::new(),
+            largest: None,
+            keys: Vec::new(),
+            foreign_signatures: BTreeMap::new(),
+            denial: facts::denial(contents),
+            validity: None,
+            zonemd: Vec::new(),
+        };
+        Self {
+            statistics,
+            last: None,
+            cut_has_glue: false,
+            ns_sets: HashMap::new(),
+            signers: BTreeMap::new(),
+            now,
+            times: None,
+        }
+    }
+
+    fn add_node(&mut self, node: Node<'z>, standing: Standing) {
+        self.add_name(node, standing);
+        if standing == Standing::Delegation {
+            self.add_delegation(node);
+        }
+        let name_octets = node.name().len() as u64;
+        let mut sizes: Vec<(Rtype, u64, u64)> = Vec::new();
+        for rrset in node.rrsets() {
+            let octets = self.add_rrset(rrset, name_octets);
+            match sizes.iter_mut().find(|(rtype, _, _)| *rtype == rrset.covered()) {
+                Some((_, _, all)) => *all += octets,
+                None => sizes.push((rrset.covered(), rrset.count() as u64, octets)),
+            }
+        }
+        for (rtype, records, octets) in sizes {
+            if self.statistics.largest.as_ref().is_none_or(|largest| octets > largest.octets) {
+                self.statistics.largest =
+                    Some(LargestRrset { owner: node.name().to_name(), rtype, records, octets });
+            }
+        }
+    }
+
+    fn add_name(&mut self, node: Node<'z>, standing: Standing) {
+        let is_address = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::A | Rtype::AAAA);
+        let is_hash = |rrset: Rrset<'_>| rrset.covered() == Rtype::NSEC3;
+        let names = &mut self.statistics.names;
+        names.owners += 1;
+        match standing {
+            Standing::Authoritative if node.rrsets().all(is_hash) => {
+                names.hashed += 1;
+                return;
+            }
+            Standing::Authoritative => names.authoritative += 1,
+            Standing::Delegation => {}
+            Standing::BelowCut if node.rrsets().any(|rrset| is_address(&rrset)) => {
+                names.glue += 1;
+                let addresses = node.rrsets().filter(is_address).map(|rrset| rrset.count() as u64);
+                self.statistics.delegations.glue_records += addresses.sum::<u64>();
+                self.note_glue();
+                return;
+            }
+            Standing::BelowCut | Standing::BelowDname => {
+                names.occluded += 1;
+                return;
+            }
+        }
+        names.wildcards += u64::from(node.name().is_wildcard());
+        // Names above this one that own nothing: all that are neither the last name nor above it.
+        if let Some(last) = self.last {
+            let missing = node.name().label_count() - common_labels(last, node.name());
+            names.empty_non_terminals += missing.saturating_sub(1) as u64;
+        }
+        self.last = Some(node.name());
+    }
+
+    fn add_delegation(&mut self, node: Node<'_>) {
+        let delegations = &mut self.statistics.delegations;
+        delegations.all += 1;
+        self.cut_has_glue = false;
+        // A server that is named as the cut itself has its addresses there.
+        let addresses = node.rrsets().filter(|rrset| matches!(rrset.rtype(), Rtype::A | Rtype::AAAA));
+        let addresses: u64 = addresses.map(|rrset| rrset.count() as u64).sum();
+        delegations.glue_records += addresses;
+        if let Some(ns) = node.rrset(Rtype::NS) {
+            delegations.ns_records += ns.count() as u64;
+            let mut hasher = DefaultHasher::new();
+            for rdata in ns.rdatas() {
+                rdata.to_ascii_lowercase().hash(&mut hasher);
+            }
+            *self.ns_sets.entry(hasher.finish()).or_default() += 1;
+        }
+        if let Some(ds) = node.rrset(Rtype::DS) {
+            delegations.signed += 1;
+            for rdata in ds.rdatas() {
+                if let [_, _, algorithm, digest, ..] = rdata {
+                    *delegations.ds.entry((Algorithm(*algorithm), DigestType(*digest))).or_default() += 1;
+                }
+            }
+        }
+        if addresses > 0 {
+            self.note_glue();
+        }
+    }
+
+    /// Counts the current cut as one with glue, once.
+    fn note_glue(&mut self) {
+        if !self.cut_has_glue {
+            self.cut_has_glue = true;
+            self.statistics.delegations.with_glue += 1;
+        }
+    }
+
+    /// Returns the octets of the records.
+    fn add_rrset(&mut self, rrset: Rrset<'_>, name_octets: u64) -> u64 {
+        let records = rrset.count() as u64;
+        let rdata: u64 = rrset.rdatas().map(|rdata| rdata.len() as u64).sum();
+        let octets = rdata + records * (name_octets + FIXED);
+        let ttl = rrset.ttl();
+        let empty = TypeCounts { rrsets: 0, records: 0, octets: 0, least_ttl: ttl, greatest_ttl: ttl };
+        let counts = self.statistics.types.entry(rrset.rtype()).or_insert(empty);
+        counts.rrsets += 1;
+        counts.records += records;
+        counts.octets += octets;
+        counts.least_ttl = counts.least_ttl.min(ttl);
+        counts.greatest_ttl = counts.greatest_ttl.max(ttl);
+        if rrset.rtype() == Rtype::RRSIG {
+            rrset.rdatas().filter_map(Rrsig::parse).for_each(|rrsig| self.add_signature(&rrsig));
+        }
+        octets
+    }
+
+    fn add_signature(&mut self, rrsig: &Rrsig<'_>) {
+        *self.signers.entry((rrsig.tag, rrsig.algorithm)).or_default() += 1;
+        // RFC 4034 §3.1.5: serial arithmetic, so from now half of the circle in both directions.
+        let inception = rrsig.inception.wrapping_sub(self.now).cast_signed();
+        let expiration = rrsig.expiration.wrapping_sub(self.now).cast_signed();
+        let times = self.times.get_or_insert_with(|| Times {
+            inception: [inception; 2],
+            expiration: [expiration; 2],
+            early: 0,
+            expired: 0,
+            days_left: BTreeMap::new(),
+        });
+        times.inception = [times.inception[0].min(inception), times.inception[1].max(inception)];
+        times.expiration = [times.expiration[0].min(expiration), times.expiration[1].max(expiration)];
+        times.early += u64::from(inception > 0);
+        times.expired += u64::from(expiration < 0);
+        *times.days_left.entry(i64::from(expiration).div_euclid(86_400)).or_default() += 1;
+    }
+
+    fn finish(self, contents: &Contents) -> Statistics {
+        let Self { mut statistics, ns_sets, mut signers, now, times, .. } = self;
+        statistics.delegations.ns_sets = ns_sets.len() as u64;
+        statistics.delegations.most_shared = ns_sets.into_values().max().unwrap_or(0);
+        let signed_by = |key: KeyFacts| {
+            let count = signers.remove(&(key.tag, key.algorithm)).unwrap_or(0);
+            (key, count)
+        };
+        statistics.keys = facts::keys(contents).into_iter().map(signed_by).collect();
+        statistics.foreign_signatures = signers;
+        let absolute = |range: [i32; 2]| range.map(|time| now.wrapping_add(time.cast_unsigned()));
+        statistics.validity = times.map(|times| Validity {
+            inception: absolute(times.inception),
+            expiration: absolute(times.expiration),
+            expired: times.expired,
+            early: times.early,
+            days_left: times.days_left,
+        });
+        let zonemd = contents.apex_rrset(Rtype::ZONEMD);
+        statistics.zonemd = zonemd.iter().flat_map(|rrset| rrset.rdatas()).filter_map(read_zonemd).collect();
+        statistics
+    }
+}
+
+fn read_zonemd(rdata: &[u8]) -> Option<ZonemdFacts> {
+    let [a, b, c, d, scheme, hash, ..] = *rdata else { return None };
+    Some(ZonemdFacts { serial: u32::from_be_bytes([a, b, c, d]), scheme, hash })
+}
+
+/// Number of labels that two names have in common, from the right.
+fn common_labels(a: NameRef<'_>, b: NameRef<'_>) -> usize {
+    let (x, y) = (a.label_count(), b.label_count());
+    let mut count = x.min(y);
+    let (mut a, mut b) = (a.suffix(count), b.suffix(count));
+    while a != b {
+        count -= 1;
+        (a, b) = (a.suffix(count), b.suffix(count));
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Counting: names of each kind, held against a count by definition.
+
+use super::*;
+use nonesuch_zone::read;
+use std::path::Path;
+
+fn zone(text: &str) -> Contents {
+    let text = format!("$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\n{text}");
+    read::read_text(text.as_bytes(), Path::new("zone"), Some(&"x.".parse().unwrap())).unwrap().contents
+}
+
+fn empty_non_terminals(text: &str) -> u64 {
+    Statistics::count(&zone(text), 0).names.empty_non_terminals
+}
+
+#[test]
+fn names_between_owners_and_the_apex_are_empty_non_terminals() {
+    let cases = [
+        ("", 0),
+        ("a TXT x\n", 0),
+        ("a.b TXT x\n", 1),
+        ("a.b.c TXT x\nd.b.c TXT x\n", 2),
+        ("a.b.c TXT x\nc TXT x\n", 1),
+        ("a.B.c TXT x\nd.b.C TXT x\n", 2),
+        ("a.b.c TXT x\na.d.c TXT x\na.b TXT x\n", 4),
+        // Names below a cut are another zone's.
+        ("cut NS ns.a.cut\nns.a.cut A 192.0.2.1\n", 0),
+        ("c.cut NS ns\n", 1),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(empty_non_terminals(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn common_labels_are_counted_from_the_right() {
+    let cases = [
+        ("a.b.", "a.b.", 2),
+        ("a.b.", "c.b.", 1),
+        ("b.", "a.b.", 1),
+        ("a.", "b.", 0),
+        (".", "a.", 0),
+        ("A.b.", "x.a.B.", 2),
+    ];
+    for (a, b, expected) in cases {
+        let (a, b): (Name, Name) = (a.parse().unwrap(), b.parse().unwrap());
+        assert_eq!(common_labels(a.view(), b.view()), expected, "{a} {b}");
+        assert_eq!(common_labels(b.view(), a.view()), expected, "{b} {a}");
+    }
+}
+
+#[test]
+fn times_are_counted_across_the_end_of_32_bits() {
+    let text = "a TXT x\na RRSIG TXT 13 2 60 4294967000 4294960000 1 x. AAAA\nb TXT x\nb RRSIG TXT 13 2 60 4000 4294960000 1 x. AAAA\n";
+    let validity = Statistics::count(&zone(text), u32::MAX).validity.unwrap();
+    assert_eq!(validity.expiration, [4_294_967_000, 4000]);
+    assert_eq!((validity.expired, validity.early), (1, 0));
+    assert_eq!(validity.days_left, [(-1, 1), (0, 1)].into());
+}
