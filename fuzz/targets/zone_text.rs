@@ -1,9 +1,11 @@
-//! Zone text: reading never panics; what is read, written and read again is the same zone.
+//! Zone text: reading never panics; reading in blocks side by side is reading from front to back; what is read, written
+//! and read again is the same zone.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use nonesuch_proto::Name;
-use nonesuch_zone::{Contents, read::read_text, write::write_zone};
+use nonesuch_zone::read::{read_text, read_text_in_blocks};
+use nonesuch_zone::{Contents, ReadError, Reading, write::write_zone};
 use std::path::Path;
 
 fuzz_target!(|data: &[u8]| -> Corpus {
@@ -15,7 +17,11 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     // An odd first octet leaves it to the text to say what zone it is.
     let origin = Name::prepend(b"example", nonesuch_proto::NameRef::ROOT).ok();
     let origin = origin.as_ref().filter(|_| data.first().is_some_and(|octet| octet % 2 == 0));
-    let Ok(reading) = read_text(data, path, origin) else { return Corpus::Keep };
+    let reading = read_text_in_blocks(data, path, origin, usize::MAX);
+    // Blocks of 1 to 64 octets, so that entries, quotes and parentheses stand over several.
+    let octets = 1 + data.last().map_or(0, |octet| usize::from(octet % 64));
+    assert_same_outcome(&reading, &read_text_in_blocks(data, path, origin, octets));
+    let Ok(reading) = reading else { return Corpus::Keep };
     let contents = reading.contents;
     let text = write(&contents);
     let again = match read_text(&text, path, Some(contents.apex())) {
@@ -33,6 +39,19 @@ fn write(contents: &Contents) -> Vec<u8> {
         panic!("a vector takes all that is written: {error}");
     }
     text
+}
+
+/// The same records and warnings, or the same fault in the same place.
+fn assert_same_outcome(whole: &Result<Reading, ReadError>, in_blocks: &Result<Reading, ReadError>) {
+    match (whole, in_blocks) {
+        (Ok(whole), Ok(in_blocks)) => {
+            assert_same(&whole.contents, &in_blocks.contents);
+            assert_eq!(whole.warnings, in_blocks.warnings);
+        }
+        (Err(whole), Err(in_blocks)) => assert_eq!(whole.to_string(), in_blocks.to_string()),
+        (Ok(_), Err(error)) => panic!("in blocks alone: {error}"),
+        (Err(error), Ok(_)) => panic!("as a whole alone: {error}"),
+    }
 }
 
 /// Names with their case, types, TTLs and RDATA.

@@ -357,19 +357,43 @@ pub fn push_from_text(text: &[u8], origin: Option<NameRef<'_>>, wire: &mut Vec<u
 
 /// Appends the labels of `text`; tells whether it ended in a dot.
 fn push_labels(text: &[u8], wire: &mut Vec<u8>) -> Result<bool, NameError> {
+    let (labels, absolute) = match text {
+        [labels @ .., b'.'] => (labels, true),
+        _ => (text, false),
+    };
+    let start = wire.len();
+    wire.push(0);
+    wire.extend_from_slice(labels);
+    // Without escapes all octets are in place but the lengths, which stand where the dots were.
+    let mut label = 0;
+    for (at, octet) in labels.iter().enumerate() {
+        if *octet == b'.' {
+            wire[start + label] = label_length(at - label)?;
+            label = at + 1;
+        } else if *octet == b'\\' {
+            wire.truncate(start);
+            return push_escaped_labels(text, wire);
+        }
+    }
+    wire[start + label] = label_length(labels.len() - label)?;
+    Ok(absolute)
+}
+
+fn label_length(octets: usize) -> Result<u8, NameError> {
+    match octets {
+        0 => Err(NameError::EmptyLabel),
+        1..=MAX_LABEL => Ok(octets as u8),
+        _ => Err(NameError::LabelTooLong),
+    }
+}
+
+fn push_escaped_labels(text: &[u8], wire: &mut Vec<u8>) -> Result<bool, NameError> {
     let mut at = 0;
     loop {
         let length_at = wire.len();
         wire.push(0);
         let ended = push_label(text, &mut at, wire)?;
-        let length = wire.len() - length_at - 1;
-        if length == 0 {
-            return Err(NameError::EmptyLabel);
-        }
-        if length > MAX_LABEL {
-            return Err(NameError::LabelTooLong);
-        }
-        wire[length_at] = length as u8;
+        wire[length_at] = label_length(wire.len() - length_at - 1)?;
         if !ended {
             return Ok(false);
         }
@@ -607,6 +631,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn plain_labels_are_read_as_escaped_ones_are(text in "[a-b.]{0,8}|a{60,66}[.]?a?") {
+            let (mut plain, mut escaped) = (Vec::new(), Vec::new());
+            let outcome = push_labels(text.as_bytes(), &mut plain);
+            prop_assert_eq!(outcome, push_escaped_labels(text.as_bytes(), &mut escaped));
+            if outcome.is_ok() {
+                prop_assert_eq!(plain, escaped);
+            }
+        }
+
         #[test]
         fn text_round_trip(name in any_name()) {
             let again: Name = name.to_string().parse().unwrap();

@@ -233,6 +233,16 @@ pub struct Run {
 }
 
 impl Run {
+    /// An empty run with room for so much.
+    pub(crate) fn with_room(room: Room) -> Self {
+        Self {
+            names: Vec::with_capacity(room.names),
+            rdata: Vec::with_capacity(room.rdata),
+            nodes: Vec::with_capacity(room.nodes),
+            rrsets: Vec::with_capacity(room.rrsets),
+        }
+    }
+
     /// Begins the next node, which must come after the last one in canonical order.
     pub fn begin_node(&mut self, name: NameRef<'_>) {
         self.nodes.push(NodeEntry { name: self.names.len() as u32, first_rrset: self.rrsets.len() as u32 });
@@ -293,31 +303,71 @@ impl Run {
     }
 }
 
+/// How much contents or a run are to hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Room {
+    /// Octets of names.
+    pub(crate) names: usize,
+    /// Octets of RDATA, with two octets of length for each record.
+    pub(crate) rdata: usize,
+    pub(crate) nodes: usize,
+    pub(crate) rrsets: usize,
+}
+
 impl Contents {
-    /// Joins runs, given in canonical order, into the contents of the zone at `apex`.
+    /// Joins runs, given in canonical order, into the contents of the zone at `apex`. Each run is freed once it is
+    /// copied.
     #[must_use]
-    pub fn from_runs(apex: &Name, runs: Vec<Run>) -> Self {
-        let mut all =
-            Self { apex: apex.clone(), names: vec![], rdata: vec![], nodes: vec![], rrsets: vec![] };
-        all.names.reserve_exact(runs.iter().map(|run| run.names.len()).sum());
-        all.rdata.reserve_exact(runs.iter().map(|run| run.rdata.len()).sum());
-        all.nodes.reserve_exact(runs.iter().map(|run| run.nodes.len()).sum());
-        all.rrsets.reserve_exact(runs.iter().map(|run| run.rrsets.len()).sum());
+    pub fn from_runs(apex: &Name, mut runs: Vec<Run>) -> Self {
+        let only = if runs.len() == 1 { runs.pop() } else { None };
+        let mut all = if let Some(run) = only {
+            let Run { names, rdata, nodes, rrsets } = run;
+            let mut all = Self { apex: apex.clone(), names, rdata, nodes, rrsets };
+            all.give_back();
+            all
+        } else {
+            let sum = |size: fn(&Run) -> usize| runs.iter().map(size).sum();
+            let room = Room {
+                names: sum(|run| run.names.len()),
+                rdata: sum(|run| run.rdata.len()),
+                nodes: sum(|run| run.nodes.len()),
+                rrsets: sum(|run| run.rrsets.len()),
+            };
+            Self::with_room(apex, room)
+        };
         for run in runs {
-            let (names, rrsets) = (all.names.len() as u32, all.rrsets.len() as u32);
-            let rdata = all.rdata.len() as u64;
-            all.nodes.extend(
-                run.nodes.iter().map(|node| NodeEntry {
-                    name: node.name + names,
-                    first_rrset: node.first_rrset + rrsets,
-                }),
-            );
-            all.rrsets
-                .extend(run.rrsets.iter().map(|rrset| RrsetEntry { start: rrset.start + rdata, ..*rrset }));
-            all.names.extend_from_slice(&run.names);
-            all.rdata.extend_from_slice(&run.rdata);
+            all.append(&run);
         }
         debug_assert!(all.nodes().zip(all.nodes().skip(1)).all(|(a, b)| a.name() < b.name()));
         all
+    }
+
+    /// No records yet, and room for so much.
+    pub(crate) fn with_room(apex: &Name, room: Room) -> Self {
+        let Run { names, rdata, nodes, rrsets } = Run::with_room(room);
+        Self { apex: apex.clone(), names, rdata, nodes, rrsets }
+    }
+
+    /// Adds a run whose nodes all come after the last one in canonical order.
+    pub(crate) fn append(&mut self, run: &Run) {
+        let (names, rrsets) = (self.names.len() as u32, self.rrsets.len() as u32);
+        let rdata = self.rdata.len() as u64;
+        self.nodes.extend(
+            run.nodes
+                .iter()
+                .map(|node| NodeEntry { name: node.name + names, first_rrset: node.first_rrset + rrsets }),
+        );
+        self.rrsets
+            .extend(run.rrsets.iter().map(|rrset| RrsetEntry { start: rrset.start + rdata, ..*rrset }));
+        self.names.extend_from_slice(&run.names);
+        self.rdata.extend_from_slice(&run.rdata);
+    }
+
+    /// Gives back the room that is not used.
+    pub(crate) fn give_back(&mut self) {
+        self.names.shrink_to_fit();
+        self.rdata.shrink_to_fit();
+        self.nodes.shrink_to_fit();
+        self.rrsets.shrink_to_fit();
     }
 }

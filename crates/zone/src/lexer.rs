@@ -1,4 +1,4 @@
-//! Splits a zone file into entries of tokens (RFC 1035 §5.1): comments, parentheses, quotes.
+//! Splits zone text into entries of tokens (RFC 1035 §5.1): comments, parentheses, quotes.
 
 use nonesuch_proto::text::Token;
 
@@ -11,23 +11,91 @@ pub(crate) enum LexFault {
     NestedParenthesis,
 }
 
+/// What comes next in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// An entry, in the lexer's tokens.
+    Entry,
+    /// Nothing: the text ends.
+    End,
+    /// An entry whose end is not in this text, which is not its file's last.
+    Cut,
+}
+
 /// One entry: its tokens, and whether it began with white space (so that the last owner is meant).
+///
+/// The text is a whole file, or a block of one that begins where an entry begins.
 #[derive(Debug)]
 pub(crate) struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
+    /// Whether the file ends where the text ends.
+    is_last: bool,
     lines: u32,
     /// Line on which the current entry begins, from 1.
     pub(crate) line: u32,
+    /// Offset at which the current entry begins.
+    pub(crate) start: usize,
     pub(crate) tokens: Vec<Token<'a>>,
     pub(crate) begins_blank: bool,
 }
 
+/// What an octet is to the lexer outside of quotes.
+#[derive(Clone, Copy)]
+enum Kind {
+    Plain,
+    Blank,
+    Newline,
+    Comment,
+    Open,
+    Close,
+    Quote,
+    Backslash,
+}
+
+static KINDS: [Kind; 256] = kinds();
+
+const fn kinds() -> [Kind; 256] {
+    let mut kinds = [Kind::Plain; 256];
+    kinds[b' ' as usize] = Kind::Blank;
+    kinds[b'\t' as usize] = Kind::Blank;
+    kinds[b'\r' as usize] = Kind::Blank;
+    kinds[b'\n' as usize] = Kind::Newline;
+    kinds[b';' as usize] = Kind::Comment;
+    kinds[b'(' as usize] = Kind::Open;
+    kinds[b')' as usize] = Kind::Close;
+    kinds[b'"' as usize] = Kind::Quote;
+    kinds[b'\\' as usize] = Kind::Backslash;
+    kinds
+}
+
+/// How a quoted string ends.
+enum Quoted {
+    /// With a quote, behind which this is the offset.
+    Closed(usize),
+    /// With its line.
+    Open,
+    /// With the text.
+    Cut,
+}
+
 impl<'a> Lexer<'a> {
-    pub(crate) fn new(text: &'a [u8]) -> Self {
-        // A byte order mark is not part of the first owner name.
-        let at = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-        Self { text, at, lines: 1, line: 1, tokens: Vec::with_capacity(32), begins_blank: false }
+    /// Reads a text that ends its file if `is_last`.
+    pub(crate) fn new(text: &'a [u8], is_last: bool) -> Self {
+        let tokens = Vec::with_capacity(32);
+        Self { text, at: 0, is_last, lines: 1, line: 1, start: 0, tokens, begins_blank: false }
+    }
+
+    /// Skips a byte order mark, which is not part of the first owner name: for the begin of a file.
+    pub(crate) fn skip_byte_order_mark(&mut self) {
+        if self.text.starts_with(b"\xef\xbb\xbf") {
+            self.at = 3;
+        }
+    }
+
+    /// Number of newlines in front of the current place.
+    pub(crate) const fn lines(&self) -> u32 {
+        self.lines - 1
     }
 
     /// Line and column, from 1, of an offset.
@@ -38,51 +106,56 @@ impl<'a> Lexer<'a> {
         (line as u32, (before.len() - line_start + 1) as u32)
     }
 
-    /// Moves to the next entry that has tokens; `false` at the end of the text.
-    pub(crate) fn next_entry(&mut self) -> Result<bool, (LexFault, usize)> {
+    /// Moves to the next entry that has tokens.
+    pub(crate) fn next_entry(&mut self) -> Result<Step, (LexFault, usize)> {
         loop {
             if self.at >= self.text.len() {
                 self.tokens.clear();
-                return Ok(false);
+                return Ok(Step::End);
             }
-            self.read_entry()?;
-            if !self.tokens.is_empty() {
-                return Ok(true);
+            let step = self.read_entry()?;
+            if step == Step::Cut || !self.tokens.is_empty() {
+                return Ok(step);
             }
         }
     }
 
-    fn read_entry(&mut self) -> Result<(), (LexFault, usize)> {
+    fn read_entry(&mut self) -> Result<Step, (LexFault, usize)> {
         self.tokens.clear();
         self.line = self.lines;
+        self.start = self.at;
         self.begins_blank = matches!(self.text.get(self.at), Some(b' ' | b'\t'));
         let mut open: Option<usize> = None;
         while let Some(&octet) = self.text.get(self.at) {
-            match octet {
-                b' ' | b'\t' | b'\r' => self.at += 1,
-                b'\n' => {
+            match KINDS[usize::from(octet)] {
+                Kind::Plain | Kind::Backslash => self.read_plain(),
+                Kind::Blank => self.at += 1,
+                Kind::Newline => {
                     self.at += 1;
                     self.lines += 1;
                     if open.is_none() {
-                        return Ok(());
+                        return Ok(Step::Entry);
                     }
                 }
-                b';' => self.skip_comment(),
-                b'(' if open.is_some() => return Err((LexFault::NestedParenthesis, self.at)),
-                b'(' => {
+                Kind::Comment => self.skip_comment(),
+                Kind::Open if open.is_some() => return Err((LexFault::NestedParenthesis, self.at)),
+                Kind::Open => {
                     open = Some(self.at);
                     self.at += 1;
                 }
-                b')' if open.is_none() => return Err((LexFault::StrayParenthesis, self.at)),
-                b')' => {
+                Kind::Close if open.is_none() => return Err((LexFault::StrayParenthesis, self.at)),
+                Kind::Close => {
                     open = None;
                     self.at += 1;
                 }
-                b'"' => self.read_quoted()?,
-                _ => self.read_plain(),
+                Kind::Quote => self.read_quoted()?,
             }
         }
-        open.map_or(Ok(()), |at| Err((LexFault::UnclosedParenthesis, at)))
+        match open {
+            _ if !self.is_last => Ok(Step::Cut),
+            Some(at) => Err((LexFault::UnclosedParenthesis, at)),
+            None => Ok(Step::Entry),
+        }
     }
 
     fn skip_comment(&mut self) {
@@ -92,57 +165,96 @@ impl<'a> Lexer<'a> {
 
     fn read_plain(&mut self) {
         let start = self.at;
-        while let Some(&octet) = self.text.get(self.at) {
-            match octet {
-                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'(' | b')' => break,
+        loop {
+            self.at = skip_plain(self.text, self.at);
+            match self.text.get(self.at) {
                 // A quoted value may follow directly on its key, as in alpn="h2,h3" (RFC 9460 §2.1).
-                b'"' if self.at > start && self.text[self.at - 1] == b'=' => {
-                    if !self.skip_quoted_tail() {
-                        break;
-                    }
+                Some(b'"') if self.at > start && self.text[self.at - 1] == b'=' => {
+                    let Quoted::Closed(end) = self.find_quote(self.at + 1) else { break };
+                    self.count_escaped_newlines(self.at, end);
+                    self.at = end;
                 }
-                b'"' => break,
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
+                Some(b'\\') => {
+                    self.count_escaped_newlines(self.at, self.at + 2);
+                    self.at += 2;
+                }
+                _ => break,
             }
         }
         self.at = self.at.min(self.text.len());
         self.tokens.push(Token { octets: &self.text[start..self.at], quoted: false, at: start });
     }
 
-    /// Moves behind a quoted string that begins here; `false` where it is not closed.
-    fn skip_quoted_tail(&mut self) -> bool {
-        let mut at = self.at + 1;
-        while let Some(&octet) = self.text.get(at) {
-            match octet {
-                b'"' => {
-                    self.at = at + 1;
-                    return true;
-                }
-                b'\n' => return false,
-                b'\\' => at += 2,
-                _ => at += 1,
-            }
-        }
-        false
-    }
-
     fn read_quoted(&mut self) -> Result<(), (LexFault, usize)> {
         let open = self.at;
-        let mut at = open + 1;
+        match self.find_quote(open + 1) {
+            Quoted::Closed(end) => {
+                self.count_escaped_newlines(open, end);
+                self.tokens.push(Token { octets: &self.text[open + 1..end - 1], quoted: true, at: open });
+                self.at = end;
+                Ok(())
+            }
+            Quoted::Cut if !self.is_last => {
+                self.at = self.text.len();
+                Ok(())
+            }
+            // A quoted string may not run over the end of its line: a missing quote is found where it is missing.
+            Quoted::Cut | Quoted::Open => Err((LexFault::UnclosedQuote, open)),
+        }
+    }
+
+    fn find_quote(&self, mut at: usize) -> Quoted {
         while let Some(&octet) = self.text.get(at) {
             match octet {
-                b'"' => {
-                    self.tokens.push(Token { octets: &self.text[open + 1..at], quoted: true, at: open });
-                    self.at = at + 1;
-                    return Ok(());
-                }
-                // A quoted string may not run over the end of its line: a missing quote is found where it is missing.
-                b'\n' => break,
+                b'"' => return Quoted::Closed(at + 1),
+                b'\n' => return Quoted::Open,
                 b'\\' => at += 2,
                 _ => at += 1,
             }
         }
-        Err((LexFault::UnclosedQuote, open))
+        Quoted::Cut
     }
+
+    /// A backslash takes the newline behind it into the token; it still begins a line.
+    fn count_escaped_newlines(&mut self, from: usize, to: usize) {
+        let octets = &self.text[from..to.min(self.text.len())];
+        self.lines += octets.iter().filter(|octet| **octet == b'\n').count() as u32;
+    }
+}
+
+/// Where the plain octets end that begin at `at`.
+fn skip_plain(text: &[u8], mut at: usize) -> usize {
+    while let Some(word) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let stops = find_stops(u64::from_le_bytes(*word));
+        if stops != 0 {
+            at += (stops.trailing_zeros() / 8) as usize;
+            // Control characters stop the word and are plain.
+            if !matches!(KINDS[usize::from(text[at])], Kind::Plain) {
+                return at;
+            }
+            at += 1;
+            continue;
+        }
+        at += 8;
+    }
+    while text.get(at).is_some_and(|octet| matches!(KINDS[usize::from(*octet)], Kind::Plain)) {
+        at += 1;
+    }
+    at
+}
+
+/// The highest bit of the first octet of `word` that may end a token: a blank or control character, `"`, `(`, `)`, `;`
+/// or `\`. Higher octets may be marked wrongly.
+const fn find_stops(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    const fn zeros(word: u64) -> u64 {
+        word.wrapping_sub(ONES) & !word
+    }
+    let blanks = word.wrapping_sub(ONES * 0x21) & !word;
+    let parentheses = zeros((word | ONES) ^ (ONES * b')' as u64));
+    let others = zeros(word ^ (ONES * b'"' as u64))
+        | zeros(word ^ (ONES * b';' as u64))
+        | zeros(word ^ (ONES * b'\\' as u64));
+    (blanks | parentheses | others) & HIGH
 }

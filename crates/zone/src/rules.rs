@@ -5,7 +5,7 @@ use crate::contents::Node;
 use nonesuch_proto::{NameRef, Rtype};
 
 /// Types that may stand beside CNAME: those of DNSSEC (RFC 4034 §3 and §4, RFC 2535 §2.3.5).
-const BESIDE_CNAME: [Rtype; 6] =
+pub(crate) const BESIDE_CNAME: [Rtype; 6] =
     [Rtype::CNAME, Rtype::RRSIG, Rtype::NSEC, Rtype::KEY, Rtype::SIG, Rtype::NXT];
 
 /// The first rule that the records of `node` break: SOA at the apex alone and once, one CNAME or DNAME at most

@@ -1,6 +1,8 @@
 //! Canonical form and order of RDATA (RFC 4034 §6.2 and §6.3, RFC 6840 §5.1).
 
+use super::Field;
 use super::fields::names;
+use super::table::entry;
 use crate::Rtype;
 use std::cmp::Ordering;
 
@@ -19,6 +21,10 @@ pub fn push_canonical(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
 /// Order of two RDATA in canonical form: as octet strings, left-justified (RFC 4034 §6.3).
 #[must_use]
 pub fn cmp_canonical(rtype: Rtype, a: &[u8], b: &[u8]) -> Ordering {
+    // Canonical form changes capital letters alone, in names alone.
+    if !has_lowered_names(rtype) || !(has_capitals(a) || has_capitals(b)) {
+        return a.cmp(b);
+    }
     // Either has names or not: malformed RDATA too must keep one order whichever side it stands on.
     let has_names = |rdata| names(rtype, rdata).any(|name| name.lower);
     if !has_names(a) && !has_names(b) {
@@ -28,4 +34,14 @@ pub fn cmp_canonical(rtype: Rtype, a: &[u8], b: &[u8]) -> Ordering {
     push_canonical(rtype, a, &mut x);
     push_canonical(rtype, b, &mut y);
     x.cmp(&y)
+}
+
+fn has_lowered_names(rtype: Rtype) -> bool {
+    let fields = entry(rtype).map_or(&[][..], |entry| entry.fields);
+    fields.iter().any(|field| matches!(field, Field::Name { lower: true, .. } | Field::Ipv6Chain))
+}
+
+fn has_capitals(octets: &[u8]) -> bool {
+    // Without a way out of the loop, many octets are compared at once.
+    octets.iter().fold(false, |any, octet| any | octet.is_ascii_uppercase())
 }

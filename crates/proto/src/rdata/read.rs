@@ -5,7 +5,8 @@ use super::special;
 use super::table::entry;
 use crate::text::{Token, parse_ttl, parse_u32, push_unescaped};
 use crate::{NameError, NameRef, Rtype, bitmap, name, timestamp};
-use data_encoding::{BASE32HEX_NOPAD, BASE64, HEXLOWER_PERMISSIVE};
+use data_encoding::{BASE32HEX_NOPAD, BASE64, Encoding, HEXLOWER_PERMISSIVE};
+use std::borrow::Cow;
 
 /// What is wrong with RDATA in presentation form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,12 +101,14 @@ impl<'a> Input<'a, '_> {
     }
 
     /// All tokens to the end, joined, as base64 and hexadecimal digits may be broken by white space.
-    fn joined(&mut self) -> Vec<u8> {
-        let mut all = Vec::new();
-        while let Some(token) = self.take_optional() {
-            all.extend_from_slice(token.octets);
+    fn joined(&mut self) -> Cow<'a, [u8]> {
+        let rest = self.tokens.get(self.next..).unwrap_or_default();
+        self.next = self.tokens.len();
+        match rest {
+            [] => Cow::Borrowed(&[]),
+            [token] => Cow::Borrowed(token.octets),
+            tokens => tokens.iter().flat_map(|token| token.octets).copied().collect(),
         }
-        all
     }
 }
 
@@ -207,13 +210,10 @@ fn read_field(
         Field::Tag => push_tag(input.take()?.octets, out)?,
         Field::Base64 | Field::Base64OrNone => push_base64(field, input, out)?,
         Field::Hex => {
-            let digits = input.joined();
-            let octets = HEXLOWER_PERMISSIVE.decode(&digits);
-            let octets = octets.map_err(|_| RdataFault::Encoding("hexadecimal digits"))?;
-            if octets.is_empty() {
+            let octets = push_decoded(&HEXLOWER_PERMISSIVE, &input.joined(), out);
+            if octets.ok_or(RdataFault::Encoding("hexadecimal digits"))? == 0 {
                 return Err(RdataFault::Missing);
             }
-            out.extend_from_slice(&octets);
         }
         Field::Salt => push_salt(input.take()?.octets, out)?,
         Field::HashedName => push_hashed_name(input.take()?.octets, out)?,
@@ -256,13 +256,17 @@ fn push_tag(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
 }
 
 fn push_base64(field: Field, input: &mut Input<'_, '_>, out: &mut Vec<u8>) -> Result<(), RdataFault> {
-    let digits = input.joined();
-    let octets = BASE64.decode(&digits).map_err(|_| RdataFault::Encoding("base64"))?;
-    if octets.is_empty() && field == Field::Base64 {
-        return Err(RdataFault::Missing);
-    }
-    out.extend_from_slice(&octets);
-    Ok(())
+    let octets = push_decoded(&BASE64, &input.joined(), out).ok_or(RdataFault::Encoding("base64"))?;
+    if octets == 0 && field == Field::Base64 { Err(RdataFault::Missing) } else { Ok(()) }
+}
+
+/// Appends what `digits` encode, and says how many octets that is.
+fn push_decoded(encoding: &Encoding, digits: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    let start = out.len();
+    out.resize(start + encoding.decode_len(digits.len()).ok()?, 0);
+    let octets = encoding.decode_mut(digits, &mut out[start..]).ok()?;
+    out.truncate(start + octets);
+    Some(octets)
 }
 
 fn push_salt(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {

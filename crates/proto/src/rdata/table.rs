@@ -118,8 +118,54 @@ pub fn entry(rtype: Rtype) -> Option<&'static TypeEntry> {
     }
 }
 
+/// Octets of a mnemonic that is found by its hash.
+const SHORT: usize = 8;
+/// Places for the hashes of short mnemonics, several times as many as there are.
+const PLACES: usize = 512;
+
 /// The entry whose mnemonic is `text`, in any case.
 #[must_use]
 pub fn entry_by_mnemonic(text: &[u8]) -> Option<&'static TypeEntry> {
-    TYPES.iter().find(|entry| entry.mnemonic.as_bytes().eq_ignore_ascii_case(text))
+    let Some(word) = pack(text) else {
+        return TYPES.iter().find(|entry| entry.mnemonic.as_bytes().eq_ignore_ascii_case(text));
+    };
+    let mnemonics = mnemonics();
+    let mut place = hash(word);
+    while let Some((other, position)) = mnemonics[place] {
+        if other == word {
+            return TYPES.get(usize::from(position));
+        }
+        place = (place + 1) % PLACES;
+    }
+    None
+}
+
+/// Short mnemonics and their indices into [`TYPES`], each at its hash or in the next free place behind it.
+fn mnemonics() -> &'static [Option<(u64, u8)>; PLACES] {
+    static MNEMONICS: OnceLock<[Option<(u64, u8)>; PLACES]> = OnceLock::new();
+    MNEMONICS.get_or_init(|| {
+        let mut mnemonics = [None; PLACES];
+        for (position, entry) in TYPES.iter().enumerate() {
+            let Some(word) = pack(entry.mnemonic.as_bytes()) else { continue };
+            let mut place = hash(word);
+            while mnemonics[place].is_some() {
+                place = (place + 1) % PLACES;
+            }
+            mnemonics[place] = Some((word, position as u8));
+        }
+        mnemonics
+    })
+}
+
+/// A short mnemonic in upper case as one word; `None` where `text` is longer, or empty.
+fn pack(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > SHORT {
+        return None;
+    }
+    Some(text.iter().fold(0, |word, octet| word << 8 | u64::from(octet.to_ascii_uppercase())))
+}
+
+/// Multiplicative hashing, by the golden ratio.
+const fn hash(word: u64) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % PLACES
 }

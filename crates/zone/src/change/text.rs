@@ -3,8 +3,8 @@
 
 use super::ChangeSet;
 use crate::contents::{Contents, Node, Rrset, Run};
-use crate::lexer::Lexer;
-use crate::read::{Located, ReadFault, lex_fault, read_fixed_fields};
+use crate::lexer::{Lexer, Step};
+use crate::read::{Located, ReadFault, read_fixed_fields};
 use nonesuch_proto::{Name, NameError, NameRef, Rtype, push_name_from_text, rdata, text};
 use std::cmp::Ordering;
 use std::io::{self, Write};
@@ -74,16 +74,18 @@ impl ChangeSet {
     /// What is wrong with the first line that is not sound.
     pub fn parse(octets: &[u8], apex: &Name) -> Result<Self, ChangeReadError> {
         let mut sides = [Records::default(), Records::default()];
-        let mut lexer = Lexer::new(octets);
+        let mut lexer = Lexer::new(octets, true);
+        lexer.skip_byte_order_mark();
         loop {
             let at = |(fault, at): Located| {
-                let (line, column) = Lexer::new(octets).position(at);
+                let (line, column) = Lexer::new(octets, true).position(at);
                 ChangeReadError::Malformed { line, column, fault }
             };
             match lexer.next_entry() {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err((fault, offset)) => return Err(at((lex_fault(fault), offset))),
+                Ok(Step::Entry) => {}
+                // A text that ends its file is never cut.
+                Ok(Step::End | Step::Cut) => break,
+                Err((fault, offset)) => return Err(at((fault.into(), offset))),
             }
             let sign = lexer.tokens.first().filter(|token| !lexer.begins_blank && !token.quoted);
             let side = match sign.map(|token| token.octets) {

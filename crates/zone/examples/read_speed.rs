@@ -1,0 +1,61 @@
+//! What reading a zone file costs: records, wall and CPU seconds, peak memory.
+//!
+//!     cargo run --release -p nonesuch-zone --example read_speed -- FILE [ORIGIN] [RUNS]
+//!
+//! CPU seconds are those of all threads, from the counters of Linux in /proc; elsewhere they are missing.
+
+use nonesuch_proto::Name;
+use nonesuch_zone::read::read_file;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Ticks a second of the CPU counters in /proc (the kernel's USER_HZ, 100 everywhere).
+const TICKS: f64 = 100.0;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let Some(file) = arguments.next().map(PathBuf::from) else {
+        eprintln!("usage: read_speed FILE [ORIGIN] [RUNS]");
+        std::process::exit(2);
+    };
+    let origin: Option<Name> = arguments.next().and_then(|text| text.parse().ok());
+    let runs: u32 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let cpu_before = cpu_seconds();
+    let mut best = f64::INFINITY;
+    let mut records = 0;
+    for _ in 0..runs {
+        let begun = Instant::now();
+        match read_file(&file, origin.as_ref()) {
+            Ok(reading) => records = reading.contents.record_count(),
+            Err(error) => {
+                eprintln!("{error}");
+                std::process::exit(2);
+            }
+        }
+        best = best.min(begun.elapsed().as_secs_f64());
+    }
+    let cpu = (cpu_seconds() - cpu_before) / f64::from(runs);
+    println!(
+        "{}: {records} records; best of {runs}: {best:.3} s; mean CPU {cpu:.3} s ({:.2} million records a CPU second); peak {} MB",
+        file.display(),
+        records as f64 / cpu / 1e6,
+        peak_memory() / 1000,
+    );
+}
+
+/// CPU seconds of this process, user and system.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may hold blanks; utime and stime are the 12th and 13th fields behind it.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
+    ticks.sum::<f64>() / TICKS
+}
+
+/// VmHWM, in thousands of octets.
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kibibytes.unwrap_or(0) * 1024 / 1000
+}

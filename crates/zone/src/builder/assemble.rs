@@ -1,0 +1,288 @@
+//! From sorted groups to nodes with their RRsets: pieces of the zone are made side by side and joined in order.
+
+use super::fault::{Place, Warning, ZoneError, ZoneFault};
+use super::part::{Part, Record, Records};
+use super::{Gathered, order};
+use crate::contents::{Contents, Room, Run};
+use crate::rules::BESIDE_CNAME;
+use nonesuch_proto::{Name, NameRef, Rtype, rdata};
+use rayon::prelude::*;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// Groups in a piece.
+const PIECE: usize = 1024;
+/// Groups fetched from memory at once.
+const FETCH: usize = 64;
+/// Pieces in memory at once, for each thread.
+const PIECES: usize = 4;
+
+/// Makes contents of the groups in `order`, and says what is odd about them.
+pub(super) fn assemble(
+    gathered: Gathered,
+    apex: &Name,
+    order: &[u128],
+) -> Result<(Contents, Vec<Warning>), ZoneError> {
+    let counts = gathered.counts();
+    // Every record may be an RRset of its own: what is not used of that is given back, and was never touched.
+    let room = Room {
+        names: counts.names,
+        rdata: counts.rdata,
+        nodes: gathered.group_count(),
+        rrsets: counts.records,
+    };
+    let mut joined = Joined { contents: Contents::with_room(apex, room), outcome: Outcome::default() };
+    let assembler = Assembler { gathered: &gathered, apex };
+    let pieces = assembler.cut(order);
+    let mut ready: Vec<Result<Piece, ZoneError>> = Vec::new();
+    for wave in pieces.chunks(PIECES * rayon::current_num_threads()) {
+        let make = || {
+            let pieces = wave.par_iter().map(|range| assembler.make_piece(&order[range.clone()]));
+            pieces.collect()
+        };
+        let (made, appended) = rayon::join(make, || joined.append(std::mem::take(&mut ready)));
+        appended?;
+        ready = made;
+    }
+    joined.append(ready)?;
+    drop(gathered);
+    joined.finish()
+}
+
+/// The pieces that are finished.
+struct Joined {
+    contents: Contents,
+    outcome: Outcome,
+}
+
+/// What is said about pieces.
+#[derive(Default)]
+struct Outcome {
+    duplicates: u64,
+    warnings: Vec<Warning>,
+    /// The first alias with other data: it is said only where nothing else is wrong.
+    alias: Option<ZoneError>,
+}
+
+impl Joined {
+    fn append(&mut self, pieces: Vec<Result<Piece, ZoneError>>) -> Result<(), ZoneError> {
+        for piece in pieces {
+            let Piece { run, outcome } = piece?;
+            self.contents.append(&run);
+            self.outcome.duplicates += outcome.duplicates;
+            self.outcome.warnings.extend(outcome.warnings);
+            self.outcome.alias = self.outcome.alias.take().or(outcome.alias);
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(Contents, Vec<Warning>), ZoneError> {
+        let Self { mut contents, outcome: Outcome { duplicates, mut warnings, alias } } = self;
+        if let Some(error) = alias {
+            return Err(error);
+        }
+        if duplicates > 0 {
+            warnings.push(Warning::Duplicates { count: duplicates });
+        }
+        contents.give_back();
+        Ok((contents, warnings))
+    }
+}
+
+/// Consecutive nodes.
+struct Piece {
+    run: Run,
+    outcome: Outcome,
+}
+
+/// Consecutive records of one owner.
+struct Group<'g> {
+    part: &'g Part,
+    name: NameRef<'g>,
+    records: Records<'g>,
+}
+
+/// A record of a node: what orders it, and its group.
+struct Found<'g> {
+    /// Type covered, then whether it is a signature: signatures stand behind what they cover.
+    key: u32,
+    /// Index into the node's groups.
+    group: u32,
+    record: Record<'g>,
+}
+
+impl Found<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let rdata = || rdata::cmp_canonical(self.record.rtype, self.record.rdata, other.record.rdata);
+        self.key.cmp(&other.key).then_with(rdata)
+    }
+}
+
+struct Assembler<'g> {
+    gathered: &'g Gathered,
+    apex: &'g Name,
+}
+
+impl<'g> Assembler<'g> {
+    /// Cuts the order into pieces of whole nodes.
+    fn cut(&self, order: &[u128]) -> Vec<Range<usize>> {
+        let mut pieces = Vec::with_capacity(order.len() / PIECE + 1);
+        let mut start = 0;
+        while start < order.len() {
+            let end = self.find_node(order, start + PIECE);
+            pieces.push(start..end);
+            start = end;
+        }
+        pieces
+    }
+
+    /// Where the first node begins from `at` on.
+    fn find_node(&self, order: &[u128], at: usize) -> usize {
+        let name = |at: usize| self.gathered.name(order::number(order[at]));
+        let mut at = at.min(order.len());
+        while at < order.len() && name(at - 1) == name(at) {
+            at += 1;
+        }
+        at
+    }
+
+    fn make_piece(&self, order: &[u128]) -> Result<Piece, ZoneError> {
+        let mut piece = Piece { run: Run::with_room(self.share(order.len())), outcome: Outcome::default() };
+        let (mut groups, mut records) = (Vec::with_capacity(FETCH), Vec::new());
+        let mut start = 0;
+        while start < order.len() {
+            let end = self.find_node(order, start + FETCH);
+            self.fetch(&order[start..end], &mut groups);
+            start = end;
+            for node in groups.chunk_by(|a: &Group<'g>, b| a.name == b.name) {
+                collect_records(node, &mut records);
+                self.push_node(node, &records, &mut piece)?;
+            }
+        }
+        Ok(piece)
+    }
+
+    /// What `groups` groups take on the average, and a bit more.
+    fn share(&self, groups: usize) -> Room {
+        let counts = self.gathered.counts();
+        let of = |all: usize| {
+            let share = all as u64 * groups as u64 / (self.gathered.group_count() as u64).max(1);
+            (share + share / 8) as usize
+        };
+        Room { names: of(counts.names), rdata: of(counts.rdata), nodes: groups, rrsets: of(counts.records) }
+    }
+
+    /// Looks up groups. They lie far apart in memory: first an octet is read of each cache line of small ones, as the
+    /// processor waits for many at once where nothing else depends on them.
+    fn fetch(&self, order: &[u128], groups: &mut Vec<Group<'g>>) {
+        let locate = |entry: &u128| self.gathered.locate(order::number(*entry));
+        let octets = order.iter().map(locate).map(|(part, group)| part.touch(group));
+        std::hint::black_box(octets.fold(0, |all, octet| all ^ octet));
+        groups.clear();
+        groups.extend(order.iter().map(locate).map(|(part, group)| {
+            let (name, records) = part.group(group);
+            Group { part, name, records }
+        }));
+    }
+
+    fn push_node(
+        &self,
+        groups: &[Group<'g>],
+        records: &[Found<'g>],
+        piece: &mut Piece,
+    ) -> Result<(), ZoneError> {
+        let Some(first) = records.first() else { return Ok(()) };
+        let owner = groups[first.group as usize].name;
+        piece.run.begin_node(owner);
+        let mut previous: Option<&Found<'g>> = None;
+        let mut mixed: Option<Rtype> = None;
+        for found in records {
+            let Found { key, record, .. } = found;
+            match previous.filter(|previous| previous.key == *key) {
+                None => {
+                    piece.run.begin_rrset(record.rtype, record.covered(), record.ttl);
+                    self.check_soa(groups, found)?;
+                }
+                Some(previous) if previous.cmp(found).is_eq() => {
+                    piece.outcome.duplicates += 1;
+                    continue;
+                }
+                Some(_) => {
+                    check_multiple(groups, found)?;
+                    if piece.run.lower_ttl(record.ttl) && mixed != Some(record.rtype) {
+                        mixed = Some(record.rtype);
+                        let warning = Warning::MixedTtl { owner: owner.to_name(), rtype: record.rtype };
+                        piece.outcome.warnings.push(warning);
+                    }
+                }
+            }
+            piece.run.push_record(|out| out.extend_from_slice(record.rdata));
+            previous = Some(found);
+        }
+        if piece.outcome.alias.is_none() {
+            piece.outcome.alias = find_alias_with_data(groups, records);
+        }
+        Ok(())
+    }
+
+    /// An SOA record stands at the apex alone.
+    fn check_soa(&self, groups: &[Group<'_>], found: &Found<'_>) -> Result<(), ZoneError> {
+        if found.record.rtype != Rtype::SOA {
+            return Ok(());
+        }
+        let owner = groups[found.group as usize].name;
+        if owner == self.apex.view() {
+            return Ok(());
+        }
+        Err(ZoneError { fault: ZoneFault::SecondSoa(owner.to_name()), place: place(groups, found) })
+    }
+}
+
+/// The records of a node in their order, those that are the same in the order in which they came.
+fn collect_records<'g>(groups: &[Group<'g>], records: &mut Vec<Found<'g>>) {
+    records.clear();
+    for (index, group) in groups.iter().enumerate() {
+        records.extend(group.records.clone().map(|record| Found {
+            key: u32::from(record.covered().0) << 1 | u32::from(record.rtype == Rtype::RRSIG),
+            group: index as u32,
+            record,
+        }));
+    }
+    if !records.is_sorted_by(|a, b| a.cmp(b).is_le()) {
+        records.sort_by(Found::cmp);
+    }
+}
+
+fn place(groups: &[Group<'_>], found: &Found<'_>) -> Place {
+    groups[found.group as usize].part.place(&found.record)
+}
+
+/// Types of which a name has at most one record.
+fn check_multiple(groups: &[Group<'_>], found: &Found<'_>) -> Result<(), ZoneError> {
+    let owner = || groups[found.group as usize].name.to_name();
+    let fault = match found.record.rtype {
+        Rtype::SOA => ZoneFault::SecondSoa(owner()),
+        Rtype::CNAME | Rtype::DNAME => ZoneFault::NotSingle { owner: owner(), rtype: found.record.rtype },
+        _ => return Ok(()),
+    };
+    Err(ZoneError { fault, place: place(groups, found) })
+}
+
+/// CNAME beside other data than it may have.
+fn find_alias_with_data(groups: &[Group<'_>], records: &[Found<'_>]) -> Option<ZoneError> {
+    let first = records.iter().find(|found| found.record.rtype == Rtype::CNAME)?;
+    let other = records.iter().find(|found| !BESIDE_CNAME.contains(&found.record.rtype))?;
+    let owner = groups[first.group as usize].name.to_name();
+    let fault = ZoneFault::CnameAndOther { owner, other: other.record.rtype };
+    Some(ZoneError { fault, place: place(groups, other) })
+}
+
+impl Run {
+    /// Lowers the current RRset's TTL to `ttl`; tells whether the two differed.
+    fn lower_ttl(&mut self, ttl: u32) -> bool {
+        let Some(rrset) = self.current_rrset() else { return false };
+        let differed = rrset.ttl != ttl;
+        rrset.ttl = rrset.ttl.min(ttl);
+        differed
+    }
+}

@@ -1,0 +1,204 @@
+//! Groups in the canonical order of their owners (RFC 4034 §6.1).
+//!
+//! Below the apex, a name is a string of digits of six bits whose plain order is the canonical order: labels from
+//! right to left, one digit for a letter, figure, `-`, `_` or `*`, three for any other octet, 0 behind each label. Entries
+//! to be sorted hold sixteen digits and the number of the group, so that sorting mostly touches no name. Where the digits
+//! are the same, the next sixteen decide, and at last the number.
+
+use super::Gathered;
+use nonesuch_proto::NameRef;
+use rayon::prelude::*;
+
+/// Digits in an entry.
+const DIGITS: usize = 16;
+/// Bits of an entry that number the group.
+const NUMBER_BITS: u32 = 32;
+/// Groups that are sorted by one thread.
+const ALONE: usize = 4096;
+
+/// The digit of each octet that has one of its own, or else the digit that announces the octet, with [`ESCAPED`].
+static CODES: [u8; 256] = codes();
+const ESCAPED: u8 = 0x80;
+
+const fn codes() -> [u8; 256] {
+    let mut codes = [0; 256];
+    let mut digit = 0;
+    let mut alone = true;
+    let mut octet = 0;
+    while octet < 256 {
+        // Upper-case letters stand with the lower-case ones.
+        let is_upper = b'A' as usize <= octet && octet <= b'Z' as usize;
+        if !is_upper {
+            let own = matches!(octet as u8, b'*' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z');
+            if own || alone {
+                digit += 1;
+            }
+            alone = own;
+            codes[octet] = if own { digit } else { digit | ESCAPED };
+        }
+        octet += 1;
+    }
+    octet = b'A' as usize;
+    while octet <= b'Z' as usize {
+        codes[octet] = codes[octet + 32];
+        octet += 1;
+    }
+    codes
+}
+
+/// Collects digits `skip` to `skip + DIGITS` of a name.
+struct Digits {
+    skip: usize,
+    room: usize,
+    value: u128,
+}
+
+impl Digits {
+    fn push(&mut self, digit: u8) {
+        if self.skip > 0 {
+            self.skip -= 1;
+        } else if self.room > 0 {
+            self.value = self.value << 6 | u128::from(digit);
+            self.room -= 1;
+        }
+    }
+
+    fn push_label(&mut self, label: &[u8]) {
+        for &octet in label {
+            let code = CODES[usize::from(octet)];
+            self.push(code & !ESCAPED);
+            if code & ESCAPED != 0 {
+                self.push(octet >> 4);
+                self.push(octet & 15);
+            }
+            if self.room == 0 {
+                return;
+            }
+        }
+        self.push(0);
+    }
+}
+
+/// Digits `skip` to `skip + DIGITS` of `name`, whose last `apex` octets are the zone's apex.
+fn digits(name: NameRef<'_>, apex: usize, skip: usize) -> u128 {
+    let own = &name.wire()[..name.len() - apex];
+    let (mut starts, mut count, mut at) = ([0u8; 128], 0, 0);
+    while at < own.len() {
+        starts[count] = at as u8;
+        count += 1;
+        at += 1 + usize::from(own[at]);
+    }
+    let mut digits = Digits { skip, room: DIGITS, value: 0 };
+    for start in starts[..count].iter().rev() {
+        let start = usize::from(*start);
+        digits.push_label(&own[start + 1..start + 1 + usize::from(own[start])]);
+        if digits.room == 0 {
+            break;
+        }
+    }
+    digits.value << (6 * digits.room)
+}
+
+/// The number of a group in an entry.
+pub(super) const fn number(entry: u128) -> u32 {
+    entry as u32
+}
+
+const fn leading(entry: u128) -> u128 {
+    entry >> NUMBER_BITS
+}
+
+/// The groups in canonical order of their owners, those of one name in the order in which they came. All owners are
+/// at or below the apex of `apex` octets; read each entry with [`number`].
+pub(super) fn sort(gathered: &Gathered, apex: usize) -> Vec<u128> {
+    let mut entries = vec![0; gathered.group_count()];
+    let mut rest = entries.as_mut_slice();
+    let mut slices = Vec::with_capacity(gathered.parts.len());
+    for part in &gathered.parts {
+        let (slice, tail) = rest.split_at_mut(part.group_count());
+        slices.push(slice);
+        rest = tail;
+    }
+    slices.into_par_iter().enumerate().for_each(|(index, slice)| {
+        let part = &gathered.parts[index];
+        for (group, entry) in slice.iter_mut().enumerate() {
+            let number = u128::from(gathered.first_group(index) + group as u32);
+            *entry = digits(part.name(group), apex, 0) << NUMBER_BITS | number;
+        }
+    });
+    sort_entries(&mut entries);
+    refine(&mut entries, gathered, apex, DIGITS);
+    entries
+}
+
+fn sort_entries(entries: &mut [u128]) {
+    if entries.is_sorted() {
+        return;
+    }
+    if entries.len() < ALONE { entries.sort_unstable() } else { entries.par_sort_unstable() }
+}
+
+/// Sorts entries that agree in their digits by the next ones, those behind the first `depth`.
+fn refine(entries: &mut [u128], gathered: &Gathered, apex: usize, depth: usize) {
+    if entries.len() < ALONE {
+        for same in entries.chunk_by_mut(|a, b| leading(*a) == leading(*b)) {
+            refine_same(same, gathered, apex, depth);
+        }
+        return;
+    }
+    entries
+        .par_chunk_by_mut(|a, b| leading(*a) == leading(*b))
+        .for_each(|same| refine_same(same, gathered, apex, depth));
+}
+
+fn refine_same(same: &mut [u128], gathered: &Gathered, apex: usize, depth: usize) {
+    // No name has sixteen digits 0 in a row: where all are 0, the names have ended, and are one.
+    if same.len() < 2 || leading(same[0]) == 0 {
+        return;
+    }
+    for entry in same.iter_mut() {
+        let number = number(*entry);
+        let digits = digits(gathered.name(number), apex, depth);
+        *entry = digits << NUMBER_BITS | u128::from(number);
+    }
+    sort_entries(same);
+    refine(same, gathered, apex, depth + DIGITS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_proto::Name;
+    use proptest::prelude::*;
+
+    #[test]
+    fn digits_fit_and_keep_the_order_of_octets() {
+        let mut last = (0, 0);
+        for octet in (0..=255u8).filter(|octet| !octet.is_ascii_uppercase()) {
+            let code = CODES[usize::from(octet)];
+            let digit = code & !ESCAPED;
+            let rank = (digit, if code & ESCAPED == 0 { 0 } else { u16::from(octet) + 1 });
+            assert!((1..64).contains(&digit) && rank > last, "{octet}: {rank:?} after {last:?}");
+            last = rank;
+        }
+        assert_eq!(CODES[usize::from(b'Q')], CODES[usize::from(b'q')]);
+    }
+
+    fn any_name() -> impl Strategy<Value = Name> {
+        let octet = prop_oneof![any::<u8>(), Just(b'a'), Just(b'A'), Just(b'-'), Just(0), Just(255)];
+        let label = proptest::collection::vec(octet, 1..6);
+        proptest::collection::vec(label, 0..5).prop_map(|labels| {
+            let apex: Name = "example.".parse().unwrap();
+            labels.iter().fold(apex, |name, label| Name::prepend(label, name.view()).unwrap())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn digits_are_in_canonical_order(a in any_name(), b in any_name()) {
+            let apex = 9;
+            let all = |name: &Name| [0, 1, 2, 3, 4, 5].map(|level| digits(name.view(), apex, level * DIGITS));
+            prop_assert_eq!(all(&a).cmp(&all(&b)), a.cmp(&b));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Records in the order in which they came: names and RDATA of consecutive records in one arena.
+//!
+//! Consecutive records of one owner are a group: the owner's name once, then the records. A part is written once and
+//! never changed, except that TTLs that its text left open are filled in.
+
+use super::fault::Place;
+use nonesuch_proto::{NameRef, Rtype};
+
+/// Octets in front of each RDATA: type 2, TTL 4, line 4, length 2.
+const HEADER: usize = 12;
+
+/// A part under construction.
+#[derive(Debug, Default)]
+pub(crate) struct OpenPart {
+    data: Vec<u8>,
+    /// Where each group begins.
+    groups: Vec<u32>,
+    counts: Counts,
+    soa: Option<Soa>,
+}
+
+/// What is in a part, for exact reservations.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) records: usize,
+    /// Octets of the names of the groups.
+    pub(super) names: usize,
+    /// Octets of RDATA with two octets of length each.
+    pub(super) rdata: usize,
+}
+
+/// The first SOA record: its group, and its line in the part.
+#[derive(Clone, Copy, Debug)]
+struct Soa {
+    group: u32,
+    line: u32,
+}
+
+impl OpenPart {
+    /// An empty part with room for `octets` of names and RDATA.
+    pub(crate) fn with_capacity(octets: usize) -> Self {
+        Self { data: Vec::with_capacity(octets), ..Self::default() }
+    }
+
+    /// Adds one record; `write` appends its RDATA. Nothing is added where it fails.
+    pub(crate) fn push<E>(
+        &mut self,
+        owner: NameRef<'_>,
+        rtype: Rtype,
+        ttl: u32,
+        line: u32,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (start, new_group) = (self.data.len(), !self.last_owner_is(owner));
+        if new_group {
+            self.data.extend_from_slice(owner.wire());
+        }
+        let header = self.data.len();
+        self.data.extend_from_slice(&record_header(rtype, ttl, line));
+        if let Err(error) = write(&mut self.data) {
+            self.data.truncate(start);
+            return Err(error);
+        }
+        let length = self.data.len() - header - HEADER;
+        self.data[header + HEADER - 2..header + HEADER].copy_from_slice(&(length as u16).to_be_bytes());
+        if new_group {
+            self.groups.push(start as u32);
+            self.counts.names += owner.len();
+        }
+        self.counts.records += 1;
+        self.counts.rdata += 2 + length;
+        if rtype == Rtype::SOA && self.soa.is_none() {
+            self.soa = Some(Soa { group: self.groups.len() as u32 - 1, line });
+        }
+        Ok(())
+    }
+
+    fn last_owner_is(&self, owner: NameRef<'_>) -> bool {
+        self.groups.last().is_some_and(|start| self.data[*start as usize..].starts_with(owner.wire()))
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Octets that the part takes.
+    pub(crate) const fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Copies what was gathered into a part without slack, and begins anew in the same memory.
+    pub(crate) fn close(&mut self) -> Part {
+        let part = Part {
+            data: self.data.as_slice().into(),
+            groups: self.groups.as_slice().into(),
+            counts: self.counts,
+            soa: self.soa,
+            place: Place::default(),
+        };
+        self.clear();
+        part
+    }
+
+    /// Forgets what was gathered and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.data.clear();
+        self.groups.clear();
+        self.counts = Counts::default();
+        self.soa = None;
+    }
+}
+
+fn record_header(rtype: Rtype, ttl: u32, line: u32) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..2].copy_from_slice(&rtype.0.to_be_bytes());
+    header[2..6].copy_from_slice(&ttl.to_be_bytes());
+    header[6..10].copy_from_slice(&line.to_be_bytes());
+    header
+}
+
+/// Consecutive records of one file.
+#[derive(Debug)]
+pub(crate) struct Part {
+    data: Box<[u8]>,
+    groups: Box<[u32]>,
+    counts: Counts,
+    soa: Option<Soa>,
+    /// The file, and how many lines of it are in front of the part's first one.
+    place: Place,
+}
+
+/// One record of a part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<'p> {
+    pub(super) rtype: Rtype,
+    pub(super) ttl: u32,
+    pub(super) rdata: &'p [u8],
+    line: u32,
+}
+
+impl Record<'_> {
+    /// The type by which RRsets are formed: the type covered for an RRSIG, else the type itself.
+    pub(super) const fn covered(&self) -> Rtype {
+        match (self.rtype, self.rdata) {
+            (Rtype::RRSIG, [high, low, ..]) => Rtype(u16::from_be_bytes([*high, *low])),
+            (rtype, _) => rtype,
+        }
+    }
+}
+
+impl Part {
+    /// Says where the part was read: in `file`, behind `lines` lines.
+    pub(crate) const fn set_place(&mut self, file: u16, lines: u32) {
+        self.place = Place { file, line: lines };
+    }
+
+    /// Sets the TTL of the first `count` records.
+    pub(crate) fn set_leading_ttls(&mut self, count: usize, ttl: u32) {
+        let (mut at, mut group) = (0, 0);
+        for _ in 0..count {
+            if self.groups.get(group).is_some_and(|start| *start as usize == at) {
+                at += name_at(&self.data, at).len();
+                group += 1;
+            }
+            self.data[at + 2..at + 6].copy_from_slice(&ttl.to_be_bytes());
+            at += HEADER + usize::from(u16::from_be_bytes([self.data[at + 10], self.data[at + 11]]));
+        }
+    }
+
+    pub(super) const fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    pub(super) const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Owner and place of the first SOA record.
+    pub(super) fn soa(&self) -> Option<(NameRef<'_>, Place)> {
+        self.soa.map(|soa| (self.name(soa.group as usize), self.place_of(soa.line)))
+    }
+
+    /// The owner of a group.
+    pub(super) fn name(&self, group: usize) -> NameRef<'_> {
+        name_at(&self.data, self.groups[group] as usize)
+    }
+
+    /// Reads an octet of each of the first cache lines of a group, and says something of what they are.
+    pub(super) fn touch(&self, group: usize) -> u8 {
+        const LINE: usize = 64;
+        let start = self.groups[group] as usize;
+        let last = self.data.len() - 1;
+        let octet = |line: usize| self.data[(start + line * LINE).min(last)];
+        octet(0) ^ octet(1) ^ octet(2)
+    }
+
+    /// Owner and records of a group, in the order in which they were added.
+    pub(super) fn group(&self, group: usize) -> (NameRef<'_>, Records<'_>) {
+        let end = self.groups.get(group + 1).map_or(self.data.len(), |end| *end as usize);
+        let octets = &self.data[self.groups[group] as usize..end];
+        let name = name_at(octets, 0);
+        (name, Records(&octets[name.len()..]))
+    }
+
+    /// Where a record of this part was read.
+    pub(super) fn place(&self, record: &Record<'_>) -> Place {
+        self.place_of(record.line)
+    }
+
+    const fn place_of(&self, line: u32) -> Place {
+        Place { file: self.place.file, line: self.place.line.saturating_add(line) }
+    }
+}
+
+fn name_at(data: &[u8], start: usize) -> NameRef<'_> {
+    let mut end = start;
+    while data[end] != 0 {
+        end += 1 + usize::from(data[end]);
+    }
+    NameRef::from_checked(&data[start..=end])
+}
+
+/// The records of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Records<'p>(&'p [u8]);
+
+impl<'p> Iterator for Records<'p> {
+    type Item = Record<'p>;
+
+    fn next(&mut self) -> Option<Record<'p>> {
+        let (header, rest) = self.0.split_first_chunk::<HEADER>()?;
+        let word =
+            |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let (rdata, rest) = rest.split_at(usize::from(u16::from_be_bytes([header[10], header[11]])));
+        self.0 = rest;
+        let rtype = Rtype(u16::from_be_bytes([header[0], header[1]]));
+        Some(Record { rtype, ttl: word(2), line: word(6), rdata })
+    }
+}

@@ -1,0 +1,200 @@
+//! One entry: a directive that changes the state, or a record for a part.
+
+use super::fault::ReadFault;
+use crate::builder::OpenPart;
+use crate::lexer::Lexer;
+use nonesuch_proto::rdata;
+use nonesuch_proto::text::{Token, parse_ttl};
+use nonesuch_proto::{Class, Name, NameRef, Rtype};
+
+/// Fault and offset of the octet that has it.
+pub(crate) type Located = (ReadFault, usize);
+
+/// What entries leave to those behind them.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) origin: Option<Name>,
+    pub(super) default_ttl: Option<u32>,
+    /// The TTL of the last record, for records that state none where there is no $TTL (RFC 1035 §5.1).
+    pub(super) last_ttl: Option<u32>,
+    /// Number of records that took the last TTL of the text in front, which is not known. They are the first ones: what
+    /// has a TTL leaves it to all behind it. `None` where the text in front is known.
+    pub(super) inherited: Option<usize>,
+    /// Wire form; empty before the first record.
+    pub(super) owner: Vec<u8>,
+}
+
+impl State {
+    pub(super) const fn new(origin: Option<Name>) -> Self {
+        Self { origin, default_ttl: None, last_ttl: None, inherited: None, owner: Vec::new() }
+    }
+
+    fn origin(&self) -> Option<NameRef<'_>> {
+        self.origin.as_ref().map(Name::view)
+    }
+}
+
+/// An $INCLUDE directive.
+#[derive(Debug)]
+pub(super) struct Include {
+    /// The file as written.
+    pub(super) path: Vec<u8>,
+    pub(super) origin: Option<Name>,
+    /// Offset of the directive.
+    pub(super) at: usize,
+}
+
+/// Reads entries of one text.
+pub(super) struct EntryReader<'a> {
+    /// The owner as last written, for a text that writes it on each line.
+    owner_text: &'a [u8],
+}
+
+impl<'a> EntryReader<'a> {
+    pub(super) const fn new() -> Self {
+        Self { owner_text: &[] }
+    }
+
+    /// Reads the entry that `lexer` stands at. An $INCLUDE is left to the caller.
+    pub(super) fn read(
+        &mut self,
+        lexer: &Lexer<'a>,
+        state: &mut State,
+        part: &mut OpenPart,
+    ) -> Result<Option<Include>, Located> {
+        let first = lexer.tokens[0];
+        if !lexer.begins_blank && !first.quoted && first.octets.first() == Some(&b'$') {
+            // Relative owners may be others behind a directive.
+            self.owner_text = &[];
+            return read_directive(&lexer.tokens, state);
+        }
+        let mut next = 0;
+        if !lexer.begins_blank {
+            self.read_owner(first, state)?;
+            next = 1;
+        } else if state.owner.is_empty() {
+            return Err((ReadFault::NoOwner, first.at));
+        }
+        let (ttl, rtype, used) = read_fixed_fields(&lexer.tokens[next..], first.at)?;
+        next += used;
+        if rtype.is_meta() {
+            return Err((ReadFault::MetaType(rtype), lexer.tokens[next - 1].at));
+        }
+        push_record(lexer, next, ttl, rtype, state, part)?;
+        Ok(None)
+    }
+
+    fn read_owner(&mut self, token: Token<'a>, state: &mut State) -> Result<(), Located> {
+        if !self.owner_text.is_empty() && self.owner_text == token.octets {
+            return Ok(());
+        }
+        state.owner.clear();
+        let origin = state.origin.as_ref().map(Name::view);
+        nonesuch_proto::push_name_from_text(token.octets, origin, &mut state.owner)
+            .map_err(|error| (ReadFault::Owner(error), token.at))?;
+        self.owner_text = token.octets;
+        Ok(())
+    }
+}
+
+fn push_record(
+    lexer: &Lexer<'_>,
+    next: usize,
+    ttl: Option<u32>,
+    rtype: Rtype,
+    state: &mut State,
+    part: &mut OpenPart,
+) -> Result<(), Located> {
+    let tokens = &lexer.tokens[next..];
+    let ttl = settle_ttl(ttl, rtype, tokens, state).ok_or((ReadFault::NoTtl, lexer.tokens[0].at))?;
+    let owner = NameRef::from_checked(&state.owner);
+    let write = |out: &mut Vec<u8>| rdata::push_from_tokens(rtype, tokens, state.origin(), out);
+    part.push(owner, rtype, ttl, lexer.line, write).map_err(|error| {
+        let end = || lexer.tokens.last().map_or(0, |token| token.at);
+        let at = tokens.get(error.token).map_or_else(end, |token| token.at);
+        (ReadFault::Rdata { rtype, fault: error.fault }, at)
+    })
+}
+
+/// RFC 2308 §4 and RFC 1035 §5.1: the TTL stated, else that of $TTL, else the last one. A SOA record that comes first may
+/// take its own minimum, as BIND and Knot do.
+fn settle_ttl(stated: Option<u32>, rtype: Rtype, rdata: &[Token<'_>], state: &mut State) -> Option<u32> {
+    let mut ttl = stated.or(state.default_ttl).or(state.last_ttl);
+    if ttl.is_none()
+        && let Some(count) = &mut state.inherited
+    {
+        *count += 1;
+        return Some(0);
+    }
+    if ttl.is_none() && rtype == Rtype::SOA {
+        ttl = rdata.last().and_then(|minimum| parse_ttl(minimum.octets));
+    }
+    state.last_ttl = ttl.or(state.last_ttl);
+    ttl
+}
+
+fn read_directive(tokens: &[Token<'_>], state: &mut State) -> Result<Option<Include>, Located> {
+    let (name, at) = (tokens[0].octets.to_ascii_uppercase(), tokens[0].at);
+    let read_origin = |token: &Token<'_>| {
+        let name = Name::from_text(token.octets, state.origin());
+        name.map(Some).map_err(|error| (ReadFault::Owner(error), token.at))
+    };
+    match (name.as_slice(), &tokens[1..]) {
+        (b"$ORIGIN", [origin]) => state.origin = read_origin(origin)?,
+        (b"$TTL", [ttl]) => {
+            let parsed = parse_ttl(ttl.octets);
+            state.default_ttl = Some(parsed.ok_or((ReadFault::Directive("$TTL"), ttl.at))?);
+        }
+        (b"$INCLUDE", [path]) => {
+            return Ok(Some(Include { path: path.octets.to_vec(), origin: state.origin.clone(), at }));
+        }
+        (b"$INCLUDE", [path, origin]) => {
+            let origin = read_origin(origin)?;
+            return Ok(Some(Include { path: path.octets.to_vec(), origin, at }));
+        }
+        (b"$ORIGIN", _) => return Err((ReadFault::Directive("$ORIGIN"), at)),
+        (b"$TTL", _) => return Err((ReadFault::Directive("$TTL"), at)),
+        (b"$INCLUDE", _) => return Err((ReadFault::Directive("$INCLUDE"), at)),
+        _ => {
+            let name = String::from_utf8_lossy(tokens[0].octets).into_owned();
+            return Err((ReadFault::UnknownDirective(name), at));
+        }
+    }
+    Ok(None)
+}
+
+/// TTL and class in any order, then the type; returns how many tokens they took.
+pub(crate) fn read_fixed_fields(
+    tokens: &[Token<'_>],
+    entry_at: usize,
+) -> Result<(Option<u32>, Rtype, usize), Located> {
+    let (mut ttl, mut class) = (None, None);
+    for (index, token) in tokens.iter().enumerate() {
+        let starts_with_digit = token.octets.first().is_some_and(u8::is_ascii_digit);
+        if ttl.is_none() && starts_with_digit {
+            let value = parse_ttl(token.octets);
+            let unknown = || (ReadFault::UnknownToken(printable(token.octets)), token.at);
+            ttl = Some(value.ok_or_else(unknown)?);
+            continue;
+        }
+        // No type has the mnemonic of the class that is on nearly every line.
+        if class.is_none() && token.octets == b"IN" {
+            class = Some(Class::IN);
+            continue;
+        }
+        if let Some(rtype) = Rtype::from_mnemonic(token.octets) {
+            return Ok((ttl, rtype, index + 1));
+        }
+        match Class::from_mnemonic(token.octets) {
+            Some(Class::IN) if class.is_none() => class = Some(Class::IN),
+            Some(other) => return Err((ReadFault::Class(other), token.at)),
+            None => return Err((ReadFault::UnknownToken(printable(token.octets)), token.at)),
+        }
+    }
+    Err((ReadFault::NoType, tokens.last().map_or(entry_at, |token| token.at)))
+}
+
+fn printable(octets: &[u8]) -> String {
+    let text: String = octets.iter().take(40).map(|octet| octet.escape_ascii().to_string()).collect();
+    if octets.len() > 40 { text + "…" } else { text }
+}

@@ -1,0 +1,231 @@
+//! Reading in blocks is reading from front to back.
+
+use super::block::{Inherited, read_on_guess};
+use super::reader::Reader;
+use super::source::{Block, Cutter, Source};
+use super::*;
+use crate::builder::OpenPart;
+use crate::write::write_zone;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use std::path::Path;
+
+const HEAD: &str = "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 1 2 3 4 300\n@ NS ns\nns A 192.0.2.1\n";
+
+/// All that reading says, in a form that can be compared.
+fn outcome(read: Result<Reading, ReadError>) -> Result<(String, String), String> {
+    let reading = read.map_err(|error| error.to_string())?;
+    let mut text = Vec::new();
+    write_zone(&reading.contents, &mut text).unwrap();
+    Ok((String::from_utf8(text).unwrap(), format!("{} {:?}", reading.contents.apex(), reading.warnings)))
+}
+
+fn in_blocks(text: &[u8], octets: usize) -> Result<(String, String), String> {
+    outcome(read_text_in_blocks(text, Path::new("zone"), None, octets))
+}
+
+/// As [`in_blocks`], from a file.
+fn file_in_blocks(text: &[u8], octets: usize) -> Result<(String, String), String> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zone");
+    std::fs::write(&path, text).unwrap();
+    let mut reader = Reader::new(&path, octets);
+    let read = reader.read_file(&path, State::new(None)).and_then(|_| finish(reader, None));
+    outcome(read).map_err(|error| error.replace(path.to_str().unwrap(), "zone"))
+}
+
+#[test]
+fn entries_over_many_blocks_are_whole() {
+    let digits: String = (0..200).map(|n| format!("{n:02x}\n")).collect();
+    for rest in [
+        format!(
+            "k DNSKEY 257 3 13 (\n{})\nz A 192.0.2.9\n",
+            digits.replace('\n', "==\n").replace("==\n", "AA\n")
+        ),
+        format!("t TXT (\n{digits}) ; end\nz A 192.0.2.9\n"),
+        format!("t TXT (\n{digits}\nz A 192.0.2.9\n"),
+        "a\\\nb TXT c\\\nd \"e\\\nf\"\nz A 192.0.2\n".to_owned(),
+        format!("m{}", "  TXT x\n".repeat(300)),
+    ] {
+        let text = format!("{HEAD}{rest}");
+        let expected = in_blocks(text.as_bytes(), usize::MAX);
+        for octets in [1, 7, 64, 300] {
+            assert_eq!(in_blocks(text.as_bytes(), octets), expected, "{octets}: {rest}");
+            assert_eq!(file_in_blocks(text.as_bytes(), octets), expected, "{octets}: {rest}");
+        }
+    }
+}
+
+#[test]
+fn lines_and_columns_are_those_of_the_file() {
+    for (text, expected) in [
+        ("\n\na TXT (\nb\nc\nd\n", "zone:3:7: a parenthesis is not closed"),
+        ("\u{feff}a TXT (\nb\nc\nd\n", "zone:1:10: a parenthesis is not closed"),
+        ("\u{feff}\na TXT (\nb\nc\nd\n", "zone:2:7: a parenthesis is not closed"),
+        ("a. 5 TXT b\\\nc\nd. FOO\n", "zone:3:4: 'FOO' is no TTL"),
+        ("a 5 TXT \"b\\\nc\"\nd.\nd. FOO\n", "zone:1:1: bad owner name"),
+    ] {
+        for octets in (1..20).chain([usize::MAX]) {
+            let error = in_blocks(text.as_bytes(), octets).unwrap_err();
+            assert!(error.starts_with(expected), "{octets}: {text:?}: {error}");
+        }
+    }
+}
+
+#[test]
+fn what_stands_in_front_reaches_all_blocks() {
+    let hosts: String = (0..100).map(|n| format!("h{n} A 192.0.2.{n}\n")).collect();
+    let soa = "@ SOA ns h 1 2 3 4 300\n@ NS ns\n";
+    for (text, line) in [
+        (format!("$ORIGIN example.\n$TTL 60\n{soa}{hosts}"), "h99.example.\t60\tIN\tA\t192.0.2.99"),
+        (format!("$ORIGIN example.\n{soa}{hosts}"), "h99.example.\t300\tIN\tA\t192.0.2.99"),
+        (format!("$ORIGIN example.\n{soa}x 7 A 192.0.2.1\n{hosts}"), "h99.example.\t7\tIN\tA\t192.0.2.99"),
+        (
+            format!("$ORIGIN eXample.\n{soa}$ORIGIN S.example.\n{hosts}"),
+            "h99.S.example.\t300\tIN\tA\t192.0.2.99",
+        ),
+        (
+            format!("$ORIGIN example.\n{soa}$ORIGIN s\n$TTL 5\n{hosts}"),
+            "h99.s.example.\t5\tIN\tA\t192.0.2.99",
+        ),
+    ] {
+        for octets in [1, 50, 500, usize::MAX] {
+            let (zone, _) = in_blocks(text.as_bytes(), octets).unwrap();
+            assert!(zone.lines().any(|other| other == line), "{octets}: {line} not in\n{zone}");
+        }
+    }
+}
+
+#[test]
+fn guesses_are_right_where_text_is_usual() {
+    let hosts: String = (0..2000).map(|n| format!("h{n} A 192.0.2.1\n  A 192.0.2.2\n")).collect();
+    let relative: String =
+        (0..2000).map(|n| format!("$ORIGIN z{n}.example.\nns A 192.0.2.1\n$ORIGIN example.\n")).collect();
+    for rest in [hosts, relative] {
+        let text = format!("{HEAD}{rest}");
+        let mut cutter = Cutter::new(Source::Text(text.as_bytes()), 1000);
+        let blocks = cutter.take_blocks(usize::MAX);
+        assert!(blocks.len() > 20);
+        let mut state = State::new(None);
+        let mut guess = Inherited::from_state(&state);
+        let mut wrong = 0;
+        for block in &blocks {
+            let guessed = read_on_guess(guess.clone(), block, &mut OpenPart::default());
+            guess.pass(block);
+            wrong += usize::from(guessed.and_then(|guessed| guessed.accept(&mut state)).is_none());
+        }
+        assert_eq!(wrong, 0, "of {} blocks", blocks.len());
+    }
+}
+
+#[test]
+fn blocks_are_the_text_and_begin_where_entries_may() {
+    let text = format!("{HEAD}a TXT ( b\n c\nd )\n\n; e\nf A 192.0.2.1\n");
+    for octets in 1..text.len() {
+        let blocks: Vec<Block<'_>> =
+            Cutter::new(Source::Text(text.as_bytes()), octets).take_blocks(usize::MAX);
+        assert_eq!(blocks.iter().map(|block| &block.text[..]).collect::<Vec<_>>().concat(), text.as_bytes());
+        let (first, last) = (blocks.first().unwrap(), blocks.last().unwrap());
+        assert!(first.is_first && last.is_last);
+        assert!(blocks[1..].iter().all(|block| block.text[0].is_ascii_graphic() && !block.is_first));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn faults_of_the_system_follow_those_in_front_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = read_file(dir.path(), None).unwrap_err();
+    assert!(matches!(error.fault, ReadFault::Io(_)) && error.line == 0, "{error}");
+    std::fs::write(dir.path().join("zone"), format!("{HEAD}$INCLUDE .\nw FOO\n")).unwrap();
+    let error = read_file(&dir.path().join("zone"), None).unwrap_err();
+    assert!(matches!(error.fault, ReadFault::Io(_)) && error.line == 0, "{error}");
+    std::fs::write(dir.path().join("zone"), format!("{HEAD}w FOO\n$INCLUDE .\n")).unwrap();
+    let error = read_file(&dir.path().join("zone"), None).unwrap_err();
+    assert!(error.to_string().contains("zone:6:3: 'FOO'"), "{error}");
+}
+
+#[test]
+fn included_files_share_ttls_and_lines_stay_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zone");
+    std::fs::write(dir.path().join("part"), "$TTL 77\na A 192.0.2.1\n\nb A 192.0.2.2\n").unwrap();
+    let hosts: String = (0..50).map(|n| format!("h{n} A 192.0.2.{n}\n")).collect();
+    for (rest, expected) in [
+        ("z A 192.0.2.3\n", "z.example.\t77\tIN\tA\t192.0.2.3"),
+        ("z FOO\n", "zone:57:3: 'FOO'"),
+        ("z.other. A 192.0.2.1\n", "zone:57:1: z.other. is not in the zone"),
+    ] {
+        std::fs::write(&path, format!("{HEAD}{hosts}$INCLUDE part\n{rest}")).unwrap();
+        for octets in [1, 40, 400, usize::MAX] {
+            let mut reader = Reader::new(&path, octets);
+            let read = reader.read_file(&path, State::new(None)).and_then(|_| finish(reader, None));
+            let said = outcome(read).map_or_else(|error| error, |(zone, _)| zone);
+            assert!(said.contains(expected), "{octets}: {expected} not in\n{said}");
+        }
+    }
+}
+
+/// Lines that make sense and lines that do not: most texts hold several faults, of which the first is to be told.
+fn any_line() -> impl Strategy<Value = &'static str> {
+    prop_oneof![
+        20 => proptest::sample::select(vec![
+            "a A 192.0.2.1\n", "b 60 IN A 192.0.2.2\n", "B 30 IN A 192.0.2.3\n", "c.d MX 1 mail\r\n", "n 5 TXT \"x;(\" y ; z\n",
+            "d TXT b\\;c\\\"\n", "a 7 A 192.0.2.1\n", "*.w TXT \\000\n", "e TYPE700 \\# 2 0102\n",
+        ]),
+        6 => proptest::sample::select(vec![
+            "  TXT more\n", "\t90 A 192.0.2.4\n", "\n", "\r\n", "; comment ( \"\n", "   \n", "; c\n",
+        ]),
+        5 => proptest::sample::select(vec![
+            "$ORIGIN sub.example.\n", "$ORIGIN sub\n", "$ORIGIN EXAMPLE.\n", "$TTL 60\n", "$ttl 1h ; hour\n",
+        ]),
+        4 => proptest::sample::select(vec![
+            "g ( A\n192.0.2.3\n)\n", "h MX ( 1\nmail ) ; c\n", "(i A 192.0.2.9)\n", "j TXT ( ; (\n\nx\n y )\n",
+            "k TXT \"a\\\nb\"\n", "l\\\nm TXT x\n", "o TXT p\\\n", "q TXT k=\"v w\"\n",
+        ]),
+        1 => proptest::sample::select(vec![
+            "r TXT \"unclosed\n", "(\n", ")\n", "s TXT (\n", "$TTL x\n", "$FOO\n", "$ORIGIN ..\n", "t FOO\n", "u A\n", "v\n",
+            "w CNAME x\n", "x.other. A 192.0.2.1\n", "@ SOA ns h 1 2 3 4 5\n", "\u{feff}", "a..b A 192.0.2.1\n", "\\",
+        ]),
+    ]
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    let head = prop_oneof![
+        4 => Just(HEAD),
+        1 => Just("\u{feff}$ORIGIN example.\n@ SOA ns h 1 2 3 4 300\n"),
+        1 => Just("$ORIGIN example.\n@ 9 SOA ( ns h\n1 2 3\n4 300 )\n"),
+        1 => Just(""),
+        1 => Just("\n"),
+    ];
+    (head, proptest::collection::vec(any_line(), 0..40), any::<bool>()).prop_map(|(head, lines, whole)| {
+        let mut text = format!("{head}{}", lines.concat());
+        if !whole {
+            text.pop();
+        }
+        text
+    })
+}
+
+/// The same cases in every run.
+fn seeded(cases: u32) -> ProptestConfig {
+    ProptestConfig { rng_seed: RngSeed::Fixed(1), cases, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(seeded(2048))]
+
+    #[test]
+    fn blocks_of_any_size_read_the_same(text in any_text(), octets in 1usize..80) {
+        prop_assert_eq!(in_blocks(text.as_bytes(), octets), in_blocks(text.as_bytes(), usize::MAX));
+    }
+}
+
+proptest! {
+    #![proptest_config(seeded(128))]
+
+    #[test]
+    fn files_read_as_their_text_does(text in any_text(), octets in 1usize..80) {
+        prop_assert_eq!(file_in_blocks(text.as_bytes(), octets), in_blocks(text.as_bytes(), usize::MAX));
+    }
+}
