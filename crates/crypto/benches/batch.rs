@@ -3,13 +3,16 @@
 //! Microseconds of CPU time for each signature, and the ratio loop / batch: medians over the rounds, in parentheses the
 //! least and the greatest. Every round measures the loop and then the batch, with the same signatures.
 //!
-//! For Ed25519 there are three forms: all items of one key that was used before; all items of one key that was just
-//! parsed, so that a batch pays for the key's table; a key of its own for each item. The last column is for comparison:
-//! the batch equation of ed25519-dalek, whose acceptance is not that of the single check. Option: `--rounds N`.
+//! For Ed25519 and P-256 there are three forms: all items of one key that was used before; all items of one key that was just
+//! parsed, so that a batch pays for the key's table; a key of its own for each item. The last column, of Ed25519, is for
+//! comparison: the batch equation of ed25519-dalek, whose acceptance is not that of the single check. Options: `--rounds N`, and
+//! `--algorithm NAME` for one algorithm alone.
 
 use std::hint::black_box;
 
-use nonesuch_crypto::{ALGORITHMS, Algorithm, PrivateKey, PublicKey, VerifyItem, sign_batch, verify_batch};
+use nonesuch_crypto::{
+    ALGORITHMS, Algorithm, AlgorithmEntry, PrivateKey, PublicKey, VerifyItem, sign_batch, verify_batch,
+};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -114,9 +117,9 @@ fn verify_row(rounds: usize, work: &Work) -> String {
 }
 
 /// As [`verify_row`], with keys that are parsed in each call.
-fn fresh_row(rounds: usize, work: &Work, fields: &[Vec<u8>]) -> String {
+fn fresh_row(rounds: usize, algorithm: Algorithm, work: &Work, fields: &[Vec<u8>]) -> String {
     let with_keys = |all: fn(&[VerifyItem<'_>], &mut Vec<_>), outcome: &mut Vec<_>| {
-        let parse = |field: &Vec<u8>| PublicKey::parse(Algorithm::ED25519, field).ok();
+        let parse = |field: &Vec<u8>| PublicKey::parse(algorithm, field).ok();
         let keys: Vec<_> = fields.iter().filter_map(parse).collect();
         let pairs = work.messages.iter().zip(&work.signatures).enumerate();
         let items = pairs.map(|(place, (message, signature))| VerifyItem {
@@ -180,17 +183,23 @@ fn dalek(rounds: usize, work: &Work, fields: &[Vec<u8>]) -> Result<String, Failu
     Ok(spread(&times))
 }
 
-fn ed25519(rounds: usize) -> Result<(), Failure> {
+/// The three forms, for an algorithm whose keys have tables.
+fn with_tables(rounds: usize, algorithm: Algorithm) -> Result<(), Failure> {
     let forms = [("one key, used before", 1, false), ("one key, just parsed", 1, true)];
     for (form, keys, is_fresh) in forms.into_iter().chain([("a key for each item, just parsed", 256, true)]) {
-        println!("\nED25519, verify, {form}");
+        println!("\n{algorithm}, verify, {form}");
         for count in SIZES {
-            let make = |_| PrivateKey::generate(Algorithm::ED25519, None);
+            let make = |_| PrivateKey::generate(algorithm, None);
             let private: Vec<_> = (0..keys.min(count)).map(make).collect::<Result<_, _>>()?;
             let fields: Vec<_> = private.iter().map(|key| key.public_key().to_vec()).collect();
-            let work = Work::new(Algorithm::ED25519, count, &private)?;
-            let row = if is_fresh { fresh_row(rounds, &work, &fields) } else { verify_row(rounds, &work) };
-            println!("{row}  {:>26}", dalek(rounds, &work, &fields)?);
+            let work = Work::new(algorithm, count, &private)?;
+            let row = match is_fresh {
+                true => fresh_row(rounds, algorithm, &work, &fields),
+                false => verify_row(rounds, &work),
+            };
+            let other =
+                if algorithm == Algorithm::ED25519 { dalek(rounds, &work, &fields)? } else { String::new() };
+            println!("{row}  {other:>26}");
         }
     }
     Ok(())
@@ -198,12 +207,22 @@ fn ed25519(rounds: usize) -> Result<(), Failure> {
 
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().collect();
-    let option = arguments.iter().position(|argument| argument == "--rounds");
-    let rounds = option.and_then(|at| arguments.get(at + 1)).map_or(Ok(9), |value| value.parse())?;
+    let option = |name: &str| {
+        let place = arguments.iter().position(|argument| argument == name);
+        place.and_then(|place| arguments.get(place + 1))
+    };
+    let rounds = option("--rounds").map_or(Ok(9), |value| value.parse())?;
+    let wanted: Option<Algorithm> = option("--algorithm").map(|name| name.parse()).transpose()?;
+    let is_wanted = |algorithm: Algorithm| wanted.is_none_or(|wanted| wanted == algorithm);
     println!("µs of CPU time for each signature, median (least-greatest) of {rounds} rounds");
     println!("{:>4}  {:>26}  {:>26}  {:>22}  {:>26}", "n", "loop", "batch", "ratio", "equation of dalek");
-    ed25519(rounds)?;
-    for entry in ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none()) {
+    for algorithm in
+        [Algorithm::ECDSAP256SHA256, Algorithm::ED25519].into_iter().filter(|each| is_wanted(*each))
+    {
+        with_tables(rounds, algorithm)?;
+    }
+    let is_chosen = |entry: &&AlgorithmEntry| entry.alias_of.is_none() && is_wanted(entry.algorithm);
+    for entry in ALGORITHMS.iter().filter(is_chosen) {
         let key = PrivateKey::generate(entry.algorithm, None)?;
         for count in [1, 16, 256] {
             let work = Work::new(entry.algorithm, count, std::slice::from_ref(&key))?;

@@ -1,14 +1,11 @@
 //! Ed25519 keys (RFC 8080, RFC 8032): a public key of 32 octets, a signature of 64, a private seed of 32.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use aws_lc_rs::signature::{self, Ed25519KeyPair, KeyPair, ParsedPublicKey};
 use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, Generation};
-use crate::batch::Signed;
 use crate::batch::edwards::{self, KeyTable};
+use crate::batch::{Lazy, Signed};
 use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
@@ -70,23 +67,7 @@ impl Signer for Private {
 struct Public {
     key: ParsedPublicKey,
     octets: [u8; PUBLIC_OCTETS],
-    /// Signatures that were verified in batches before there was a table.
-    seen: AtomicUsize,
-    /// `None` inside where the single check must decide on all signatures.
-    table: OnceLock<Option<Box<KeyTable>>>,
-}
-
-impl Public {
-    /// The table for a batch of `count` signatures, if there is one or it is time to make it. As it is made when as
-    /// many signatures were seen as it costs, nobody can make a batch take much more than twice the time of the loop.
-    fn table(&self, count: usize) -> Option<&KeyTable> {
-        // Nothing but the time that is taken depends on the counter: it needs no order with other memory.
-        let is_time = || self.seen.fetch_add(count, Ordering::Relaxed) + count >= WORTH_A_TABLE;
-        if self.table.get().is_none() && !is_time() {
-            return None;
-        }
-        self.table.get_or_init(|| KeyTable::new(&self.octets).map(Box::new)).as_deref()
-    }
+    table: Lazy<KeyTable>,
 }
 
 /// Parses a public key. That it is a point of the curve is seen when it verifies: no signature fits one that is not.
@@ -98,7 +79,7 @@ pub(crate) fn parse_public(algorithm: Algorithm, key: &[u8]) -> VerifierResult {
         found: key.len(),
     })?;
     let key = ParsedPublicKey::new(&signature::ED25519, key).map_err(|_| KeyError::NotOnCurve(algorithm))?;
-    Ok(Box::new(Public { key, octets, seen: AtomicUsize::new(0), table: OnceLock::new() }))
+    Ok(Box::new(Public { key, octets, table: Lazy::new() }))
 }
 
 impl Verifier for Public {
@@ -111,7 +92,8 @@ impl Verifier for Public {
     }
 
     fn verify_batch(&self, signed: &[Signed<'_>], outcome: &mut Vec<Result<(), BadSignature>>) {
-        let Some(table) = self.table(signed.len()) else {
+        let Some(table) = self.table.table(signed.len(), WORTH_A_TABLE, || KeyTable::new(&self.octets))
+        else {
             outcome.extend(signed.iter().map(|(message, signature)| self.verify(message, signature)));
             return;
         };

@@ -25,10 +25,15 @@ mod ed25519;
 mod ed448;
 mod error;
 mod falcon;
+// Calls into aws-lc that write where they are told.
+#[allow(unsafe_code)]
+mod hash;
 mod key;
+mod limbs;
 mod mayo;
 mod mldsa;
 mod nsec3;
+mod p256;
 mod pkcs8;
 #[cfg(test)]
 mod rfc_tests;

@@ -24,10 +24,7 @@
 
 mod edwards;
 mod error;
-#[allow(unsafe_code)]
-mod hash;
 mod key_file;
-mod limbs;
 mod p256;
 mod rsa_fdh;
 #[cfg(test)]

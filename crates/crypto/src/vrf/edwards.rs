@@ -25,8 +25,8 @@ use zeroize::Zeroizing;
 
 use self::point::{Comb, Point, multiply_base};
 use super::error::{BadProof, ProveError, VrfKeyError};
-use super::hash::{sha512, sha512_into};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
+use crate::hash::{sha512, sha512_into};
 
 /// Octets of a challenge: cLen.
 const CHALLENGE: usize = 16;

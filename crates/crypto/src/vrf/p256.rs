@@ -4,10 +4,6 @@
 //! tries the *input* took; the input of NSEC5 is the name that was asked for, which the asker knows. Multiplications
 //! by the private scalar and by the nonce take the same time for all of them.
 
-mod field;
-mod multiply;
-mod point;
-mod scalar;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -16,13 +12,13 @@ mod uniqueness_tests;
 use aws_lc_rs::rand;
 use zeroize::Zeroizing;
 
-pub(crate) use self::multiply::{Comb, ShortTable};
-use self::multiply::{double_multiply_public, multiply_base, multiply_base_public};
-pub(crate) use self::point::{Affine, COMPRESSED, Encoded, Jacobian};
-pub(crate) use self::scalar::Scalar;
 use super::error::{BadProof, ProveError, VrfKeyError};
-use super::hash::{hmac_sha256, sha256};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
+use crate::hash::sha256;
+use crate::p256::{
+    Affine, COMPRESSED, Comb, EVEN, Encoded, Jacobian, Scalar, ShortTable, double_multiply_public,
+    multiply_base, multiply_base_public, nonce_of_digest,
+};
 
 const SUITE: u8 = 0x01;
 
@@ -207,7 +203,7 @@ fn hash_to_curve(salt: &[u8; COMPRESSED], alpha: &[u8]) -> Option<(Affine, [u8; 
     message.extend_from_slice(alpha);
     message.extend_from_slice(&[0, 0]);
     let counter = message.len() - 2;
-    let mut octets = [point::EVEN; COMPRESSED];
+    let mut octets = [EVEN; COMPRESSED];
     for count in 0..=u8::MAX {
         message[counter] = count;
         octets[1..].copy_from_slice(&sha256(&message));
@@ -233,34 +229,5 @@ fn challenge(key: &[u8; COMPRESSED], h: &[u8; COMPRESSED], gamma: &[u8], u: &Enc
 
 /// The nonce of RFC 6979, section 3.2, for the octets of H (RFC 9381, section 5.4.2.1). `None` where the library fails.
 fn nonce(secret: &Scalar, h: &[u8; COMPRESSED]) -> Option<Zeroizing<Scalar>> {
-    nonce_of_digest(secret, &sha256(h))
-}
-
-fn nonce_of_digest(secret: &Scalar, digest: &[u8; 32]) -> Option<Zeroizing<Scalar>> {
-    let digest = Scalar::from_octets_reduced(digest).to_octets();
-    let secret = Zeroizing::new(secret.to_octets());
-    let mut value = Zeroizing::new([1; 32]);
-    let mut key = Zeroizing::new([0; 32]);
-    // V, an octet, the scalar and the digest.
-    let mut message = Zeroizing::new([0; 97]);
-    for round in [0, 1] {
-        message[..32].copy_from_slice(&*value);
-        message[32] = round;
-        message[33..65].copy_from_slice(&*secret);
-        message[65..].copy_from_slice(&digest);
-        key = hmac_sha256(&key, message.as_slice())?;
-        value = hmac_sha256(&key, &*value)?;
-    }
-    loop {
-        value = hmac_sha256(&key, &*value)?;
-        match Scalar::from_octets(&value) {
-            Some(nonce) if nonce != Scalar::ZERO => return Some(Zeroizing::new(nonce)),
-            // One in 2³².
-            _ => {}
-        }
-        message[..32].copy_from_slice(&*value);
-        message[32] = 0;
-        key = hmac_sha256(&key, &message[..33])?;
-        value = hmac_sha256(&key, &*value)?;
-    }
+    nonce_of_digest(secret, Scalar::from_octets_reduced(&sha256(h)), &[])
 }

@@ -8,9 +8,9 @@
 use zeroize::Zeroizing;
 
 use super::error::{BadProof, ProveError, VrfKeyError};
-use super::hash::sha256;
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
 use crate::der::{self, RsaNumbers};
+use crate::hash::sha256;
 use crate::rsa_ffi::Rsa;
 
 const SUITE: u8 = 0x01;

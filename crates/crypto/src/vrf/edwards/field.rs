@@ -5,7 +5,7 @@
 
 use std::ops::{Add, Mul, Neg, Sub};
 
-use crate::vrf::limbs::{self, add_carry, multiply_add, select, subtract_borrow};
+use crate::limbs::{self, add_carry, multiply_add, select, subtract_borrow};
 
 /// 2²⁵⁶ modulo p.
 const FOLD: u64 = 38;

@@ -1,9 +1,9 @@
 //! Integers modulo the order of P-256's base point (FIPS 186-4, section D.1.2.3), below it, in four limbs.
 //! Nothing here branches on a value or uses one as an address.
 
-use zeroize::DefaultIsZeroes;
+use zeroize::{DefaultIsZeroes, Zeroizing};
 
-use crate::vrf::limbs::{self, add, add_carry, multiply_add, select, subtract, subtract_borrow};
+use crate::limbs::{self, add, add_carry, multiply_add, select, subtract, subtract_borrow};
 
 /// The order of the base point, and so of the curve.
 const ORDER: [u64; 4] =
@@ -22,6 +22,9 @@ pub(super) const DIGITS: usize = 260;
 /// 2²⁶⁰ − 1 modulo the order: what all digits together come to if each is 1.
 const ALL_ONES: Scalar =
     Scalar([0xc463_53d0_39cd_aaef, 0x3190_5525_8e86_17b0, 0x0000_0000_0000_0004, 0x0000_000f_ffff_fff0]);
+
+/// 2²⁵⁶ − 1 modulo the order.
+const ALL_ONES_256: Scalar = Scalar([0x0c46_353d_039c_daae, 0x4319_0552_58e8_617b, 0, 0x0000_0000_ffff_ffff]);
 
 /// An integer modulo the order.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -92,10 +95,78 @@ impl Scalar {
         self.add(ALL_ONES).halve()
     }
 
+    /// Recodes the scalar into octets, least significant first: octet v in place i stands for the odd number 2v − 255, times
+    /// 2⁸ⁱ.
+    ///
+    /// As for [`Scalar::recode`]: with b the number that the octets make, Σ 2⁸ⁱ·(2vᵢ − 255) = 2b − (2²⁵⁶ − 1).
+    pub(super) fn recode_octets(self) -> [u8; 32] {
+        let mut octets = self.add(ALL_ONES_256).halve().to_octets();
+        octets.reverse();
+        octets
+    }
+
     /// Bit `at`, 0 or 1; 0 from bit 256 on.
     #[inline(always)]
-    pub(super) fn bit(&self, at: usize) -> u64 {
+    pub(crate) fn bit(&self, at: usize) -> u64 {
         self.0.get(at / 64).map_or(0, |limb| (limb >> (at % 64)) & 1)
+    }
+}
+
+/// A scalar in Montgomery form (times 2²⁵⁶), by which others are multiplied in one step.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ScalarForm(Scalar);
+
+impl DefaultIsZeroes for ScalarForm {}
+
+impl ScalarForm {
+    /// 1.
+    const ONE: Self = Self(Scalar([0x0c46_353d_039c_daaf, 0x4319_0552_58e8_617b, 0, 0x0000_0000_ffff_ffff]));
+
+    pub(crate) fn new(scalar: Scalar) -> Self {
+        Self(montgomery(&scalar.0, &RADIX_SQUARED))
+    }
+
+    /// The product with a scalar in plain form, which is in plain form again.
+    pub(crate) fn multiply_plain(self, scalar: Scalar) -> Scalar {
+        montgomery(&self.0.0, &scalar.0)
+    }
+
+    fn multiply(self, other: Self) -> Self {
+        Self(montgomery(&self.0.0, &other.0.0))
+    }
+
+    /// The inverse, as the power of the order less 2, four bits at a time; zero for zero.
+    fn invert(self) -> Self {
+        let mut powers = Zeroizing::new([Self::ONE; 16]);
+        for exponent in 1..powers.len() {
+            powers[exponent] = powers[exponent - 1].multiply(self);
+        }
+        let mut exponent = ORDER;
+        exponent[0] -= 2;
+        (0..64).rev().fold(Self::ONE, |mut power, digit| {
+            for _ in 0..4 {
+                power = power.multiply(power);
+            }
+            // A digit of the order, which is no secret.
+            power.multiply(powers[(exponent[digit / 16] >> (digit % 16 * 4)) as usize & 15])
+        })
+    }
+
+    /// Replaces each, of which none is zero, by its inverse, at the cost of one inversion and three multiplications for
+    /// each.
+    pub(crate) fn invert_all(forms: &mut [Self]) {
+        let mut products = Zeroizing::new(Vec::with_capacity(forms.len()));
+        let mut product = Self::ONE;
+        for form in &*forms {
+            products.push(product);
+            product = product.multiply(*form);
+        }
+        let mut inverse = product.invert();
+        for (form, before) in forms.iter_mut().zip(&*products).rev() {
+            let next = inverse.multiply(*form);
+            *form = inverse.multiply(*before);
+            inverse = next;
+        }
     }
 }
 

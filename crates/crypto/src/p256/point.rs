@@ -6,6 +6,8 @@
 
 use subtle::{Choice, ConditionallySelectable};
 
+use zeroize::DefaultIsZeroes;
+
 use super::field::Field;
 
 /// The coefficient b.
@@ -28,6 +30,8 @@ pub(crate) struct Affine {
     pub(super) x: Field,
     pub(super) y: Field,
 }
+
+impl DefaultIsZeroes for Affine {}
 
 /// Any point.
 #[derive(Clone, Copy, Default)]
@@ -75,6 +79,17 @@ impl Affine {
             0x8571_ff18_2588_5d85,
         ]),
     };
+
+    /// What stands for the point at infinity, where a comment says that it may: no point of the curve is (0, 0).
+    pub(crate) const INFINITY: Self = Self { x: Field::ZERO, y: Field::ZERO };
+
+    pub(crate) fn is_infinity(&self) -> bool {
+        self.x.is_zero() && self.y.is_zero()
+    }
+
+    pub(crate) const fn x(&self) -> Field {
+        self.x
+    }
 
     /// Reads two coordinates of 32 octets; `None` where they are no point of the curve, or not below p.
     pub(crate) fn from_coordinates(octets: &[u8; 64]) -> Option<Self> {
@@ -244,7 +259,7 @@ impl Jacobian {
 
     /// Takes points to affine form with one inversion for all of them. Infinity comes out as (0, 0), which is no point
     /// of the curve.
-    pub(super) fn normalize_all(points: &[Self]) -> Vec<Affine> {
+    pub(crate) fn normalize_all(points: &[Self]) -> Vec<Affine> {
         let mut inverses: Vec<Field> = points.iter().map(|point| point.z).collect();
         Field::invert_all(&mut inverses);
         let affine = |(point, inverse): (&Self, &Field)| {

@@ -2,34 +2,34 @@
 
 /// a + b + carry: the low limb and the carry, 0 or 1 (or more where `carry` is a whole limb).
 #[inline(always)]
-pub(super) const fn add_carry(a: u64, b: u64, carry: u64) -> (u64, u64) {
+pub(crate) const fn add_carry(a: u64, b: u64, carry: u64) -> (u64, u64) {
     let sum = a as u128 + b as u128 + carry as u128;
     (sum as u64, (sum >> 64) as u64)
 }
 
 /// a − b − borrow: the low limb and the borrow, 0 or 1.
 #[inline(always)]
-pub(super) const fn subtract_borrow(a: u64, b: u64, borrow: u64) -> (u64, u64) {
+pub(crate) const fn subtract_borrow(a: u64, b: u64, borrow: u64) -> (u64, u64) {
     let difference = (a as u128).wrapping_sub(b as u128 + borrow as u128);
     (difference as u64, (difference >> 64) as u64 & 1)
 }
 
 /// a + b·c + carry: the low and the high limb.
 #[inline(always)]
-pub(super) const fn multiply_add(a: u64, b: u64, c: u64, carry: u64) -> (u64, u64) {
+pub(crate) const fn multiply_add(a: u64, b: u64, c: u64, carry: u64) -> (u64, u64) {
     let sum = a as u128 + b as u128 * c as u128 + carry as u128;
     (sum as u64, (sum >> 64) as u64)
 }
 
 /// `a` for a mask of zeros, `b` for a mask of ones.
 #[inline(always)]
-pub(super) fn select(a: &[u64; 4], b: &[u64; 4], mask: u64) -> [u64; 4] {
+pub(crate) fn select(a: &[u64; 4], b: &[u64; 4], mask: u64) -> [u64; 4] {
     std::array::from_fn(|limb| a[limb] ^ (mask & (a[limb] ^ b[limb])))
 }
 
 /// a + b and the carry.
 #[inline(always)]
-pub(super) fn add(a: &[u64; 4], b: &[u64; 4]) -> ([u64; 4], u64) {
+pub(crate) fn add(a: &[u64; 4], b: &[u64; 4]) -> ([u64; 4], u64) {
     let mut carry = 0;
     let sum = std::array::from_fn(|limb| {
         let sum;
@@ -41,7 +41,7 @@ pub(super) fn add(a: &[u64; 4], b: &[u64; 4]) -> ([u64; 4], u64) {
 
 /// a − b and the borrow.
 #[inline(always)]
-pub(super) fn subtract(a: &[u64; 4], b: &[u64; 4]) -> ([u64; 4], u64) {
+pub(crate) fn subtract(a: &[u64; 4], b: &[u64; 4]) -> ([u64; 4], u64) {
     let mut borrow = 0;
     let difference = std::array::from_fn(|limb| {
         let difference;
@@ -52,24 +52,24 @@ pub(super) fn subtract(a: &[u64; 4], b: &[u64; 4]) -> ([u64; 4], u64) {
 }
 
 /// Whether a < b, in constant time up to the outcome.
-pub(super) fn is_below(a: &[u64; 4], b: &[u64; 4]) -> bool {
+pub(crate) fn is_below(a: &[u64; 4], b: &[u64; 4]) -> bool {
     subtract(a, b).1 == 1
 }
 
 /// Reads 32 octets, big-endian.
-pub(super) fn from_octets(octets: &[u8; 32]) -> [u64; 4] {
+pub(crate) fn from_octets(octets: &[u8; 32]) -> [u64; 4] {
     let limb = |at: usize| u64::from_be_bytes(std::array::from_fn(|octet| octets[at + octet]));
     [limb(24), limb(16), limb(8), limb(0)]
 }
 
 /// 32 octets, big-endian.
-pub(super) fn to_octets(limbs: &[u64; 4]) -> [u8; 32] {
+pub(crate) fn to_octets(limbs: &[u64; 4]) -> [u8; 32] {
     std::array::from_fn(|octet| (limbs[3 - octet / 8] >> (56 - octet % 8 * 8)) as u8)
 }
 
 /// a·b.
 #[inline(always)]
-pub(super) fn multiply(a: &[u64; 4], b: &[u64; 4]) -> [u64; 8] {
+pub(crate) fn multiply(a: &[u64; 4], b: &[u64; 4]) -> [u64; 8] {
     let (t0, carry) = multiply_add(0, a[0], b[0], 0);
     let (t1, carry) = multiply_add(0, a[0], b[1], carry);
     let (t2, carry) = multiply_add(0, a[0], b[2], carry);
@@ -94,7 +94,7 @@ pub(super) fn multiply(a: &[u64; 4], b: &[u64; 4]) -> [u64; 8] {
 
 /// a².
 #[inline(always)]
-pub(super) fn square(a: &[u64; 4]) -> [u64; 8] {
+pub(crate) fn square(a: &[u64; 4]) -> [u64; 8] {
     let (t1, carry) = multiply_add(0, a[0], a[1], 0);
     let (t2, carry) = multiply_add(0, a[0], a[2], carry);
     let (t3, t4) = multiply_add(0, a[0], a[3], carry);

@@ -8,10 +8,10 @@ use std::ops::{Add, Mul, Neg, Sub};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use zeroize::DefaultIsZeroes;
 
-use crate::vrf::limbs::{self, add_carry, multiply_add, select, subtract_borrow};
+use crate::limbs::{self, add_carry, multiply_add, select, subtract_borrow};
 
 /// p.
-pub(super) const PRIME: [u64; 4] = [0xffff_ffff_ffff_ffff, 0x0000_0000_ffff_ffff, 0, 0xffff_ffff_0000_0001];
+pub(crate) const PRIME: [u64; 4] = [0xffff_ffff_ffff_ffff, 0x0000_0000_ffff_ffff, 0, 0xffff_ffff_0000_0001];
 
 /// 2⁵¹² mod p: takes a number into Montgomery form.
 const RADIX_SQUARED: Field =

@@ -13,8 +13,10 @@ use std::sync::OnceLock;
 use subtle::Choice;
 use zeroize::Zeroizing;
 
+use super::field::Field;
 use super::point::{Affine, Cached, Jacobian};
 use super::scalar::{DIGITS, Scalar};
+use super::sum::sum_different;
 
 /// Digits that are taken together.
 const TEETH: usize = 5;
@@ -161,6 +163,36 @@ pub(super) fn multiply_base_without_rescue(scalar: &Scalar) -> Jacobian {
         sum = sum.add_different(&select(table, window(&digits, place)));
     }
     sum
+}
+
+/// Room for the work of [`multiply_base_all`], to be used again. It is wiped when it is dropped.
+#[derive(Default)]
+pub(crate) struct SecretWorkspace {
+    terms: Zeroizing<Vec<Affine>>,
+    products: Zeroizing<Vec<Field>>,
+}
+
+/// scalar·B for each of the scalars, in constant time. The additions of all share their inversions: it takes
+/// less time than [`multiply_base`] where there are many.
+///
+/// `None` where two sums on the way are equal or opposite, as for the scalar 0 and a few in 2²⁵⁶: another way must serve
+/// then.
+pub(crate) fn multiply_base_all<'w>(
+    scalars: &[Scalar],
+    workspace: &'w mut SecretWorkspace,
+) -> Option<&'w [Affine]> {
+    let SecretWorkspace { terms, products } = workspace;
+    // With all the room that there ever is need of: what a vector leaves behind when it grows is not wiped.
+    terms.clear();
+    terms.reserve(scalars.len() * SPACING);
+    products.clear();
+    products.reserve(scalars.len() * SPACING / 2);
+    let digits: Zeroizing<Vec<Scalar>> =
+        Zeroizing::new(scalars.iter().map(|scalar| scalar.recode()).collect());
+    for (place, table) in base_table().iter().enumerate() {
+        terms.extend(digits.iter().map(|digits| select(table, window(digits, place))));
+    }
+    sum_different(terms, scalars.len(), products).then(|| &terms[..scalars.len()])
 }
 
 /// scalar·P bit by bit, with additions that know every case. For the scalars, a few in 2²⁵⁶, that the faster ways do

@@ -1,0 +1,134 @@
+//! Signatures of batches: those of RFC 6979 where nothing is random, and good ones for aws-lc always.
+
+use aws_lc_rs::hmac;
+use data_encoding::HEXUPPER;
+use proptest::prelude::*;
+
+use super::*;
+use crate::p256::ORDER;
+use crate::{Algorithm, BadSignature, PrivateKey, PublicKey, sign_batch};
+
+const ALGORITHM: Algorithm = Algorithm::ECDSAP256SHA256;
+
+/// The key of RFC 6979, appendix A.2.5.
+const KEY: &str = "C9AFA9D845BA75166B5C215767B1D6934E50C3DB36E89B127B8A622B120F6721";
+
+fn octets(hex: &str) -> Vec<u8> {
+    HEXUPPER.decode(hex.as_bytes()).unwrap()
+}
+
+fn private(scalar: &[u8]) -> PrivateKey {
+    let scalar = data_encoding::BASE64.encode(scalar);
+    PrivateKey::from_bind(&format!("Private-key-format: v1.3\nAlgorithm: 13\nPrivateKey: {scalar}\n"))
+        .unwrap()
+}
+
+#[test]
+fn rfc6979_appendix_a_2_5() {
+    let key = BatchKey::new(&octets(KEY)).unwrap();
+    let expected = [
+        "EFD48B2AACB6A8FD1140DD9CD45E81D69D2C877B56AAF991C34D0EA84EAF3716",
+        "F7CB1C942D657C41D436C7A1B6E29F65F3E900DBB9AFF4064DC4AB2F843ACDA8",
+        "F1ABB023518351CD71D881567B1EA663ED3EFCF6C5132B354F28D3B0B7D38367",
+        "019F4113742A2B14BD25926B49C649155F267E60D3814B4C0CC84250E46F0083",
+    ];
+    let mut out = vec![7];
+    let mut workspace = SecretWorkspace::default();
+    key.sign_with(&[b"sample", b"test"], &[&[], &[]], &mut workspace, &mut out).unwrap();
+    assert_eq!(HEXUPPER.encode(&out[1..]), expected.concat());
+    // In another batch too.
+    out.clear();
+    key.sign_with(&[b"test"], &[&[]], &mut workspace, &mut out).unwrap();
+    assert_eq!(HEXUPPER.encode(&out), expected[2..].concat());
+}
+
+/// Section 3.2 with section 3.6, step by step.
+fn nonce(secret: &[u8], digest: &[u8], extra: &[u8]) -> Vec<u8> {
+    let hmac = |key: &[u8], message: &[u8]| {
+        hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message).as_ref().to_vec()
+    };
+    let (mut k, mut v) = (vec![0; 32], vec![1; 32]);
+    for octet in [0, 1] {
+        k = hmac(&k, &[&v, &[octet][..], secret, digest, extra].concat());
+        v = hmac(&k, &v);
+    }
+    hmac(&k, &v)
+}
+
+#[test]
+fn extra_input_makes_other_nonces() {
+    let secret = octets(KEY);
+    let scalar = Scalar::from_octets(&secret.clone().try_into().unwrap()).unwrap();
+    let digest = Scalar::from_octets_reduced(&sha256(b"sample"));
+    for extra in [&[][..], &[1], &[0; 32], &[0xff; 32]] {
+        let found = nonce_of_digest(&scalar, digest, extra).unwrap();
+        assert_eq!(found.to_octets().as_slice(), nonce(&secret, &digest.to_octets(), extra));
+    }
+    assert!(nonce_of_digest(&scalar, digest, &[0; 33]).is_none());
+}
+
+/// Two signatures over one message have different nonces, and so different r.
+#[test]
+fn signatures_are_random() {
+    let key = private(&octets(KEY));
+    let mut out = Vec::new();
+    sign_batch(&key, &[&b"sample"[..]; 64], &mut out).unwrap();
+    let mut all: Vec<_> = out.chunks_exact(OCTETS).map(|signature| &signature[..32]).collect();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 64);
+}
+
+#[test]
+fn scalars_out_of_range_are_no_keys() {
+    let mut below = ORDER;
+    below[31] -= 1;
+    assert!(BatchKey::new(&below).is_some());
+    let bad: [&[u8]; 5] = [&[], &[1; 31], &[1; 33], &[0; 32], &ORDER];
+    for octets in bad {
+        assert!(BatchKey::new(octets).is_none(), "{octets:?}");
+    }
+}
+
+/// Keys of P-384 have 48 octets: their batches are signed one by one.
+#[test]
+fn other_curves_have_no_batch_key() {
+    let key = PrivateKey::generate(Algorithm::ECDSAP384SHA384, None).unwrap();
+    let public = PublicKey::parse(key.algorithm(), key.public_key()).unwrap();
+    let mut out = Vec::new();
+    sign_batch(&key, &[&b"sample"[..]; 20], &mut out).unwrap();
+    assert_eq!(out.len(), 20 * 96);
+    assert!(out.chunks_exact(96).all(|signature| public.verify(b"sample", signature).is_ok()));
+}
+
+fn scalars() -> impl Strategy<Value = [u8; 32]> {
+    let mut greatest = ORDER;
+    greatest[31] -= 1;
+    let mut least = [0; 32];
+    least[31] = 1;
+    let random =
+        any::<[u8; 32]>().prop_filter("not below the order", |octets| *octets < ORDER && *octets != [0; 32]);
+    prop_oneof![8 => random, 1 => Just(least), 1 => Just(greatest)]
+}
+
+proptest! {
+    #![proptest_config(crate::rfc_tests::seeded(9))]
+
+    #[test]
+    fn every_signature_is_good_for_the_library(
+        scalar in scalars(),
+        messages in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..150),
+    ) {
+        let key = private(&scalar);
+        let public = PublicKey::parse(ALGORITHM, key.public_key()).unwrap();
+        let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+        let mut out = vec![5, 6];
+        sign_batch(&key, &messages, &mut out).unwrap();
+        prop_assert_eq!(out.len(), 2 + messages.len() * OCTETS);
+        prop_assert_eq!(&out[..2], &[5, 6]);
+        for (message, signature) in messages.iter().zip(out[2..].chunks_exact(OCTETS)) {
+            prop_assert_eq!(public.verify(message, signature), Ok(()));
+            prop_assert_eq!(public.verify(&[message, &b"."[..]].concat(), signature), Err(BadSignature));
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The arithmetic of P-256 (FIPS 186-4, section D.1.2.3), for its VRF and for ECDSA in batches: what single signatures need is in
+//! aws-lc.
+//!
+//! What is for secrets takes constant time; what is for public values says so, and branches on them.
+
+mod field;
+mod multiply;
+mod nonce;
+mod point;
+mod scalar;
+mod sum;
+mod table;
+#[cfg(test)]
+mod tests;
+
+#[cfg(test)]
+pub(crate) use self::field::PRIME;
+pub(crate) use self::multiply::{
+    Comb, SecretWorkspace, ShortTable, double_multiply_public, multiply_base, multiply_base_all,
+    multiply_base_public,
+};
+pub(crate) use self::nonce::nonce_of_digest;
+pub(crate) use self::point::{Affine, COMPRESSED, EVEN, Encoded, Jacobian};
+pub(crate) use self::scalar::{Scalar, ScalarForm};
+pub(crate) use self::table::{Table, Workspace, multiply_both};
+#[cfg(test)]
+pub(crate) use self::tests::ORDER;

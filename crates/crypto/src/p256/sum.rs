@@ -1,0 +1,131 @@
+//! Adding many pairs of affine points with one inversion for all of them: 5 multiplications and a squaring for each, where
+//! an addition in Jacobian coordinates takes 8 and 3, and the sum is affine again.
+
+use super::field::Field;
+use super::point::Affine;
+
+/// Products that are made side by side: a multiplication waits for the one before it in its own lane alone.
+const LANES: usize = 4;
+
+/// Adds each of `others` to the point at its place, in constant time. Returns false, and changes nothing, where two that
+/// are to be added are equal or opposite; no point is infinity.
+///
+/// `products` is room for work, which has secrets where the points are secret.
+#[must_use]
+pub(super) fn add_different(points: &mut [Affine], others: &[Affine], products: &mut Vec<Field>) -> bool {
+    products.clear();
+    let mut lanes = [Field::ONE; LANES];
+    for (place, (point, other)) in points.iter().zip(others).enumerate() {
+        let lane = &mut lanes[place % LANES];
+        products.push(*lane);
+        *lane = *lane * (other.x - point.x);
+    }
+    if lanes.iter().any(|lane| lane.is_zero()) {
+        return false;
+    }
+    invert_lanes(&mut lanes);
+    let pairs = points.iter_mut().zip(others).zip(&*products).enumerate();
+    for (place, ((point, other), before)) in pairs.rev() {
+        // The lane has the inverse of the product up to this place, and then up to the one before.
+        let lane = &mut lanes[place % LANES];
+        let slope = (other.y - point.y) * (*lane * *before);
+        *lane = *lane * (other.x - point.x);
+        *point = third_point(point, other, slope);
+    }
+    true
+}
+
+/// Replaces each of the numbers, of which none is zero, by its inverse, with one inversion. What is secret stays on the stack.
+fn invert_lanes(lanes: &mut [Field; LANES]) {
+    let [a, b, c, d] = *lanes;
+    let (ab, cd) = (a * b, c * d);
+    let inverse = (ab * cd).invert();
+    let (of_ab, of_cd) = (inverse * cd, inverse * ab);
+    *lanes = [of_ab * b, of_ab * a, of_cd * d, of_cd * c];
+}
+
+/// The sum of two points whose line, or tangent, has this slope.
+#[inline(always)]
+fn third_point(point: &Affine, other: &Affine, slope: Field) -> Affine {
+    let x = slope.square() - point.x - other.x;
+    Affine { x, y: slope * (point.x - x) - point.y }
+}
+
+/// What one addition comes to.
+enum Case {
+    /// The sum of two points, with the numerator and the denominator of the slope.
+    Line(Field, Field),
+    Known(Affine),
+}
+
+fn case(point: &Affine, other: &Affine) -> Case {
+    if point.is_infinity() {
+        return Case::Known(*other);
+    }
+    if other.is_infinity() {
+        return Case::Known(*point);
+    }
+    if point.x != other.x {
+        return Case::Line(other.y - point.y, other.x - point.x);
+    }
+    if point.y != other.y {
+        return Case::Known(Affine::INFINITY);
+    }
+    // The tangent: (3x² − 3)/2y. No point of this curve has y = 0: its order is odd.
+    let square = point.x.square() - Field::ONE;
+    Case::Line(square.double() + square, point.y.double())
+}
+
+/// Adds each of `others` to the point at its place, whatever they are: [`Affine::INFINITY`] stands for infinity. For public
+/// points: it branches on them.
+fn add_any(points: &mut [Affine], others: &[Affine]) {
+    let mut denominators: Vec<Field> = points
+        .iter()
+        .zip(others)
+        .map(|(point, other)| match case(point, other) {
+            Case::Line(_, denominator) => denominator,
+            Case::Known(_) => Field::ONE,
+        })
+        .collect();
+    Field::invert_all(&mut denominators);
+    for ((point, other), inverse) in points.iter_mut().zip(others).zip(denominators) {
+        *point = match case(point, other) {
+            Case::Line(numerator, _) => third_point(point, other, numerator * inverse),
+            Case::Known(sum) => sum,
+        };
+    }
+}
+
+/// Sums of many points each: `points` has the first point of each of the `count` sums, then the second of each, and so on.
+/// The sums are left at the front, [`Affine::INFINITY`] for infinity, which none of the points is. For public points.
+pub(super) fn sum_any(points: &mut [Affine], count: usize, products: &mut Vec<Field>) {
+    let mut is_special = false;
+    fold(points, count, |left, right| {
+        if is_special || !add_different(left, right, products) {
+            // From here on, some may be infinity.
+            is_special = true;
+            add_any(left, right);
+        }
+        true
+    });
+}
+
+/// As [`sum_any`], in constant time. Returns false where two that are to be added are equal or opposite.
+#[must_use]
+pub(super) fn sum_different(points: &mut [Affine], count: usize, products: &mut Vec<Field>) -> bool {
+    fold(points, count, |left, right| add_different(left, right, products))
+}
+
+/// Adds the later half of the terms to the earlier one until each sum has one term, or `add` returns false.
+fn fold(points: &mut [Affine], count: usize, mut add: impl FnMut(&mut [Affine], &[Affine]) -> bool) -> bool {
+    let mut terms = points.len().checked_div(count).unwrap_or(0);
+    while terms > 1 {
+        let pairs = terms / 2;
+        let (left, right) = points[..terms * count].split_at_mut((terms - pairs) * count);
+        if !add(&mut left[..pairs * count], right) {
+            return false;
+        }
+        terms -= pairs;
+    }
+    true
+}
