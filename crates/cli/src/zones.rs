@@ -1,15 +1,25 @@
 //! What several commands do with zones: read one and say what is odd, the time, trust anchors.
 
 use crate::error::Failure;
+use crate::progress;
 use nonesuch_dnssec::verify::Anchor;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::{Contents, read};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Reads a zone file; warnings go to the log.
 pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, Failure> {
-    let reading = read::read_file(path, origin)?;
+    let line = progress::spinner(&format!("reading {}", path.display()));
+    let begun = Instant::now();
+    let reading = read::read_file(path, origin);
+    line.finish_and_clear();
+    let reading = reading?;
+    if !line.is_hidden() {
+        let (records, seconds) = (reading.contents.record_count(), begun.elapsed().as_secs_f64());
+        let rate = progress::rate(records, seconds);
+        eprintln!("{}: {} records read in {seconds:.2} s, {rate} records/s", path.display(), records);
+    }
     for warning in &reading.warnings {
         tracing::warn!("{}: {warning}", path.display());
     }

@@ -299,3 +299,76 @@ impl Contents {
         all
     }
 }
+
+/// Contents that are made and handed on piece by piece.
+impl Contents {
+    /// The zone at `apex` without any record, to be appended to.
+    #[must_use]
+    pub fn empty(apex: &Name) -> Self {
+        Self { apex: apex.clone(), names: vec![], rdata: vec![], nodes: vec![], rrsets: vec![] }
+    }
+
+    /// Copies all nodes of `part`, which come after those that are here, to the end.
+    pub fn append(&mut self, part: &Self) {
+        let (names, rrsets) = (self.names.len() as u32, self.rrsets.len() as u32);
+        let rdata = self.rdata.len() as u64;
+        let moved =
+            |node: &NodeEntry| NodeEntry { name: node.name + names, first_rrset: node.first_rrset + rrsets };
+        self.nodes.extend(part.nodes.iter().map(moved));
+        self.rrsets
+            .extend(part.rrsets.iter().map(|rrset| RrsetEntry { start: rrset.start + rdata, ..*rrset }));
+        self.names.extend_from_slice(&part.names);
+        self.rdata.extend_from_slice(&part.rdata);
+    }
+
+    /// Gives back the room that appending took in advance.
+    pub fn shrink_to_fit(&mut self) {
+        self.names.shrink_to_fit();
+        self.rdata.shrink_to_fit();
+        self.nodes.shrink_to_fit();
+        self.rrsets.shrink_to_fit();
+    }
+
+    /// Writes the RDATA of `part`'s one node, the apex, over that of the same RRsets here.
+    ///
+    /// # Panics
+    /// Where a record has not the length of the one that it is written over: room for it must have been kept.
+    pub fn overwrite_apex(&mut self, part: &Self) {
+        for of_part in &part.rrsets {
+            let of_apex = self.nodes.get(1).map_or(self.rrsets.len(), |node| node.first_rrset as usize);
+            let same = |rrset: &&RrsetEntry| (rrset.rtype, rrset.covered) == (of_part.rtype, of_part.covered);
+            let Some(place) = self.rrsets[..of_apex].iter().find(same) else { continue };
+            let mut at = place.start as usize;
+            for rdata in (Rrset { contents: part, entry: of_part }).rdatas() {
+                let length = u16::from_be_bytes([self.rdata[at], self.rdata[at + 1]]);
+                assert_eq!(usize::from(length), rdata.len(), "room was kept for a record of another length");
+                self.rdata[at + 2..at + 2 + rdata.len()].copy_from_slice(rdata);
+                at += 2 + rdata.len();
+            }
+        }
+    }
+
+    /// The run that these contents are, emptied, to be filled anew in the same memory.
+    #[must_use]
+    pub fn into_empty_run(mut self) -> Run {
+        self.names.clear();
+        self.rdata.clear();
+        self.nodes.clear();
+        self.rrsets.clear();
+        Run { names: self.names, rdata: self.rdata, nodes: self.nodes, rrsets: self.rrsets }
+    }
+}
+
+impl Run {
+    /// The run as contents of the zone at `apex`: a part of it, which need not have the apex.
+    #[must_use]
+    pub fn into_contents(self, apex: &Name) -> Contents {
+        Contents {
+            apex: apex.clone(),
+            names: self.names,
+            rdata: self.rdata,
+            nodes: self.nodes,
+            rrsets: self.rrsets,
+        }
+    }
+}

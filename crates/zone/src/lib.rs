@@ -8,9 +8,11 @@ mod builder;
 mod contents;
 pub mod image;
 mod lexer;
+pub mod ordered;
 pub mod read;
 pub mod standing;
 pub mod write;
+pub mod zonemd;
 
 pub use builder::{Builder, Place, Warning, ZoneError, ZoneFault};
 pub use contents::{Contents, Node, Rrset, Run, Soa};
