@@ -12,9 +12,11 @@ use nonesuch_lab::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD, KeyKind};
 use nonesuch_lab::experiment::verification::{Operation, Subject};
 use nonesuch_lab::generate::Like;
 use nonesuch_proto::{Name, timestamp};
+use nonesuch_zone::zonemd::{UnknownHash, ZonemdHash};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// DNSSEC suite: signs, verifies and serves zones, and measures what each choice costs.
 #[derive(Debug, Parser)]
@@ -212,6 +214,10 @@ pub(crate) struct SignArguments {
     /// TTL of the DNSKEY RRset.
     #[arg(long)]
     pub(crate) dnskey_ttl: Option<u32>,
+    /// Hash algorithms of the ZONEMD records (RFC 8976): sha384, sha512, both as sha384,sha512, or none. Default: those of
+    /// the ZONEMD records that the zone file has. They are the last lines of the output, as the digest is over all others.
+    #[arg(long, value_name = "HASHES")]
+    pub(crate) zonemd: Option<ZonemdHashes>,
     /// Drop DNSKEY records of the zone file that no given key belongs to.
     #[arg(long)]
     pub(crate) drop_foreign_dnskeys: bool,
@@ -228,6 +234,21 @@ pub(crate) struct SignArguments {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Hash algorithms of ZONEMD records, each once; none where none are to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ZonemdHashes(pub(crate) Vec<ZonemdHash>);
+
+impl FromStr for ZonemdHashes {
+    type Err = UnknownHash;
+
+    fn from_str(text: &str) -> Result<Self, UnknownHash> {
+        if text.eq_ignore_ascii_case("none") {
+            return Ok(Self(Vec::new()));
+        }
+        text.split(',').map(str::parse).collect::<Result<_, _>>().map(Self)
+    }
 }
 
 #[derive(Debug, Args)]

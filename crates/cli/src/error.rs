@@ -23,6 +23,10 @@ pub(crate) enum Failure {
     Write { path: PathBuf, source: io::Error },
     #[error("{}: a private key stands there and is not written over: give another output file", path.display())]
     OverKey { path: PathBuf },
+    #[error("{}: the output would take the place of the zone file that is read: give another output file (-f)", path.display())]
+    OverSource { path: PathBuf },
+    #[error("{}: cannot be written: there is no folder {}: make it, or give another output file", path.display(), folder.display())]
+    NoFolder { path: PathBuf, folder: PathBuf },
     #[error("standard output: {0}")]
     Output(io::Error),
     #[error(transparent)]

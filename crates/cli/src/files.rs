@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Write};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use zeroize::{Zeroize as _, Zeroizing};
 
@@ -45,6 +45,7 @@ pub(crate) fn write_output(
         write(&mut out)?;
         return out.flush().map_err(failed);
     }
+    check_folder(path)?;
     let folder = folder_of(path);
     let beside = tempfile::Builder::new()
         .prefix(".nonesuch-")
@@ -59,6 +60,31 @@ pub(crate) fn write_output(
     beside.as_file().sync_all().map_err(failed)?;
     beside.persist(path).map_err(|error| failed(error.error))?;
     sync_folder(folder).map_err(failed)
+}
+
+/// Refuses an output that could not be written, or would take the place of the zone file `source`, before any work is
+/// done for it.
+pub(crate) fn check_output(path: &Path, source: &Path) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    // By whatever name: links and other spellings of the path too.
+    let is_source = match (fs::metadata(path), fs::metadata(source)) {
+        (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    };
+    if is_source {
+        return Err(Failure::OverSource { path: path.to_path_buf() });
+    }
+    check_folder(path)
+}
+
+fn check_folder(path: &Path) -> Result<(), Failure> {
+    let folder = folder_of(path);
+    if fs::metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Err(Failure::NoFolder { path: path.to_path_buf(), folder: folder.to_path_buf() });
+    }
+    Ok(())
 }
 
 /// Whether a device, pipe or socket stands at `path`: a rename would put a file in its place.

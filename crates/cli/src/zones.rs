@@ -1,12 +1,13 @@
 //! What several commands do with zones: read one and say what is odd, the time, trust anchors.
 
 use crate::error::Failure;
+use crate::progress;
 use nonesuch_dnssec::facts::{DenialFacts, KeyFacts};
 use nonesuch_dnssec::verify::Anchor;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::{Contents, Loaded, load, read};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Reads a zone file or a compiled zone; warnings go to the log.
 pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, Failure> {
@@ -15,7 +16,16 @@ pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, 
 
 /// As [`read_zone`], with what was verified before a compiled zone was compiled.
 pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<Loaded, Failure> {
-    let loaded = load(path, origin)?;
+    let line = progress::spinner(&format!("reading {}", path.display()));
+    let begun = Instant::now();
+    let loaded = load(path, origin);
+    line.finish_and_clear();
+    let loaded = loaded?;
+    if !line.is_hidden() {
+        let (records, seconds) = (loaded.contents.record_count(), begun.elapsed().as_secs_f64());
+        let rate = progress::rate(records, seconds);
+        eprintln!("{}: {} records read in {seconds:.2} s, {rate} records/s", path.display(), records);
+    }
     for warning in &loaded.warnings {
         tracing::warn!("{}: {warning}", path.display());
     }

@@ -55,6 +55,59 @@ impl fmt::Display for DigestType {
     }
 }
 
+/// A hash function over data of any length, fed piece by piece (FIPS 180-4).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum HashFunction {
+    /// SHA-384, 48 octets.
+    Sha384,
+    /// SHA-512, 64 octets.
+    Sha512,
+}
+
+impl HashFunction {
+    const fn implementation(self) -> &'static digest::Algorithm {
+        match self {
+            Self::Sha384 => &digest::SHA384,
+            Self::Sha512 => &digest::SHA512,
+        }
+    }
+
+    /// Octets of a digest.
+    #[must_use]
+    pub fn octets(self) -> usize {
+        self.implementation().output_len()
+    }
+
+    /// Begins a digest.
+    #[must_use]
+    pub fn begin(self) -> Hasher {
+        Hasher(digest::Context::new(self.implementation()))
+    }
+}
+
+/// A digest in the making; see [`HashFunction::begin`].
+#[derive(Clone)]
+pub struct Hasher(digest::Context);
+
+impl Hasher {
+    /// Takes the next octets.
+    pub fn update(&mut self, octets: &[u8]) {
+        self.0.update(octets);
+    }
+
+    /// The digest over all octets taken.
+    #[must_use]
+    pub fn finish(self) -> Vec<u8> {
+        self.0.finish().as_ref().to_vec()
+    }
+}
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hasher").finish_non_exhaustive()
+    }
+}
+
 /// The key tag of a DNSKEY (RFC 4034, appendix B) over its RDATA: flags, protocol, algorithm, public key.
 ///
 /// The other rule, for algorithm 1 (appendix B.1), is not here: that algorithm is not supported.
@@ -88,6 +141,27 @@ mod tests {
         let sha384 = "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed\
                       8086072ba1e7cc2358baeca134c825a7";
         assert_eq!(abc(DigestType::SHA384), sha384);
+    }
+
+    #[test]
+    fn pieces_are_one_run_of_octets() {
+        // FIPS 180-4 examples: "abc".
+        let abc = |function: HashFunction| {
+            let mut hasher = function.begin();
+            [&b"a"[..], b"", b"bc"].into_iter().for_each(|piece| hasher.update(piece));
+            let digest = hasher.finish();
+            assert_eq!(digest.len(), function.octets());
+            HEXLOWER.encode(&digest)
+        };
+        assert_eq!(
+            abc(HashFunction::Sha384),
+            "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7"
+        );
+        assert_eq!(
+            abc(HashFunction::Sha512),
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
+             2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f"
+        );
     }
 
     #[test]

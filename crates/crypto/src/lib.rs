@@ -46,7 +46,7 @@ mod wipe;
 
 pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmEntry, KeyLengths, Scheme, UnknownMnemonic};
 pub use batch::{VerifyItem, sign_batch, verify_batch};
-pub use digest::{DigestType, key_tag};
+pub use digest::{DigestType, HashFunction, Hasher, key_tag};
 pub use error::{BadSignature, KeyError, SignError};
 pub use key::{PrivateKey, PublicKey};
 pub use nsec3::nsec3_hash;

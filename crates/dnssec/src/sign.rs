@@ -1,24 +1,22 @@
 //! Signing a zone (RFC 4035 §2): the apex is prepared (`apex`), the chain laid out (`plan`), and all RRsets are
-//! signed on all cores (`chunk`).
+//! signed on all cores (`chunk`) and handed on in canonical order while signing goes on (`stream`). The digest of the
+//! zone (`zonemd`) comes last.
 
 mod apex;
 mod chunk;
 mod options;
 mod plan;
 mod serial;
+mod stream;
+mod zonemd;
 
-pub use options::{SerialPolicy, SignError, SignOptions, SignWarning};
+pub use options::{SerialPolicy, SignError, SignOptions, SignProgress, SignWarning};
+pub use stream::{SignSummary, sign_streaming};
 
 use crate::denial::nsec3::MAX_ITERATIONS;
-use crate::keys::{KeyPair, KeySet};
+use crate::keys::KeySet;
 use nonesuch_proto::{MAX_NAME, Rtype, serial as arithmetic};
-use nonesuch_zone::{Contents, Run};
-use plan::Plan;
-use rayon::prelude::*;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Nodes signed at once by one thread.
-const CHUNK: usize = 512;
+use nonesuch_zone::Contents;
 
 /// What signing did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +27,8 @@ pub struct SignStatistics {
     pub signatures: u64,
     /// NSEC or NSEC3 records made.
     pub chain_records: u64,
+    /// Records of the signed zone.
+    pub records: u64,
     /// Serial number of the signed zone.
     pub serial: u32,
 }
@@ -38,6 +38,7 @@ impl SignStatistics {
         self.rrsets_signed += other.rrsets_signed;
         self.signatures += other.signatures;
         self.chain_records += other.chain_records;
+        self.records += other.records;
     }
 }
 
@@ -101,15 +102,23 @@ impl Signed {
 /// # Errors
 /// Where keys, options or contents do not allow a sound zone; nothing is signed then.
 pub fn sign(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Result<Signed, SignError> {
-    check(contents, keys, options)?;
-    let (apex, serial, mut warnings) = apex::prepare(contents, keys, options)?;
-    if !keys.keys().iter().any(KeyPair::is_sep) {
-        warnings.push(SignWarning::NoSecureEntryPoint);
+    let job = stream::Job::prepare(contents, keys, options)?;
+    let mut signed = Contents::empty(contents.apex());
+    // A part that was appended goes back to the signer, to be filled anew.
+    let swap = |part: &mut Contents, out: &mut Option<Contents>| {
+        let spent = out.take().unwrap_or_else(|| Contents::empty(contents.apex()));
+        *out = Some(std::mem::replace(part, spent));
+    };
+    let gather = |part: &mut Option<Contents>| {
+        part.iter().for_each(|part| signed.append(part));
+        Ok::<(), SignError>(())
+    };
+    let (summary, digests) = job.run(keys, options, zonemd::Place::Apex, swap, gather)?;
+    if let Some(part) = digests {
+        signed.overwrite_apex(&part);
     }
-    let plan = Plan::new(contents, &apex, options)?;
-    let (runs, mut statistics) = sign_items(&plan, keys, options)?;
-    statistics.serial = serial;
-    Ok(Signed { contents: Contents::from_runs(contents.apex(), runs), statistics, warnings })
+    signed.shrink_to_fit();
+    Ok(Signed { contents: signed, statistics: summary.statistics, warnings: summary.warnings })
 }
 
 fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Result<(), SignError> {
@@ -138,32 +147,4 @@ fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Resul
         return Err(SignError::ApexTooLong { zone: zone.clone() });
     }
     Ok(())
-}
-
-fn sign_items(
-    plan: &Plan<'_>,
-    keys: &KeySet,
-    options: &SignOptions<'_>,
-) -> Result<(Vec<Run>, SignStatistics), SignError> {
-    let signer = chunk::Signer::new(plan, keys, options);
-    let done = AtomicU64::new(0);
-    let outcomes: Result<Vec<(Run, SignStatistics)>, SignError> = plan
-        .items()
-        .par_chunks(CHUNK)
-        .map_init(chunk::Scratch::default, |scratch, items| {
-            let outcome = signer.sign_chunk(items, scratch)?;
-            if let Some(progress) = options.progress {
-                let made = outcome.1.signatures;
-                progress(done.fetch_add(made, Ordering::Relaxed) + made);
-            }
-            Ok(outcome)
-        })
-        .collect();
-    let mut statistics = SignStatistics::default();
-    let runs = outcomes?.into_iter().map(|(run, part)| {
-        statistics.add(&part);
-        run
-    });
-    let runs = runs.collect();
-    Ok((runs, statistics))
 }

@@ -6,14 +6,18 @@
 mod keys;
 mod report;
 mod signatures;
+mod watch;
+mod zonemd;
 
 pub use report::{Fault, Reason, Report, VerifyWarning};
+pub use watch::VerifyProgress;
 
 use crate::denial::{Mechanism, nsec, nsec3};
 use keys::ZoneKeys;
 use nonesuch_proto::Rtype;
 use nonesuch_zone::{Contents, Node, Standing, standings};
 pub(crate) use report::Findings;
+use watch::Watch;
 
 /// What the DNSKEY RRset is to be matched with.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -85,7 +89,7 @@ impl Verified {
 }
 
 /// Verifies `contents` and keeps them where they have no fault. A zone with nothing of DNSSEC in it passes, unless
-/// trust anchors say that it is signed: it is served as what it is.
+/// trust anchors say that it is signed: it is served as what it is. A digest that it has of itself must fit.
 ///
 /// # Errors
 /// The contents and the report, where it has faults.
@@ -93,8 +97,15 @@ pub fn into_verified(
     contents: Contents,
     options: &VerifyOptions,
 ) -> Result<Verified, Box<(Contents, Report)>> {
-    let is_unsigned = contents.soa().is_some() && !has_dnssec(&contents) && options.anchors.is_empty();
-    let report = if is_unsigned { Report::default() } else { verify(&contents, options) };
+    let unsigned = contents.soa().filter(|_| !has_dnssec(&contents) && options.anchors.is_empty());
+    let report = unsigned.map_or_else(
+        || verify(&contents, options),
+        |soa| {
+            let mut findings = Findings::default();
+            zonemd::check(&contents, soa.serial, &mut findings);
+            findings.into_report(None)
+        },
+    );
     if report.is_sound() { Ok(Verified { contents, report }) } else { Err(Box::new((contents, report))) }
 }
 
@@ -104,6 +115,7 @@ pub(crate) struct Zone<'z> {
     pub(crate) standings: Vec<Standing>,
     /// TTL that RFC 9077 wants of the chain's records.
     pub(crate) chain_ttl: u32,
+    watch: Watch<'z>,
 }
 
 impl<'z> Zone<'z> {
@@ -127,17 +139,29 @@ pub(crate) fn owns_data(node: Node<'_>) -> bool {
 /// Verifies a zone and reports all its faults.
 #[must_use]
 pub fn verify(contents: &Contents, options: &VerifyOptions) -> Report {
+    verify_watched(contents, options, None)
+}
+
+/// As [`verify`]; `progress` is called now and then with what is done so far, from any thread.
+#[must_use]
+pub fn verify_watched(
+    contents: &Contents,
+    options: &VerifyOptions,
+    progress: Option<&(dyn Fn(VerifyProgress) + Sync)>,
+) -> Report {
     let mut findings = Findings::default();
     let apex = contents.apex();
     let Some(soa) = contents.soa() else {
         findings.fault(apex.view(), Some(Rtype::SOA), Reason::NoSoa);
         return findings.into_report(None);
     };
+    zonemd::check(contents, soa.serial, &mut findings);
     if contents.apex_rrset(Rtype::DNSKEY).is_none() {
         findings.fault(apex.view(), Some(Rtype::DNSKEY), Reason::NoDnskey);
         return findings.into_report(None);
     }
-    let zone = Zone { contents, standings: standings(contents), chain_ttl: soa.negative_ttl() };
+    let watch = Watch::new(contents, progress);
+    let zone = Zone { contents, standings: standings(contents), chain_ttl: soa.negative_ttl(), watch };
     let keys = ZoneKeys::read(contents, &mut findings);
     let mut of_chain = Findings::default();
     // The chain has one thread while the signatures have the others, and then all.

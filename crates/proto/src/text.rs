@@ -51,6 +51,17 @@ pub fn push_unescaped(octets: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
+/// Whether an octet of a label stands for itself in every reader's eyes: letters, digits, hyphen and underscore.
+static IS_PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut octet = 0;
+    while octet < plain.len() {
+        plain[octet] = (octet as u8).is_ascii_alphanumeric() || matches!(octet as u8, b'-' | b'_');
+        octet += 1;
+    }
+    plain
+};
+
 /// Appends a name in absolute presentation form.
 pub fn push_name(name: NameRef<'_>, out: &mut Vec<u8>) {
     if name.is_root() {
@@ -58,6 +69,11 @@ pub fn push_name(name: NameRef<'_>, out: &mut Vec<u8>) {
         return;
     }
     for label in name.labels() {
+        if label.iter().all(|octet| IS_PLAIN[usize::from(*octet)]) {
+            out.extend_from_slice(label);
+            out.push(b'.');
+            continue;
+        }
         for &octet in label {
             match octet {
                 b'.' | b'\\' | b'"' | b'(' | b')' | b';' | b'@' | b'$' => {

@@ -28,9 +28,16 @@ pub fn push(seconds: u32, out: &mut Vec<u8>) {
     let days = i64::from(seconds / 86_400);
     let (year, month, day) = civil_from_days(days);
     let of_day = seconds % 86_400;
-    let text =
-        format!("{year:04}{month:02}{day:02}{:02}{:02}{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60);
-    out.extend_from_slice(text.as_bytes());
+    let pairs = [
+        year as u32 / 100,
+        year as u32 % 100,
+        month as u32,
+        day as u32,
+        of_day / 3600,
+        of_day / 60 % 60,
+        of_day % 60,
+    ];
+    out.extend(pairs.iter().flat_map(|pair| [b'0' + (pair / 10) as u8, b'0' + (pair % 10) as u8]));
 }
 
 const fn days_in_month(year: i64, month: i64) -> i64 {

@@ -323,7 +323,7 @@ impl Contents {
         let mut all = if let Some(run) = only {
             let Run { names, rdata, nodes, rrsets } = run;
             let mut all = Self { apex: apex.clone(), names, rdata, nodes, rrsets };
-            all.give_back();
+            all.shrink_to_fit();
             all
         } else {
             let sum = |size: fn(&Run) -> usize| runs.iter().map(size).sum();
@@ -336,7 +336,7 @@ impl Contents {
             Self::with_room(apex, room)
         };
         for run in runs {
-            all.append(&run);
+            all.append_run(&run);
         }
         debug_assert!(all.nodes().zip(all.nodes().skip(1)).all(|(a, b)| a.name() < b.name()));
         all
@@ -349,25 +349,83 @@ impl Contents {
     }
 
     /// Adds a run whose nodes all come after the last one in canonical order.
-    pub(crate) fn append(&mut self, run: &Run) {
-        let (names, rrsets) = (self.names.len() as u32, self.rrsets.len() as u32);
-        let rdata = self.rdata.len() as u64;
-        self.nodes.extend(
-            run.nodes
-                .iter()
-                .map(|node| NodeEntry { name: node.name + names, first_rrset: node.first_rrset + rrsets }),
-        );
-        self.rrsets
-            .extend(run.rrsets.iter().map(|rrset| RrsetEntry { start: rrset.start + rdata, ..*rrset }));
-        self.names.extend_from_slice(&run.names);
-        self.rdata.extend_from_slice(&run.rdata);
+    pub(crate) fn append_run(&mut self, run: &Run) {
+        self.append_arenas(&run.names, &run.rdata, &run.nodes, &run.rrsets);
     }
 
-    /// Gives back the room that is not used.
-    pub(crate) fn give_back(&mut self) {
+    fn append_arenas(&mut self, names: &[u8], rdata: &[u8], nodes: &[NodeEntry], rrsets: &[RrsetEntry]) {
+        let (name, rrset) = (self.names.len() as u32, self.rrsets.len() as u32);
+        let start = self.rdata.len() as u64;
+        let moved =
+            |node: &NodeEntry| NodeEntry { name: node.name + name, first_rrset: node.first_rrset + rrset };
+        self.nodes.extend(nodes.iter().map(moved));
+        self.rrsets.extend(rrsets.iter().map(|rrset| RrsetEntry { start: rrset.start + start, ..*rrset }));
+        self.names.extend_from_slice(names);
+        self.rdata.extend_from_slice(rdata);
+    }
+}
+
+/// Contents that are made and handed on piece by piece.
+impl Contents {
+    /// The zone at `apex` without any record, to be appended to.
+    #[must_use]
+    pub fn empty(apex: &Name) -> Self {
+        Self { apex: apex.clone(), names: vec![], rdata: vec![], nodes: vec![], rrsets: vec![] }
+    }
+
+    /// Copies all nodes of `part`, which come after those that are here, to the end.
+    pub fn append(&mut self, part: &Self) {
+        self.append_arenas(&part.names, &part.rdata, &part.nodes, &part.rrsets);
+    }
+
+    /// Gives back the room that appending took in advance.
+    pub fn shrink_to_fit(&mut self) {
         self.names.shrink_to_fit();
         self.rdata.shrink_to_fit();
         self.nodes.shrink_to_fit();
         self.rrsets.shrink_to_fit();
+    }
+
+    /// Writes the RDATA of `part`'s one node, the apex, over that of the same RRsets here.
+    ///
+    /// # Panics
+    /// Where a record has not the length of the one that it is written over: room for it must have been kept.
+    pub fn overwrite_apex(&mut self, part: &Self) {
+        for of_part in &part.rrsets {
+            let of_apex = self.nodes.get(1).map_or(self.rrsets.len(), |node| node.first_rrset as usize);
+            let same = |rrset: &&RrsetEntry| (rrset.rtype, rrset.covered) == (of_part.rtype, of_part.covered);
+            let Some(place) = self.rrsets[..of_apex].iter().find(same) else { continue };
+            let mut at = place.start as usize;
+            for rdata in (Rrset { contents: part, entry: of_part }).rdatas() {
+                let length = u16::from_be_bytes([self.rdata[at], self.rdata[at + 1]]);
+                assert_eq!(usize::from(length), rdata.len(), "room was kept for a record of another length");
+                self.rdata[at + 2..at + 2 + rdata.len()].copy_from_slice(rdata);
+                at += 2 + rdata.len();
+            }
+        }
+    }
+
+    /// The run that these contents are, emptied, to be filled anew in the same memory.
+    #[must_use]
+    pub fn into_empty_run(mut self) -> Run {
+        self.names.clear();
+        self.rdata.clear();
+        self.nodes.clear();
+        self.rrsets.clear();
+        Run { names: self.names, rdata: self.rdata, nodes: self.nodes, rrsets: self.rrsets }
+    }
+}
+
+impl Run {
+    /// The run as contents of the zone at `apex`: a part of it, which need not have the apex.
+    #[must_use]
+    pub fn into_contents(self, apex: &Name) -> Contents {
+        Contents {
+            apex: apex.clone(),
+            names: self.names,
+            rdata: self.rdata,
+            nodes: self.nodes,
+            rrsets: self.rrsets,
+        }
     }
 }

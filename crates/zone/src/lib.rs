@@ -11,10 +11,12 @@ mod contents;
 pub mod image;
 mod lexer;
 pub mod load;
+pub mod ordered;
 pub mod read;
 mod rules;
 pub mod standing;
 pub mod write;
+pub mod zonemd;
 
 pub use builder::{Builder, Place, Warning, ZoneError, ZoneFault};
 pub use change::ChangeSet;

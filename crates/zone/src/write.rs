@@ -1,59 +1,83 @@
 //! Writing zone files: one record a line, canonical order, absolute names.
 
-use crate::contents::{Contents, Node};
-use nonesuch_proto::{rdata, text};
-use rayon::prelude::*;
+use crate::contents::{Contents, Node, Rrset};
+use crate::ordered::for_each_ordered;
+use nonesuch_proto::{Rtype, rdata, text};
 use std::io::{self, Write};
 
 /// Nodes rendered at once by one thread.
 const CHUNK: usize = 2048;
-/// Chunks in memory at once.
-const WINDOW: usize = 32;
 
 /// Writes `contents` as a zone file, the SOA record first.
+///
+/// # Errors
+/// Those of `out`.
 pub fn write_zone(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
-    let starts: Vec<usize> = (0..contents.node_count()).step_by(CHUNK).collect();
-    for window in starts.chunks(WINDOW) {
-        let texts: Vec<Vec<u8>> = window.par_iter().map(|start| render(contents, *start)).collect();
-        for text in texts {
-            out.write_all(&text)?;
-        }
-    }
-    Ok(())
+    let count = contents.node_count();
+    for_each_ordered(
+        count.div_ceil(CHUNK),
+        |chunk, line: &mut Line, text: &mut Vec<u8>| {
+            text.clear();
+            let end = ((chunk + 1) * CHUNK).min(count);
+            (chunk * CHUNK..end).for_each(|index| push_node(contents, contents.node(index), line, text));
+            Ok(())
+        },
+        |text| out.write_all(text),
+    )
 }
 
-fn render(contents: &Contents, start: usize) -> Vec<u8> {
-    let end = (start + CHUNK).min(contents.node_count());
-    let mut text = Vec::with_capacity((end - start) * 256);
-    for index in start..end {
-        push_node(contents.node(index), index == 0, &mut text);
+/// Appends the lines of `part`: a zone, or consecutive nodes of one.
+pub fn push_part(part: &Contents, out: &mut Vec<u8>) {
+    let mut line = Line::default();
+    part.nodes().for_each(|node| push_node(part, node, &mut line, out));
+}
+
+/// What lines begin with: owner, TTL, class and type; room that is used again for every RRset.
+#[derive(Default)]
+struct Line {
+    head: Vec<u8>,
+    /// Octets of the owner.
+    owner: usize,
+}
+
+impl Line {
+    fn set_owner(&mut self, node: Node<'_>) {
+        self.head.clear();
+        text::push_name(node.name(), &mut self.head);
+        self.head.push(b'\t');
+        self.owner = self.head.len();
     }
-    text
+
+    fn set_rrset(&mut self, rrset: Rrset<'_>) {
+        self.head.truncate(self.owner);
+        text::push_decimal(rrset.ttl(), &mut self.head);
+        self.head.extend_from_slice(b"\tIN\t");
+        match rdata::entry(rrset.rtype()) {
+            Some(entry) => self.head.extend_from_slice(entry.mnemonic.as_bytes()),
+            None => self.head.extend_from_slice(rrset.rtype().to_string().as_bytes()),
+        }
+        self.head.push(b'\t');
+    }
 }
 
 /// RFC 5936 §2.2 and every reader expect the SOA record first; elsewhere the order of types is numeric.
-fn push_node(node: Node<'_>, is_apex: bool, out: &mut Vec<u8>) {
-    let mut owner = Vec::with_capacity(64);
-    text::push_name(node.name(), &mut owner);
-    let soa = nonesuch_proto::Rtype::SOA;
+fn push_node(contents: &Contents, node: Node<'_>, line: &mut Line, out: &mut Vec<u8>) {
+    let is_apex = node.name() == contents.apex().view();
+    line.set_owner(node);
     if is_apex {
-        for rrset in node.rrsets().filter(|rrset| rrset.covered() == soa) {
-            push_rrset(&owner, rrset, out);
+        for rrset in node.rrsets().filter(|rrset| rrset.covered() == Rtype::SOA) {
+            push_rrset(line, rrset, out);
         }
     }
-    for rrset in node.rrsets().filter(|rrset| !is_apex || rrset.covered() != soa) {
-        push_rrset(&owner, rrset, out);
+    for rrset in node.rrsets().filter(|rrset| !is_apex || rrset.covered() != Rtype::SOA) {
+        push_rrset(line, rrset, out);
     }
 }
 
-fn push_rrset(owner: &[u8], rrset: crate::Rrset<'_>, out: &mut Vec<u8>) {
-    let mut middle = Vec::with_capacity(24);
-    middle.push(b'\t');
-    text::push_decimal(rrset.ttl(), &mut middle);
-    middle.extend_from_slice(format!("\tIN\t{}\t", rrset.rtype()).as_bytes());
+fn push_rrset(line: &mut Line, rrset: Rrset<'_>, out: &mut Vec<u8>) {
+    line.set_rrset(rrset);
     for octets in rrset.rdatas() {
-        out.extend_from_slice(owner);
-        out.extend_from_slice(&middle);
+        out.extend_from_slice(&line.head);
         rdata::push_text(rrset.rtype(), octets, out);
         out.push(b'\n');
     }

@@ -3,11 +3,14 @@
 use crate::Outcome;
 use crate::arguments::SignArguments;
 use crate::error::Failure;
-use crate::files::{print_line, write_failure, write_output};
-use crate::{keys, progress, zones};
+use crate::files::{check_output, print_line, write_failure, write_output};
+use crate::progress::Rates;
+use crate::{keys, zones};
 use data_encoding::HEXLOWER_PERMISSIVE;
-use nonesuch_dnssec::{Nsec3Params, SignOptions, Signed, sign};
-use nonesuch_zone::write::write_zone;
+use nonesuch_dnssec::sign::{SignProgress, SignSummary, sign_streaming};
+use nonesuch_dnssec::{KeySet, Nsec3Params, SignOptions};
+use nonesuch_zone::Contents;
+use nonesuch_zone::write::push_part;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -18,31 +21,51 @@ const VALIDITY: u32 = 14 * 86_400;
 
 pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     let begun = Instant::now();
+    let output = output(arguments);
+    check_output(&output, &arguments.file)?;
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
     let mut keys = keys::load(&arguments.keys, contents.apex())?;
     if arguments.hedged {
         keys.hedge();
     }
-    let bar = progress::bar(contents.record_count(), "signing");
-    let update = |done| bar.set_position(done);
+    let bar = Rates::new("signing");
+    let tell = |at: SignProgress| {
+        bar.tell(at.rrsets, at.total_rrsets, [(at.signatures, "signatures"), (at.records, "records")]);
+    };
     let mut options = options(arguments)?;
-    options.progress = Some(&update);
+    options.progress = bar.is_seen().then_some(&tell);
     let signing = Instant::now();
-    let signed = sign(&contents, &keys, &options)?;
+    let summary = write_signed(&contents, &keys, &options, &output)?;
     let signing = signing.elapsed();
-    bar.finish_and_clear();
-    drop(contents);
-    for warning in signed.warnings() {
+    bar.end();
+    for warning in &summary.warnings {
         tracing::warn!("{warning}");
     }
-    let output = output(arguments);
-    write_output(&output, 0o644, |mut out| {
-        write_zone(signed.contents(), &mut out).map_err(write_failure(&output))
-    })?;
     if output != Path::new("-") {
-        report(arguments, &signed, &output, (signing.as_secs_f64(), begun.elapsed().as_secs_f64()))?;
+        let seconds = (signing.as_secs_f64(), begun.elapsed().as_secs_f64());
+        report(arguments, &contents, &summary, &output, seconds)?;
     }
     Ok(Outcome::Done)
+}
+
+/// Writes the signed zone as it is made: text goes out while signing goes on.
+fn write_signed(
+    contents: &Contents,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+    output: &Path,
+) -> Result<SignSummary, Failure> {
+    let mut summary = None;
+    write_output(output, 0o644, |out| {
+        let render = |part: &Contents, text: &mut Vec<u8>| {
+            text.clear();
+            push_part(part, text);
+        };
+        let take = |text: &mut Vec<u8>| out.write_all(text).map_err(|error| write_failure(output)(error));
+        summary = Some(sign_streaming(contents, keys, options, render, take)?);
+        Ok(())
+    })?;
+    Ok(summary.unwrap_or_default())
 }
 
 fn output(arguments: &SignArguments) -> PathBuf {
@@ -67,6 +90,7 @@ fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
     options.publish_cds = arguments.cds;
     options.dnskey_ttl = arguments.dnskey_ttl;
     options.drop_foreign_dnskeys = arguments.drop_foreign_dnskeys;
+    options.zonemd = arguments.zonemd.as_ref().map(|hashes| hashes.0.clone());
     Ok(options)
 }
 
@@ -79,28 +103,29 @@ fn parse_salt(text: &str) -> Result<Vec<u8>, Failure> {
 
 fn report(
     arguments: &SignArguments,
-    signed: &Signed,
+    contents: &Contents,
+    summary: &SignSummary,
     output: &Path,
     (signing, all): (f64, f64),
 ) -> Result<(), Failure> {
-    let statistics = signed.statistics();
-    let contents = signed.contents();
+    let statistics = summary.statistics;
     if arguments.json {
         let report = serde_json::json!({
             "zone": contents.apex().to_string(), "output": output, "denial": arguments.denial.to_string(),
-            "serial": statistics.serial, "records": contents.record_count(), "rrsets_signed": statistics.rrsets_signed,
+            "serial": statistics.serial, "records": statistics.records, "rrsets_signed": statistics.rrsets_signed,
             "signatures": statistics.signatures, "chain_records": statistics.chain_records,
             "signing_seconds": signing, "seconds": all,
         });
         print_line(&report.to_string())
     } else {
         print_line(&format!(
-            "{}: zone {} signed with {}: serial {}, {} records, {} signatures, {} denial records; {signing:.2} s of {all:.2} s signing",
+            "{}: zone {} signed with {}: serial {}, {} records, {} signatures, {} denial records; {signing:.2} s of \
+             {all:.2} s signing and writing",
             output.display(),
             contents.apex(),
             arguments.denial.entry().title,
             statistics.serial,
-            contents.record_count(),
+            statistics.records,
             statistics.signatures,
             statistics.chain_records,
         ))

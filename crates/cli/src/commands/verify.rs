@@ -3,9 +3,10 @@
 use crate::Outcome;
 use crate::arguments::VerifyArguments;
 use crate::error::Failure;
+use crate::progress::Rates;
 use crate::zones;
-use nonesuch_dnssec::verify::{Mode, Report};
-use nonesuch_dnssec::{VerifyOptions, verify};
+use nonesuch_dnssec::VerifyOptions;
+use nonesuch_dnssec::verify::{Mode, Report, VerifyProgress, verify_watched};
 use nonesuch_zone::Contents;
 use std::io::{BufWriter, Write};
 use std::time::Instant;
@@ -18,7 +19,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
     };
     let options = VerifyOptions { now: Some(zones::now_or(arguments.now)), anchors, mode: Mode::Full };
     let begun = Instant::now();
-    let report = verify(&contents, &options);
+    let report = watched(&contents, &options);
     let seconds = begun.elapsed().as_secs_f64();
     let mut out = BufWriter::new(std::io::stdout().lock());
     let written = if arguments.json {
@@ -28,6 +29,20 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
     };
     written.and_then(|()| out.flush()).map_err(Failure::Output)?;
     Ok(if report.faults.is_empty() { Outcome::Done } else { Outcome::No })
+}
+
+fn watched(contents: &Contents, options: &VerifyOptions) -> Report {
+    let bar = Rates::new("verifying");
+    let tell = |at: VerifyProgress| {
+        bar.tell(at.names, at.total_names, [(at.signatures, "signatures"), (at.names, "names")]);
+    };
+    let report = if bar.is_seen() {
+        verify_watched(contents, options, Some(&tell))
+    } else {
+        verify_watched(contents, options, None)
+    };
+    bar.end();
+    report
 }
 
 fn write_text(
@@ -49,9 +64,11 @@ fn write_text(
         1 => "1 fault".to_owned(),
         count => format!("{count} faults"),
     };
+    let hashes: Vec<String> = report.zonemd.iter().map(ToString::to_string).collect();
+    let digests = if hashes.is_empty() { String::new() } else { format!(", ZONEMD {}", hashes.join(" ")) };
     writeln!(
         out,
-        "{}: zone {}: {verdict}; {} RRsets, {} signatures verified, {denial}, {seconds:.2} s",
+        "{}: zone {}: {verdict}; {} RRsets, {} signatures verified, {denial}{digests}, {seconds:.2} s",
         arguments.file.display(),
         contents.apex(),
         report.rrsets,
@@ -80,6 +97,7 @@ fn write_json(
         "zone": contents.apex().to_string(), "verified": report.faults.is_empty(), "rrsets": report.rrsets,
         "signatures_verified": report.signatures_verified,
         "denial": report.mechanism.map(|mechanism| mechanism.to_string()), "faults": faults, "warnings": warnings,
+        "zonemd": report.zonemd.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "seconds": seconds,
     });
     writeln!(out, "{value}")

@@ -1,6 +1,6 @@
 //! The apex of the signed zone: SOA serial, DNSKEY, CDS, CDNSKEY and NSEC3PARAM.
 
-use super::{SignError, SignOptions, SignWarning, serial};
+use super::{SignError, SignOptions, SignWarning, serial, zonemd};
 use crate::keys::{KeyPair, KeySet, cds_rdata};
 use nonesuch_crypto::{Algorithm, key_tag};
 use nonesuch_proto::{Rtype, rdata};
@@ -8,7 +8,7 @@ use nonesuch_zone::{Contents, Node, Run};
 use std::collections::BTreeMap;
 
 /// TTL and RDATA of an RRset.
-type Records = (u32, Vec<Vec<u8>>);
+pub(super) type Records = (u32, Vec<Vec<u8>>);
 
 /// The apex node with all that is not made while signing, as contents of one node; the serial of the signed zone.
 pub(super) fn prepare(
@@ -21,7 +21,9 @@ pub(super) fn prepare(
     let apex = contents.nodes().next().ok_or_else(no_soa)?;
     let mut rrsets = kept_rrsets(apex);
     let (serial, warning) = serial::next(options.serial, soa.serial, options.now);
+    let mut warnings: Vec<SignWarning> = warning.into_iter().collect();
     set_serial(&mut rrsets, serial);
+    zonemd::prepare(&mut rrsets, options, (soa.ttl, serial), &mut warnings);
     let key_ttl = |rrsets: &BTreeMap<Rtype, Records>, rtype| {
         let in_zone = rrsets.get(&rtype).map(|(ttl, _)| *ttl);
         options.dnskey_ttl.or(in_zone).unwrap_or(soa.ttl)
@@ -46,7 +48,7 @@ pub(super) fn prepare(
         rrsets.insert(Rtype::NSEC3PARAM, (0, vec![rdata]));
     }
     let contents = Contents::from_runs(contents.apex(), vec![render(apex, rrsets)]);
-    Ok((contents, serial, warning.into_iter().collect()))
+    Ok((contents, serial, warnings))
 }
 
 fn kept_rrsets(apex: Node<'_>) -> BTreeMap<Rtype, Records> {

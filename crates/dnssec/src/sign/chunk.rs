@@ -1,12 +1,16 @@
 //! Signing a run of names: the signed data of all RRsets first, then all signatures of each key, then the records.
 
 use super::plan::{Item, Piece, Plan, Records, Room};
+use super::zonemd::Place;
 use super::{SignError, SignOptions, SignStatistics};
 use crate::keys::KeySet;
 use crate::rrsig::{Rrsig, push_signed_data};
 use nonesuch_crypto::sign_batch;
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::Run;
+use nonesuch_zone::{Rrset, Run};
+
+/// Octets of RRSIG RDATA in front of the signer's name.
+const RRSIG_FIELDS: usize = 18;
 
 /// Room that is used again for every run.
 #[derive(Default)]
@@ -27,19 +31,28 @@ pub(super) struct Signer<'a> {
     options: &'a SignOptions<'a>,
     /// Tag of each key.
     tags: Vec<u16>,
+    /// Where the ZONEMD RRset of the apex goes, which can be made and signed last only.
+    zonemd: Place,
 }
 
 impl<'a> Signer<'a> {
-    pub(super) fn new(plan: &'a Plan<'a>, keys: &'a KeySet, options: &'a SignOptions<'a>) -> Self {
+    pub(super) fn new(
+        plan: &'a Plan<'a>,
+        keys: &'a KeySet,
+        options: &'a SignOptions<'a>,
+        zonemd: Place,
+    ) -> Self {
         let tags = keys.keys().iter().map(|key| key.tag()).collect();
-        Self { plan, keys, options, tags }
+        Self { plan, keys, options, tags, zonemd }
     }
 
+    /// Signs `items` and appends them to `run`.
     pub(super) fn sign_chunk(
         &self,
         items: &[Item],
         scratch: &mut Scratch,
-    ) -> Result<(Run, SignStatistics), SignError> {
+        run: &mut Run,
+    ) -> Result<SignStatistics, SignError> {
         let count = self.keys.keys().len();
         scratch.messages.clear();
         scratch.ranges.resize_with(count, Vec::new);
@@ -48,14 +61,15 @@ impl<'a> Signer<'a> {
         scratch.signatures.iter_mut().for_each(Vec::clear);
         self.collect_messages(items, scratch);
         self.make_signatures(scratch)?;
-        Ok(self.write(items, scratch))
+        Ok(self.write(items, scratch, run))
     }
 
     fn collect_messages(&self, items: &[Item], scratch: &mut Scratch) {
         let Scratch { room, messages, ranges, .. } = scratch;
+        room.clear();
         for &item in items {
             self.plan.visit(item, room, |owner, piece| {
-                if !piece.signed {
+                if !piece.signed || self.is_deferred(item, piece.rtype) {
                     return;
                 }
                 let expiration = self.expiration(owner, piece.rtype);
@@ -102,17 +116,26 @@ impl<'a> Signer<'a> {
         Ok(())
     }
 
-    fn write(&self, items: &[Item], scratch: &mut Scratch) -> (Run, SignStatistics) {
+    /// Whether the RRset is the digest of the zone, which is not known yet.
+    fn is_deferred(&self, item: Item, rtype: Rtype) -> bool {
+        rtype == Rtype::ZONEMD && item.is_apex()
+    }
+
+    fn write(&self, items: &[Item], scratch: &mut Scratch, run: &mut Run) -> SignStatistics {
         let Scratch { room, owner, messages, ranges, signatures } = scratch;
-        let mut run = Run::default();
         let mut statistics = SignStatistics::default();
         // The RDATA of an RRSIG begins as its signed data do.
-        let fields_len = 18 + self.plan.zone().len();
+        let fields_len = RRSIG_FIELDS + self.plan.zone().len();
         let mut used = vec![0; self.keys.keys().len()];
+        room.rewind();
         for &item in items {
             run.begin_node(self.plan.owner(item, owner));
             self.plan.visit(item, room, |_, piece| {
-                push_records(&mut run, piece);
+                if self.is_deferred(item, piece.rtype) {
+                    return self.push_room(run, piece);
+                }
+                push_records(run, piece);
+                statistics.records += piece.records.count();
                 statistics.chain_records += u64::from(matches!(piece.records, Records::Made(_)));
                 if !piece.signed {
                     return;
@@ -128,11 +151,51 @@ impl<'a> Signer<'a> {
                         out.extend_from_slice(&signatures[key][number * length..][..length]);
                     });
                     statistics.signatures += 1;
+                    statistics.records += 1;
                 }
                 statistics.rrsets_signed += 1;
             });
         }
-        (run, statistics)
+        statistics
+    }
+
+    /// Keeps the room of an RRset and its signatures, where it is to stand at its place.
+    fn push_room(&self, run: &mut Run, piece: Piece<'_>) {
+        if self.zonemd == Place::Last {
+            return;
+        }
+        push_records(run, piece);
+        run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
+        let fields = RRSIG_FIELDS + self.plan.zone().len();
+        for &key in self.keys.signers(piece.rtype) {
+            let length = fields + self.keys.keys()[key].private().signature_octets();
+            run.push_record(|out| out.resize(out.len() + length, 0));
+        }
+    }
+
+    /// The apex with the `rrset` alone, whose room was kept or which comes last, and its signatures.
+    pub(super) fn sign_alone(&self, rrset: Rrset<'_>) -> Result<(Run, SignStatistics), SignError> {
+        let (owner, rtype) = (self.plan.zone(), rrset.rtype());
+        let piece = Piece { rtype, ttl: rrset.ttl(), records: Records::Kept(rrset), signed: true };
+        let mut run = Run::default();
+        run.begin_node(owner);
+        push_records(&mut run, piece);
+        run.begin_rrset(Rtype::RRSIG, rtype, piece.ttl);
+        let mut statistics =
+            SignStatistics { rrsets_signed: 1, records: piece.records.count(), ..SignStatistics::default() };
+        let expiration = self.expiration(owner, rtype);
+        for &key in self.keys.signers(rtype) {
+            let (mut message, mut signature) = (Vec::new(), Vec::new());
+            self.push_message(owner, piece, key, expiration, &mut message);
+            sign_batch(self.keys.keys()[key].private(), &[&message], &mut signature)?;
+            run.push_record(|out| {
+                out.extend_from_slice(&message[..RRSIG_FIELDS + owner.len()]);
+                out.extend_from_slice(&signature);
+            });
+            statistics.signatures += 1;
+            statistics.records += 1;
+        }
+        Ok((run, statistics))
     }
 
     /// The expiration less the RRset's share of jitter, the same for all its signatures.

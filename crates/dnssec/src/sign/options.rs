@@ -4,6 +4,7 @@ use crate::denial::nsec3::MAX_ITERATIONS;
 use crate::denial::{Mechanism, Nsec3Params};
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::Name;
+use nonesuch_zone::zonemd::ZonemdHash;
 use std::fmt;
 use std::str::FromStr;
 
@@ -77,8 +78,24 @@ pub struct SignOptions<'a> {
     pub dnskey_ttl: Option<u32>,
     /// Whether DNSKEY records that are not in the key set are dropped.
     pub drop_foreign_dnskeys: bool,
-    /// Called now and then with the number of signatures made so far, from any thread.
-    pub progress: Option<&'a (dyn Fn(u64) + Sync)>,
+    /// Hash algorithms of the ZONEMD records that are made (RFC 8976), of scheme SIMPLE: those given, none where there
+    /// are none; with `None` those of the ZONEMD records that the zone has.
+    pub zonemd: Option<Vec<ZonemdHash>>,
+    /// Called now and then with what is done so far, from the calling thread.
+    pub progress: Option<&'a (dyn Fn(SignProgress) + Sync)>,
+}
+
+/// How far signing has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignProgress {
+    /// RRsets signed and handed on.
+    pub rrsets: u64,
+    /// RRsets that are to be signed.
+    pub total_rrsets: u64,
+    /// Signatures of those RRsets.
+    pub signatures: u64,
+    /// Records handed on, signatures among them.
+    pub records: u64,
 }
 
 impl SignOptions<'_> {
@@ -97,6 +114,7 @@ impl SignOptions<'_> {
             publish_cds: false,
             dnskey_ttl: None,
             drop_foreign_dnskeys: false,
+            zonemd: None,
             progress: None,
         }
     }
@@ -111,6 +129,7 @@ impl fmt::Debug for SignOptions<'_> {
             .field("expiration", &self.expiration)
             .field("jitter", &self.jitter)
             .field("serial", &self.serial)
+            .field("zonemd", &self.zonemd)
             .finish_non_exhaustive()
     }
 }
@@ -137,6 +156,18 @@ pub enum SignWarning {
          with --csk, or a second one with --ksk"
     )]
     NoSecureEntryPoint,
+    /// A ZONEMD record of the zone is of a scheme or hash algorithm that is not supported, and its digest does not fit
+    /// the signed zone.
+    #[error(
+        "the ZONEMD record of scheme {scheme} and hash algorithm {hash} is dropped: digests of scheme 1 by SHA-384 (1) \
+         and SHA-512 (2) are made"
+    )]
+    ZonemdDropped {
+        /// Its scheme.
+        scheme: u8,
+        /// Its hash algorithm.
+        hash: u8,
+    },
 }
 
 /// Why a zone cannot be signed.

@@ -18,6 +18,13 @@ pub(super) struct Item {
     link: u32,
 }
 
+impl Item {
+    /// Whether it is the apex.
+    pub(super) const fn is_apex(self) -> bool {
+        self.node == 0
+    }
+}
+
 /// The chain in its order.
 enum Chain {
     /// Nodes.
@@ -45,12 +52,49 @@ pub(super) enum Records<'p> {
     Made(&'p [u8]),
 }
 
-/// Room that is used again for every name.
+impl Records<'_> {
+    pub(super) const fn count(self) -> u64 {
+        match self {
+            Self::Kept(rrset) => rrset.count() as u64,
+            Self::Made(_) => 1,
+        }
+    }
+}
+
+/// Room that is used again for every name. A run of names is visited twice, to be signed and to be written: what was
+/// made for the chain at the first visit is kept for the second one.
 #[derive(Default)]
 pub(super) struct Room {
     types: Vec<Rtype>,
+    /// RDATA of the records made, one after the other.
     rdata: Vec<u8>,
+    /// The records made, in the order of visits.
+    made: Vec<Made>,
+    /// How many of them were visited again.
+    seen: usize,
     owner: Vec<u8>,
+}
+
+/// A record of the chain.
+#[derive(Clone)]
+struct Made {
+    link: u32,
+    rtype: Rtype,
+    rdata: std::ops::Range<usize>,
+}
+
+impl Room {
+    /// Forgets what was made: visits of other names follow.
+    pub(super) fn clear(&mut self) {
+        self.rdata.clear();
+        self.made.clear();
+        self.seen = 0;
+    }
+
+    /// The same names will be visited again, in the same order.
+    pub(super) const fn rewind(&mut self) {
+        self.seen = 0;
+    }
 }
 
 pub(super) struct Plan<'z> {
@@ -102,6 +146,17 @@ impl<'z> Plan<'z> {
         self.contents.apex().view()
     }
 
+    /// Number of RRsets of the signed zone that get signatures.
+    pub(super) fn count_signed(&self) -> u64 {
+        let of_chain = self.items.iter().filter(|item| item.link != NONE).count() as u64;
+        let of_node = |index: usize| {
+            let Some(node) = self.node(index as u32) else { return 0 };
+            let signed = |rrset: &Rrset<'_>| denial::is_signed(rrset.rtype(), self.standings[index]);
+            self.kept(node).filter(signed).count() as u64
+        };
+        (0..self.contents.node_count()).map(of_node).sum::<u64>() + of_chain
+    }
+
     /// The name of `item`.
     pub(super) fn owner<'r>(&'r self, item: Item, room: &'r mut Vec<u8>) -> NameRef<'r> {
         match (self.node(item.node), &self.chain) {
@@ -116,13 +171,14 @@ impl<'z> Plan<'z> {
 
     /// Shows every RRset of `item` in the order of types, together with its owner.
     pub(super) fn visit(&self, item: Item, room: &mut Room, mut visit: impl FnMut(NameRef<'_>, Piece<'_>)) {
-        room.rdata.clear();
-        let mut made = self.make_record(item.link, room);
+        let kept = self.recall_record(item.link, room);
+        let mut made = kept.as_ref().map(|made| made.rtype);
+        let made_rdata = kept.map_or(0..0, |made| made.rdata);
         let mut owner = std::mem::take(&mut room.owner);
         let name = self.owner(item, &mut owner);
         let standing = self.standings.get(item.node as usize).copied().unwrap_or(Standing::Authoritative);
-        let piece =
-            |rtype| Piece { rtype, ttl: self.chain_ttl, records: Records::Made(&room.rdata), signed: true };
+        let records = Records::Made(&room.rdata[made_rdata]);
+        let piece = |rtype| Piece { rtype, ttl: self.chain_ttl, records, signed: true };
         for rrset in self.node(item.node).into_iter().flat_map(|node| self.kept(node)) {
             if let Some(rtype) = made.take_if(|rtype| *rtype < rrset.rtype()) {
                 visit(name, piece(rtype));
@@ -137,7 +193,21 @@ impl<'z> Plan<'z> {
         room.owner = owner;
     }
 
-    /// Makes the RDATA of the chain's record at `link`; returns its type.
+    /// The chain's record at `link`: made, unless it was at an earlier visit.
+    fn recall_record(&self, link: u32, room: &mut Room) -> Option<Made> {
+        if let Some(made) = room.made.get(room.seen).filter(|made| made.link == link) {
+            room.seen += 1;
+            return Some(made.clone());
+        }
+        let start = room.rdata.len();
+        let rtype = self.make_record(link, room)?;
+        let made = Made { link, rtype, rdata: start..room.rdata.len() };
+        room.made.push(made.clone());
+        room.seen = room.made.len();
+        Some(made)
+    }
+
+    /// Appends the RDATA of the chain's record at `link`; returns its type.
     fn make_record(&self, link: u32, room: &mut Room) -> Option<Rtype> {
         if link == NONE {
             return None;

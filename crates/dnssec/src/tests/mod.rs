@@ -7,6 +7,7 @@ mod random;
 mod rfc;
 mod root;
 mod signing;
+mod zonemd;
 
 use crate::denial::{Mechanism, Nsec3Params};
 use crate::keys::{KeyPair, KeySet};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::keys::cds_rdata;
-use crate::sign::{SerialPolicy, SignError};
+use crate::sign::{SerialPolicy, SignError, SignProgress};
 use nonesuch_proto::bitmap;
 
 const DS: &str = "DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000";
@@ -639,16 +639,18 @@ fn times_may_pass_the_end_of_32_bits() {
 #[test]
 fn progress_reaches_the_number_of_signatures() {
     let records: String = (0..1500).map(|number| format!("h{number} A 192.0.2.1\n")).collect();
-    let most = std::sync::atomic::AtomicU64::new(0);
-    let progress = |made| {
-        most.fetch_max(made, std::sync::atomic::Ordering::Relaxed);
-    };
+    let told = std::sync::Mutex::new(Vec::new());
+    let progress = |at| told.lock().unwrap().push(at);
     let mut options = options(Mechanism::Nsec3);
     options.progress = Some(&progress);
     let signed = sign(&zone(&records), &csk_of("example."), &options).unwrap();
     assert_sound(signed.contents());
     let statistics = signed.statistics();
-    assert_eq!(most.into_inner(), statistics.signatures);
+    let told: Vec<SignProgress> = told.into_inner().unwrap();
+    let last = told.last().unwrap();
+    assert_eq!((last.rrsets, last.total_rrsets), (statistics.rrsets_signed, statistics.rrsets_signed));
+    assert_eq!((last.signatures, last.records), (statistics.signatures, signed.contents().record_count()));
+    assert!(told.is_sorted_by_key(|at| (at.rrsets, at.records)) && told[0].rrsets < last.rrsets);
     assert_eq!(statistics.chain_records, 1501);
     // A and NSEC3 for each name; SOA, NS, DNSKEY, NSEC3PARAM and NSEC3 for the apex.
     assert_eq!(statistics.rrsets_signed, 2 * 1500 + 5);

@@ -3,6 +3,7 @@
 use crate::denial::Mechanism;
 use nonesuch_crypto::{Algorithm, KeyError};
 use nonesuch_proto::{Name, NameRef, Rtype, timestamp};
+use nonesuch_zone::zonemd::ZonemdHash;
 use std::fmt;
 
 /// A fault of a zone: where, and what.
@@ -224,6 +225,38 @@ pub enum Reason {
     /// The zone is signed and has neither NSEC nor NSEC3 records.
     #[error("the zone is signed, but has neither NSEC nor NSEC3 records")]
     NoDenial,
+    /// The serial of a ZONEMD record is not that of the SOA record (RFC 8976 §4).
+    #[error(
+        "the serial of the ZONEMD record is {found}, that of the SOA record {expected} (RFC 8976 section 4)"
+    )]
+    ZonemdSerial {
+        /// Serial of the ZONEMD record.
+        found: u32,
+        /// Serial of the SOA record.
+        expected: u32,
+    },
+    /// Several ZONEMD records have the same scheme and hash algorithm, and none of them is used (RFC 8976 §2.2).
+    #[error(
+        "there is more than one ZONEMD record of scheme 1 and hash algorithm {hash}: none of them is used"
+    )]
+    ZonemdDuplicate {
+        /// The hash algorithm.
+        hash: ZonemdHash,
+    },
+    /// The digest of a ZONEMD record has not the length that its hash algorithm gives (RFC 8976 §2.2.4).
+    #[error("the {hash} digest of the ZONEMD record has {found} octets, not {}", hash.octets())]
+    ZonemdLength {
+        /// The hash algorithm.
+        hash: ZonemdHash,
+        /// Octets of the digest.
+        found: usize,
+    },
+    /// The digest of a ZONEMD record is not that of the zone (RFC 8976 §4).
+    #[error("the {hash} digest of the ZONEMD record does not fit the zone's records")]
+    ZonemdMismatch {
+        /// The hash algorithm.
+        hash: ZonemdHash,
+    },
 }
 
 /// What is odd about a zone without being a fault.
@@ -301,6 +334,32 @@ pub enum VerifyWarning {
         /// The flags.
         flags: u8,
     },
+    /// A ZONEMD record of a scheme or hash algorithm that is not supported (RFC 8976 §4); it says nothing.
+    #[error(
+        "the ZONEMD record of scheme {scheme} and hash algorithm {hash} is not supported and is not checked"
+    )]
+    UnsupportedZonemd {
+        /// Its scheme.
+        scheme: u8,
+        /// Its hash algorithm.
+        hash: u8,
+    },
+    /// A ZONEMD record that is of no use stands beside one that verifies.
+    #[error("ZONEMD: {reason}; another ZONEMD record verifies")]
+    SpareZonemd {
+        /// Why it is of no use.
+        reason: Reason,
+    },
+    /// ZONEMD records away from the apex have no meaning (RFC 8976 §2).
+    #[error(
+        "{count} names other than the apex have ZONEMD records, which are not checked, the first {first}"
+    )]
+    StrayZonemd {
+        /// The first one.
+        first: Name,
+        /// How many names.
+        count: u64,
+    },
 }
 
 /// What verifying a zone found.
@@ -317,6 +376,8 @@ pub struct Report {
     pub rrsets: u64,
     /// How the zone denies existence; `None` where it is unsigned or has no chain.
     pub mechanism: Option<Mechanism>,
+    /// Hash algorithms of the ZONEMD records whose digests fit the zone.
+    pub zonemd: Vec<ZonemdHash>,
 }
 
 impl Report {
@@ -334,6 +395,7 @@ pub(crate) struct Findings {
     warnings: Vec<VerifyWarning>,
     pub(super) signatures_verified: u64,
     pub(super) rrsets: u64,
+    pub(super) zonemd: Vec<ZonemdHash>,
 }
 
 impl Findings {
@@ -381,6 +443,7 @@ impl Findings {
             signatures_verified: self.signatures_verified,
             rrsets: self.rrsets,
             mechanism,
+            zonemd: self.zonemd,
         }
     }
 }

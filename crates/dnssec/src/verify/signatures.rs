@@ -33,7 +33,9 @@ pub(super) fn check(
             let mut checker = Checker::new(zone, keys, options);
             let end = ((chunk + 1) * size).min(count);
             (chunk * size..end).for_each(|index| checker.collect(zone.contents.node(index)));
-            checker.finish()
+            let outcome = checker.finish();
+            zone.watch.tell(end - chunk * size, outcome.0.signatures_verified);
+            outcome
         })
         .collect();
     let mut signing_keys = Vec::new();

@@ -1,33 +1,46 @@
 //! RDATA to presentation form.
 
-use super::fields::{Field, fields_of};
+use super::fields::Field;
 use super::special;
 use super::table::entry;
 use crate::text::{push_decimal, push_name, push_quoted};
 use crate::{NameRef, Rtype, bitmap, timestamp};
 use data_encoding::{BASE32HEX_NOPAD, BASE64, Encoding, HEXLOWER, HEXUPPER};
 use std::io::Write as _;
-use std::ops::Range;
 
 /// Appends the presentation form of RDATA; the generic form (RFC 3597 §5) where the type is not in the table,
 /// where the octets are malformed for it, or where its presentation form cannot say them.
 pub fn push_text(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
-    let fields = entry(rtype).and_then(|entry| fields_of(entry.fields, rdata));
-    let has_text = |fields: &Vec<(Field, Range<usize>)>| {
-        fields.iter().all(|(field, range)| special::has_text(*field, &rdata[range.clone()]))
-    };
-    let Some(fields) = fields.filter(has_text) else { return push_generic(rdata, out) };
     let start = out.len();
-    for (field, range) in fields {
+    let fields = entry(rtype).map_or(&[][..], |entry| entry.fields);
+    if fields.is_empty() || push_fields(fields, rdata, out).is_none() {
+        out.truncate(start);
+        push_generic(rdata, out);
+    }
+}
+
+/// Appends the fields with blanks between them; `None` where a field is malformed or has no presentation form, or
+/// octets are left over. What was written until then is of no use.
+fn push_fields(fields: &[Field], rdata: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let start = out.len();
+    let mut at = 0;
+    for &field in fields {
+        let (before, rest) = rdata.split_at(at);
+        let octets = &rest[..field.measure(before, rest)?];
+        at += octets.len();
+        if !special::has_text(field, octets) {
+            return None;
+        }
         // Fields that take no octets write nothing, but for a gateway (`.`) and a long text (`""`).
-        if range.is_empty() && !matches!(field, Field::Gateway | Field::LongText) {
+        if octets.is_empty() && !matches!(field, Field::Gateway | Field::LongText) {
             continue;
         }
         if out.len() > start {
             out.push(b' ');
         }
-        push_field(field, &rdata[..range.start], &rdata[range], out);
+        push_field(field, before, octets, out);
     }
+    (at == rdata.len()).then_some(())
 }
 
 fn push_generic(rdata: &[u8], out: &mut Vec<u8>) {

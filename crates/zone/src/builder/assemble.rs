@@ -68,7 +68,7 @@ impl Joined {
     fn append(&mut self, pieces: Vec<Result<Piece, ZoneError>>) -> Result<(), ZoneError> {
         for piece in pieces {
             let Piece { run, outcome } = piece?;
-            self.contents.append(&run);
+            self.contents.append_run(&run);
             self.outcome.duplicates += outcome.duplicates;
             self.outcome.warnings.extend(outcome.warnings);
             self.outcome.alias = self.outcome.alias.take().or(outcome.alias);
@@ -84,7 +84,7 @@ impl Joined {
         if duplicates > 0 {
             warnings.push(Warning::Duplicates { count: duplicates });
         }
-        contents.give_back();
+        contents.shrink_to_fit();
         Ok((contents, warnings))
     }
 }

@@ -1,0 +1,165 @@
+//! Signing part by part: parts are signed and rendered side by side, and handed on in canonical order meanwhile.
+
+use super::chunk::{Scratch, Signer};
+use super::plan::Plan;
+use super::zonemd::{Place, Sealer};
+use super::{SignError, SignOptions, SignProgress, SignStatistics, SignWarning, apex, check};
+use crate::keys::{KeyPair, KeySet};
+use nonesuch_zone::ordered::for_each_ordered;
+use nonesuch_zone::zonemd::push_canonical;
+use nonesuch_zone::{Contents, Run};
+
+/// Names signed at once by one thread.
+const CHUNK: usize = 512;
+
+/// What signing did, and what it did otherwise than asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SignSummary {
+    /// What signing did.
+    pub statistics: SignStatistics,
+    /// What was done otherwise than asked.
+    pub warnings: Vec<SignWarning>,
+}
+
+/// Signs `contents` with all of `keys` as [`super::sign`] does, without ever holding the signed zone.
+///
+/// `render` turns a part of the signed zone, consecutive names of it with all their records, into what `take` gets, on
+/// any thread; it is given a fresh `T`, or one that `take` had, to use its memory again. `take` is called on this
+/// thread, in canonical order, while further parts are signed. A bounded number of parts is in memory.
+///
+/// Where ZONEMD records are made, the last part is the apex once more, with the ZONEMD RRset and its signatures alone:
+/// the digest is over all other records, so it is known when they all are. Readers of zone files take records in any
+/// order.
+///
+/// # Errors
+/// As [`super::sign`], before anything is taken; a signature that cannot be made; and those of `take`. No further part
+/// is begun then.
+pub fn sign_streaming<T, E>(
+    contents: &Contents,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+    render: impl Fn(&Contents, &mut T) + Sync,
+    mut take: impl FnMut(&mut T) -> Result<(), E>,
+) -> Result<SignSummary, E>
+where
+    T: Default + Send,
+    E: From<SignError> + Send,
+{
+    let job = Job::prepare(contents, keys, options)?;
+    let render_part = |part: &mut Contents, out: &mut T| render(part, out);
+    let (summary, last) = job.run(keys, options, Place::Last, render_part, &mut take)?;
+    if let Some(part) = last {
+        let mut out = T::default();
+        render(&part, &mut out);
+        take(&mut out)?;
+    }
+    Ok(summary)
+}
+
+/// A zone that can be signed: nothing that is wrong with keys, options or contents is left.
+pub(super) struct Job<'z> {
+    contents: &'z Contents,
+    apex: Contents,
+    summary: SignSummary,
+}
+
+/// A part, ready to be taken.
+#[derive(Default)]
+struct Part<T> {
+    rendered: T,
+    /// What the digest of the zone is fed with; empty where none is made.
+    canonical: Vec<u8>,
+    statistics: SignStatistics,
+}
+
+/// Room that is used again for every part.
+#[derive(Default)]
+struct Room {
+    scratch: Scratch,
+    run: Run,
+}
+
+impl<'z> Job<'z> {
+    pub(super) fn prepare(
+        contents: &'z Contents,
+        keys: &KeySet,
+        options: &SignOptions<'_>,
+    ) -> Result<Self, SignError> {
+        check(contents, keys, options)?;
+        let (apex, serial, mut warnings) = apex::prepare(contents, keys, options)?;
+        if !keys.keys().iter().any(KeyPair::is_sep) {
+            warnings.push(SignWarning::NoSecureEntryPoint);
+        }
+        let statistics = SignStatistics { serial, ..SignStatistics::default() };
+        Ok(Self { contents, apex, summary: SignSummary { statistics, warnings } })
+    }
+
+    /// Signs everything; returns the ZONEMD RRset with its signatures too, where one is made, which stands nowhere yet.
+    pub(super) fn run<T, E>(
+        mut self,
+        keys: &KeySet,
+        options: &SignOptions<'_>,
+        zonemd: Place,
+        render: impl Fn(&mut Contents, &mut T) + Sync,
+        mut take: impl FnMut(&mut T) -> Result<(), E>,
+    ) -> Result<(SignSummary, Option<Contents>), E>
+    where
+        T: Default + Send,
+        E: From<SignError> + Send,
+    {
+        let plan = Plan::new(self.contents, &self.apex, options)?;
+        let signer = Signer::new(&plan, keys, options, zonemd);
+        let mut sealer = Sealer::new(&self.apex);
+        let digested = sealer.is_needed();
+        let mut watch = Watch::new(&plan, options);
+        let statistics = &mut self.summary.statistics;
+        let parts: Vec<_> = plan.items().chunks(CHUNK).collect();
+        for_each_ordered(
+            parts.len(),
+            |index, room: &mut Room, part: &mut Part<T>| {
+                let mut run = std::mem::take(&mut room.run);
+                part.statistics = signer.sign_chunk(parts[index], &mut room.scratch, &mut run)?;
+                let mut signed = run.into_contents(self.contents.apex());
+                part.canonical.clear();
+                if digested {
+                    push_canonical(&signed, &mut part.canonical);
+                }
+                render(&mut signed, &mut part.rendered);
+                room.run = signed.into_empty_run();
+                Ok::<(), E>(())
+            },
+            |part| {
+                sealer.update(&part.canonical);
+                statistics.add(&part.statistics);
+                watch.tell(statistics);
+                take(&mut part.rendered)
+            },
+        )?;
+        let last = sealer.finish(&signer)?.map(|(part, made)| {
+            statistics.add(&made);
+            watch.tell(statistics);
+            part
+        });
+        Ok((self.summary, last))
+    }
+}
+
+/// Tells how far signing has come, where anybody asks.
+struct Watch<'o> {
+    progress: Option<&'o (dyn Fn(SignProgress) + Sync)>,
+    total_rrsets: u64,
+}
+
+impl<'o> Watch<'o> {
+    fn new(plan: &Plan<'_>, options: &'o SignOptions<'_>) -> Self {
+        let progress = options.progress;
+        Self { progress, total_rrsets: progress.map_or(0, |_| plan.count_signed()) }
+    }
+
+    fn tell(&mut self, done: &SignStatistics) {
+        let Some(progress) = self.progress else { return };
+        let &SignStatistics { rrsets_signed: rrsets, signatures, records, .. } = done;
+        progress(SignProgress { rrsets, total_rrsets: self.total_rrsets, signatures, records });
+    }
+}

@@ -1,0 +1,111 @@
+//! ZONEMD in a zone that is signed (RFC 8976 §3): its records are made before signing, with room for the digests, so
+//! that the chain shows the type; the digests are known when all else is signed, and the RRset is signed last.
+
+use super::apex::Records;
+use super::chunk::Signer;
+use super::{SignError, SignOptions, SignStatistics, SignWarning};
+use nonesuch_proto::Rtype;
+use nonesuch_zone::zonemd::{Digester, SIMPLE, Zonemd, ZonemdHash};
+use nonesuch_zone::{Contents, Run};
+use std::collections::BTreeMap;
+
+/// Where the ZONEMD RRset and its signatures stand in what is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// At the apex: room is kept, to be written over.
+    Apex,
+    /// Behind all other records.
+    Last,
+}
+
+/// Puts ZONEMD records with digests of zeros in the place of those that the zone has. `apex` is the SOA record's TTL,
+/// which RFC 8976 §2.1 recommends, and the serial of the signed zone.
+pub(super) fn prepare(
+    rrsets: &mut BTreeMap<Rtype, Records>,
+    options: &SignOptions<'_>,
+    (soa_ttl, serial): (u32, u32),
+    warnings: &mut Vec<SignWarning>,
+) {
+    let present = rrsets.remove(&Rtype::ZONEMD);
+    let ttl = present.as_ref().map_or(soa_ttl, |(ttl, _)| *ttl);
+    let hashes = options
+        .zonemd
+        .clone()
+        .unwrap_or_else(|| supported(present.iter().flat_map(|(_, rdatas)| rdatas), warnings));
+    let mut rdatas = Vec::new();
+    // RFC 8976 §2: no two records have the same scheme and hash algorithm.
+    for hash in ZonemdHash::ALL.into_iter().filter(|hash| hashes.contains(hash)) {
+        rdatas.push(rdata(serial, hash, &vec![0; hash.octets()]));
+    }
+    if !rdatas.is_empty() {
+        rrsets.insert(Rtype::ZONEMD, (ttl, rdatas));
+    }
+}
+
+fn rdata(serial: u32, hash: ZonemdHash, digest: &[u8]) -> Vec<u8> {
+    let mut rdata = Vec::new();
+    Zonemd { serial, scheme: SIMPLE, hash: hash.number(), digest }.push_rdata(&mut rdata);
+    rdata
+}
+
+/// Hash algorithms of the records that the zone has, as far as they are supported.
+fn supported<'r>(
+    rdatas: impl Iterator<Item = &'r Vec<u8>>,
+    warnings: &mut Vec<SignWarning>,
+) -> Vec<ZonemdHash> {
+    let mut hashes = Vec::new();
+    for record in rdatas.filter_map(|rdata| Zonemd::parse(rdata)) {
+        let (scheme, hash) = (record.scheme, record.hash);
+        match ZonemdHash::from_number(hash).filter(|_| scheme == SIMPLE) {
+            Some(hash) => hashes.push(hash),
+            None => warnings.push(SignWarning::ZonemdDropped { scheme, hash }),
+        }
+    }
+    hashes
+}
+
+/// The digest of the zone while it is made; nothing is digested where the prepared `apex` has no ZONEMD record.
+pub(super) struct Sealer<'z> {
+    apex: &'z Contents,
+    digester: Option<Digester>,
+}
+
+impl<'z> Sealer<'z> {
+    pub(super) fn new(apex: &'z Contents) -> Self {
+        let records = apex.apex_rrset(Rtype::ZONEMD).into_iter().flat_map(|rrset| rrset.rdatas());
+        let hashes: Vec<ZonemdHash> = records
+            .filter_map(Zonemd::parse)
+            .filter_map(|record| ZonemdHash::from_number(record.hash))
+            .collect();
+        Self { apex, digester: (!hashes.is_empty()).then(|| Digester::new(&hashes)) }
+    }
+
+    pub(super) const fn is_needed(&self) -> bool {
+        self.digester.is_some()
+    }
+
+    pub(super) fn update(&mut self, octets: &[u8]) {
+        if let Some(digester) = &mut self.digester {
+            digester.update(octets);
+        }
+    }
+
+    /// The apex with its ZONEMD RRset alone, signed; `None` where there is none.
+    pub(super) fn finish(self, signer: &Signer<'_>) -> Result<Option<(Contents, SignStatistics)>, SignError> {
+        let Self { apex, digester } = self;
+        let (Some(digester), Some(room)) = (digester, apex.apex_rrset(Rtype::ZONEMD)) else {
+            return Ok(None);
+        };
+        let serial = room.rdatas().next().and_then(Zonemd::parse).map_or(0, |record| record.serial);
+        let mut run = Run::default();
+        run.begin_node(apex.apex().view());
+        run.begin_rrset(Rtype::ZONEMD, Rtype::ZONEMD, room.ttl());
+        for (hash, digest) in digester.finish() {
+            run.push_record(|out| out.extend_from_slice(&rdata(serial, hash, &digest)));
+        }
+        let unsigned = run.into_contents(apex.apex());
+        let Some(rrset) = unsigned.apex_rrset(Rtype::ZONEMD) else { return Ok(None) };
+        let (run, statistics) = signer.sign_alone(rrset)?;
+        Ok(Some((run.into_contents(apex.apex()), statistics)))
+    }
+}

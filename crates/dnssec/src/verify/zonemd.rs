@@ -1,0 +1,86 @@
+//! Verifying the digests that a zone has of itself (RFC 8976 §4).
+//!
+//! One record that verifies is enough. What is wrong with others beside it is told as a warning; where none verifies,
+//! as faults. Records of unsupported schemes and hash algorithms say nothing: a zone that has no others is as one
+//! without digests.
+
+use super::{Findings, Reason, VerifyWarning};
+use nonesuch_proto::Rtype;
+use nonesuch_zone::zonemd::{LEAST_DIGEST, SIMPLE, Zonemd, ZonemdHash, digest};
+use nonesuch_zone::{Contents, Rrset};
+
+/// A record that can be compared with the zone.
+struct Candidate<'z> {
+    hash: ZonemdHash,
+    digest: &'z [u8],
+}
+
+/// Checks the ZONEMD RRset at the apex; `serial` is that of the SOA record.
+pub(super) fn check(contents: &Contents, serial: u32, findings: &mut Findings) {
+    warn_of_strays(contents, findings);
+    let Some(rrset) = contents.apex_rrset(Rtype::ZONEMD) else { return };
+    let mut wrong = Vec::new();
+    let candidates = candidates(rrset, serial, &mut wrong, findings);
+    let hashes: Vec<ZonemdHash> = candidates.iter().map(|candidate| candidate.hash).collect();
+    let computed = if hashes.is_empty() { Vec::new() } else { digest(contents, &hashes) };
+    for (candidate, (hash, octets)) in candidates.iter().zip(computed) {
+        if candidate.digest == octets {
+            findings.zonemd.push(hash);
+        } else {
+            wrong.push(Reason::ZonemdMismatch { hash });
+        }
+    }
+    let verified = !findings.zonemd.is_empty();
+    for reason in wrong {
+        if verified {
+            findings.warn(VerifyWarning::SpareZonemd { reason });
+        } else {
+            findings.fault(contents.apex().view(), Some(Rtype::ZONEMD), reason);
+        }
+    }
+}
+
+/// The records whose digests are to be computed; what is wrong with others goes to `wrong`.
+fn candidates<'z>(
+    rrset: Rrset<'z>,
+    serial: u32,
+    wrong: &mut Vec<Reason>,
+    findings: &mut Findings,
+) -> Vec<Candidate<'z>> {
+    let records: Vec<Zonemd<'z>> = rrset.rdatas().filter_map(Zonemd::parse).collect();
+    if records.len() < rrset.count() {
+        wrong.push(Reason::MalformedRecord);
+    }
+    let mut candidates = Vec::new();
+    let mut duplicates = Vec::new();
+    for record in &records {
+        let (scheme, number) = (record.scheme, record.hash);
+        let Some(hash) = ZonemdHash::from_number(number).filter(|_| scheme == SIMPLE) else {
+            findings.warn(VerifyWarning::UnsupportedZonemd { scheme, hash: number });
+            continue;
+        };
+        // Several records of one scheme and hash algorithm are of no use, whatever they say.
+        if records.iter().filter(|other| (other.scheme, other.hash) == (scheme, number)).count() > 1 {
+            if !duplicates.contains(&hash) {
+                duplicates.push(hash);
+                wrong.push(Reason::ZonemdDuplicate { hash });
+            }
+        } else if record.serial != serial {
+            wrong.push(Reason::ZonemdSerial { found: record.serial, expected: serial });
+        } else if record.digest.len() != hash.octets() || record.digest.len() < LEAST_DIGEST {
+            wrong.push(Reason::ZonemdLength { hash, found: record.digest.len() });
+        } else {
+            candidates.push(Candidate { hash, digest: record.digest });
+        }
+    }
+    candidates
+}
+
+/// RFC 8976 §2: away from the apex ZONEMD has no meaning; such a record is data as any other.
+fn warn_of_strays(contents: &Contents, findings: &mut Findings) {
+    let mut strays = contents.nodes().skip(1).filter(|node| node.has(Rtype::ZONEMD));
+    if let Some(first) = strays.next() {
+        let first = first.name().to_name();
+        findings.warn(VerifyWarning::StrayZonemd { first, count: 1 + strays.count() as u64 });
+    }
+}

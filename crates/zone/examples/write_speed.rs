@@ -1,0 +1,46 @@
+//! What writing a zone costs: `cargo run --release -p nonesuch-zone --example write_speed -- FILE [ORIGIN]`.
+//!
+//! Renders the zone to text on one thread, seven times, and prints the median of the CPU time of that thread (Linux).
+
+use nonesuch_zone::{read, write, zonemd};
+use std::path::Path;
+
+const RUNS: usize = 7;
+
+/// Nanoseconds that this thread has been on a CPU.
+fn on_cpu() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split(' ').next().and_then(|field| field.parse().ok()).unwrap_or(0)
+}
+
+fn median(mut work: impl FnMut()) -> f64 {
+    let mut times: Vec<u64> = (0..RUNS)
+        .map(|_| {
+            let begun = on_cpu();
+            work();
+            on_cpu() - begun
+        })
+        .collect();
+    times.sort_unstable();
+    times[RUNS / 2] as f64 / 1e9
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let file = arguments.next().ok_or("give a zone file")?;
+    let origin = arguments.next().map(|text| text.parse()).transpose()?;
+    let contents = read::read_file(Path::new(&file), origin.as_ref())?.contents;
+    let mut out = Vec::new();
+    let mut clear_and = |render: &dyn Fn(&mut Vec<u8>)| {
+        let seconds = median(|| {
+            out.clear();
+            render(&mut out);
+        });
+        (seconds, out.len())
+    };
+    let (text, octets) = clear_and(&|out| write::push_part(&contents, out));
+    println!("{} records, {octets} octets of text: {text:.3} s of CPU", contents.record_count());
+    let (canonical, octets) = clear_and(&|out| zonemd::push_canonical(&contents, out));
+    println!("canonical form for ZONEMD, {octets} octets: {canonical:.3} s of CPU");
+    Ok(())
+}

@@ -1,0 +1,336 @@
+//! Work in numbered pieces: made side by side on rayon's pool, taken one after the other by the calling thread.
+//!
+//! A bounded number of pieces is made or waiting at any time, so that memory does not grow with their number, and
+//! what a piece was made in is used again for a later one. A job on the pool never waits for another one: it makes
+//! its one piece and ends. The caller waits, and where it is itself a thread of the pool, it works on jobs meanwhile;
+//! so even a pool of one thread gets done.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Pieces being made or waiting, for each thread of the pool: enough that no thread runs dry while the caller takes.
+const AHEAD: usize = 4;
+
+/// A place for one piece: piece `n` stands in slot `n % slots`.
+enum Slot<T, E> {
+    Empty,
+    Made(T),
+    Failed(E),
+    /// Its maker panicked; the panic goes on when the jobs have ended.
+    Lost,
+}
+
+struct Shared<T, S, E> {
+    slots: Mutex<Vec<Slot<T, E>>>,
+    made: Condvar,
+    stopped: AtomicBool,
+    /// Room of makers, for the next job that starts.
+    rooms: Mutex<Vec<S>>,
+    /// Pieces that were taken, to be made anew.
+    spent: Mutex<Vec<T>>,
+}
+
+impl<T, S, E> Shared<T, S, E> {
+    fn put(&self, slot: usize, outcome: Slot<T, E>) {
+        lock(&self.slots)[slot] = outcome;
+        self.made.notify_one();
+    }
+
+    /// What stands in `slot`, where anything does.
+    fn look(&self, slot: usize) -> Option<Slot<T, E>> {
+        take_out(&mut lock(&self.slots)[slot])
+    }
+
+    fn wait(&self, slot: usize) -> Slot<T, E> {
+        let mut slots = lock(&self.slots);
+        loop {
+            if let Some(outcome) = take_out(&mut slots[slot]) {
+                return outcome;
+            }
+            slots = self.made.wait(slots).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+fn take_out<T, E>(slot: &mut Slot<T, E>) -> Option<Slot<T, E>> {
+    (!matches!(slot, Slot::Empty)).then(|| std::mem::replace(slot, Slot::Empty))
+}
+
+/// No code of others runs under these locks: a poisoned one holds whole values.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says that a piece is lost, unless it was put in its place.
+struct Witness<'s, T, S, E> {
+    shared: &'s Shared<T, S, E>,
+    slot: usize,
+    done: bool,
+}
+
+impl<T, S, E> Drop for Witness<'_, T, S, E> {
+    fn drop(&mut self) {
+        if !self.done {
+            self.shared.put(self.slot, Slot::Lost);
+        }
+    }
+}
+
+/// Makes pieces `0..count` on rayon's pool and hands them to `take` in this order, on the calling thread.
+///
+/// `make` gets the piece's number, room that jobs use again one after the other, and a piece to make it in: a fresh
+/// one, or one that was taken before, as `take` left it.
+///
+/// # Errors
+/// The first error in the order of pieces, of `make` or `take`. No further piece is begun then, and all have ended on
+/// return.
+pub fn for_each_ordered<T, S, E>(
+    count: usize,
+    make: impl Fn(usize, &mut S, &mut T) -> Result<(), E> + Sync,
+    mut take: impl FnMut(&mut T) -> Result<(), E>,
+) -> Result<(), E>
+where
+    T: Default + Send,
+    S: Default + Send,
+    E: Send,
+{
+    let ahead = (rayon::current_num_threads() * AHEAD).min(count);
+    let shared = Shared::<T, S, E> {
+        slots: Mutex::new((0..ahead).map(|_| Slot::Empty).collect()),
+        made: Condvar::new(),
+        stopped: AtomicBool::new(false),
+        rooms: Mutex::default(),
+        spent: Mutex::default(),
+    };
+    let job = |index: usize| {
+        if shared.stopped.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut witness = Witness { shared: &shared, slot: index % ahead, done: false };
+        let mut room = lock(&shared.rooms).pop().unwrap_or_default();
+        let mut piece = lock(&shared.spent).pop().unwrap_or_default();
+        let outcome = make(index, &mut room, &mut piece);
+        lock(&shared.rooms).push(room);
+        shared.put(witness.slot, outcome.map_or_else(Slot::Failed, |()| Slot::Made(piece)));
+        witness.done = true;
+    };
+    let job = &job;
+    rayon::in_place_scope_fifo(|scope| {
+        // However the caller leaves, by an error or a panic of `take`, jobs that have not begun do nothing.
+        let _stop = StopOnDrop(&shared.stopped);
+        (0..ahead).for_each(|index| scope.spawn_fifo(move |_| job(index)));
+        for index in 0..count {
+            let mut piece = match next(&shared, index % ahead) {
+                Slot::Made(piece) => piece,
+                Slot::Failed(error) => return Err(error),
+                Slot::Lost | Slot::Empty => return Ok(()),
+            };
+            if index + ahead < count {
+                scope.spawn_fifo(move |_| job(index + ahead));
+            }
+            take(&mut piece)?;
+            lock(&shared.spent).push(piece);
+        }
+        Ok(())
+    })
+}
+
+struct StopOnDrop<'s>(&'s AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The piece in `slot`. A thread of the pool works on jobs until it is there; where nothing is left to begin, another
+/// thread is at it.
+fn next<T, S, E>(shared: &Shared<T, S, E>, slot: usize) -> Slot<T, E> {
+    loop {
+        if let Some(outcome) = shared.look(slot) {
+            return outcome;
+        }
+        if rayon::yield_now() != Some(rayon::Yield::Executed) {
+            return shared.wait(slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    fn pool(threads: usize) -> rayon::ThreadPool {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
+    }
+
+    fn squares(count: usize) -> Result<Vec<usize>, String> {
+        let mut taken = Vec::new();
+        for_each_ordered(
+            count,
+            |index, used: &mut usize, piece: &mut usize| {
+                *used += 1;
+                *piece = index * index;
+                Ok(())
+            },
+            |piece| {
+                taken.push(*piece);
+                Ok::<(), String>(())
+            },
+        )?;
+        Ok(taken)
+    }
+
+    #[test]
+    fn all_pieces_come_in_order_on_pools_of_any_size_from_within_and_without() {
+        for count in [0, 1, 2, 7, 1000] {
+            let expected = Ok((0..count).map(|index| index * index).collect());
+            assert_eq!(squares(count), expected);
+            for threads in [1, 2, 5] {
+                assert_eq!(pool(threads).install(|| squares(count)), expected, "{threads}");
+            }
+        }
+    }
+
+    #[test]
+    fn nested_in_jobs_of_a_small_pool_it_gets_done() {
+        for threads in [1, 2] {
+            let sums: Vec<usize> = pool(threads).install(|| {
+                use rayon::prelude::*;
+                (0..20).into_par_iter().map(|_| squares(50).unwrap().iter().sum()).collect()
+            });
+            assert_eq!(sums, [40_425; 20]);
+        }
+    }
+
+    #[test]
+    fn makers_that_use_the_pool_themselves_get_done() {
+        use rayon::prelude::*;
+        for threads in [1, 2, 3] {
+            let mut total = 0;
+            let outcome: Result<(), ()> = pool(threads).install(|| {
+                for_each_ordered(
+                    40,
+                    |index, (): &mut (), piece: &mut usize| {
+                        *piece = (0..1000).into_par_iter().map(|n| n * index).sum();
+                        Ok(())
+                    },
+                    |piece| {
+                        total += *piece;
+                        Ok(())
+                    },
+                )
+            });
+            assert_eq!((outcome, total), (Ok(()), 499_500 * 780));
+        }
+    }
+
+    #[test]
+    fn never_more_pieces_are_there_than_allowed() {
+        let (begun, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        pool(2)
+            .install(|| {
+                for_each_ordered(
+                    500,
+                    |_, (): &mut (), (): &mut ()| {
+                        let there = begun.fetch_add(1, Ordering::SeqCst) + 1 - taken.load(Ordering::SeqCst);
+                        // One is out of its slot while it is taken.
+                        if there <= 2 * AHEAD + 1 { Ok(()) } else { Err(there) }
+                    },
+                    |()| {
+                        taken.fetch_add(1, Ordering::SeqCst);
+                        Ok(())
+                    },
+                )
+            })
+            .unwrap();
+    }
+
+    #[test]
+    fn the_first_error_in_order_ends_the_work() {
+        for threads in [1, 3] {
+            let begun = AtomicUsize::new(0);
+            let mut taken = Vec::new();
+            let outcome = pool(threads).install(|| {
+                for_each_ordered(
+                    100_000,
+                    |index, (): &mut (), piece: &mut usize| {
+                        begun.fetch_add(1, Ordering::SeqCst);
+                        *piece = index;
+                        if index == 20 || index == 21 { Err(index) } else { Ok(()) }
+                    },
+                    |piece| {
+                        taken.push(*piece);
+                        Ok(())
+                    },
+                )
+            });
+            assert_eq!(outcome, Err(20));
+            assert_eq!(taken, (0..20).collect::<Vec<_>>());
+            assert!(begun.load(Ordering::SeqCst) <= 20 + threads * AHEAD + 1);
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_taker_ends_the_work() {
+        let begun = AtomicUsize::new(0);
+        let outcome = for_each_ordered(
+            100_000,
+            |_, (): &mut (), (): &mut ()| {
+                begun.fetch_add(1, Ordering::SeqCst);
+                Ok(())
+            },
+            |()| Err("full"),
+        );
+        assert_eq!(outcome, Err("full"));
+        assert!(begun.load(Ordering::SeqCst) <= 1 + rayon::current_num_threads() * AHEAD);
+    }
+
+    #[test]
+    fn a_panic_of_a_maker_or_of_the_taker_goes_on_and_nothing_hangs() {
+        for threads in [1, 2] {
+            let of_maker = std::panic::catch_unwind(|| {
+                pool(threads).install(|| {
+                    for_each_ordered(
+                        50,
+                        |index, (): &mut (), (): &mut ()| {
+                            if index == 9 { panic!("lost") } else { Ok::<(), ()>(()) }
+                        },
+                        |()| Ok(()),
+                    )
+                })
+            });
+            assert!(of_maker.is_err());
+            let of_taker = std::panic::catch_unwind(|| {
+                pool(threads).install(|| {
+                    for_each_ordered(
+                        50,
+                        |_, (): &mut (), (): &mut ()| Ok::<(), ()>(()),
+                        |()| panic!("no place"),
+                    )
+                })
+            });
+            assert!(of_taker.is_err());
+        }
+    }
+
+    #[test]
+    fn pieces_are_used_again() {
+        let mut most = 0;
+        let outcome: Result<(), ()> = for_each_ordered(
+            200,
+            |_, (): &mut (), piece: &mut Vec<u8>| {
+                piece.push(0);
+                Ok(())
+            },
+            |piece| {
+                most = most.max(piece.len());
+                Ok(())
+            },
+        );
+        assert_eq!(outcome, Ok(()));
+        let slots = rayon::current_num_threads() * AHEAD;
+        assert!(most >= 200 / (slots + 1), "{most}");
+    }
+}
