@@ -9,9 +9,11 @@ mod serial;
 
 pub use options::{SerialPolicy, SignError, SignOptions, SignWarning};
 
+use crate::denial::Mapping;
 use crate::denial::nsec3::MAX_ITERATIONS;
+use crate::denial::nsec5::{Nsec5Error, check_signing};
 use crate::keys::{KeyPair, KeySet};
-use nonesuch_proto::{MAX_NAME, Rtype, serial as arithmetic};
+use nonesuch_proto::{MAX_NAME, Name, Rtype, serial as arithmetic};
 use nonesuch_zone::{Contents, Run};
 use plan::Plan;
 use rayon::prelude::*;
@@ -27,7 +29,7 @@ pub struct SignStatistics {
     pub rrsets_signed: u64,
     /// Signatures made: with two algorithms two for each RRset.
     pub signatures: u64,
-    /// NSEC or NSEC3 records made.
+    /// NSEC, NSEC3 or NSEC5 records made.
     pub chain_records: u64,
     /// Serial number of the signed zone.
     pub serial: u32,
@@ -95,7 +97,7 @@ impl Signed {
 
 /// Signs `contents` with all of `keys`.
 ///
-/// RRSIG, NSEC, NSEC3 and NSEC3PARAM records of the input are dropped and made anew. DNSKEY records that are not in
+/// RRSIG, NSEC, NSEC3, NSEC3PARAM, NSEC5 and NSEC5KEY records of the input are dropped and made anew. DNSKEY records that are not in
 /// the key set are kept, as multi-signer set-ups and roll-overs need.
 ///
 /// # Errors
@@ -124,9 +126,15 @@ fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Resul
     if options.jitter >= period {
         return Err(SignError::Jitter { jitter: options.jitter, period });
     }
-    if !options.mechanism.is_hashed() {
-        return Ok(());
+    match options.mechanism.mapping() {
+        Mapping::Itself => Ok(()),
+        Mapping::Sha1 => check_nsec3(zone, options),
+        Mapping::Vrf if options.nsec5.is_none() => Err(Nsec5Error::NoProofs.into()),
+        Mapping::Vrf => Ok(check_signing(zone, keys)?),
     }
+}
+
+fn check_nsec3(zone: &Name, options: &SignOptions<'_>) -> Result<(), SignError> {
     let params = &options.nsec3;
     if params.iterations > MAX_ITERATIONS {
         return Err(SignError::Iterations { iterations: params.iterations });

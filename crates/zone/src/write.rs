@@ -50,11 +50,12 @@ fn push_rrset(owner: &[u8], rrset: crate::Rrset<'_>, out: &mut Vec<u8>) {
     let mut middle = Vec::with_capacity(24);
     middle.push(b'\t');
     text::push_decimal(rrset.ttl(), &mut middle);
-    middle.extend_from_slice(format!("\tIN\t{}\t", rrset.rtype()).as_bytes());
+    middle.extend_from_slice(format!("\tIN\t{}\t", rrset.rtype().in_zone_text()).as_bytes());
     for octets in rrset.rdatas() {
         out.extend_from_slice(owner);
         out.extend_from_slice(&middle);
         rdata::push_text(rrset.rtype(), octets, out);
+        rdata::push_comment(rrset.rtype(), octets, out);
         out.push(b'\n');
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::arguments::SignArguments;
+use crate::commands::nsec5;
 use crate::error::Failure;
 use crate::files::{print_line, write_failure, write_output};
 use crate::{keys, progress, zones};
@@ -23,10 +24,13 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     if arguments.hedged {
         keys.hedge();
     }
+    let output = output(arguments);
+    let mut proved = nsec5::prepare(arguments, &output, &contents, &keys)?;
     let bar = progress::bar(contents.record_count(), "signing");
     let update = |done| bar.set_position(done);
     let mut options = options(arguments)?;
     options.progress = Some(&update);
+    options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
     let signing = Instant::now();
     let signed = sign(&contents, &keys, &options)?;
     let signing = signing.elapsed();
@@ -35,12 +39,20 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     for warning in signed.warnings() {
         tracing::warn!("{warning}");
     }
-    let output = output(arguments);
     write_output(&output, 0o644, |mut out| {
         write_zone(signed.contents(), &mut out).map_err(write_failure(&output))
     })?;
+    if let Some(proved) = &mut proved {
+        proved.store(signed.statistics().serial)?;
+    }
     if output != Path::new("-") {
-        report(arguments, &signed, &output, (signing.as_secs_f64(), begun.elapsed().as_secs_f64()))?;
+        report(
+            arguments,
+            &signed,
+            &output,
+            proved.as_ref(),
+            (signing.as_secs_f64(), begun.elapsed().as_secs_f64()),
+        )?;
     }
     Ok(Outcome::Done)
 }
@@ -81,6 +93,7 @@ fn report(
     arguments: &SignArguments,
     signed: &Signed,
     output: &Path,
+    proved: Option<&nsec5::Proved>,
     (signing, all): (f64, f64),
 ) -> Result<(), Failure> {
     let statistics = signed.statistics();
@@ -90,7 +103,7 @@ fn report(
             "zone": contents.apex().to_string(), "output": output, "denial": arguments.denial.to_string(),
             "serial": statistics.serial, "records": contents.record_count(), "rrsets_signed": statistics.rrsets_signed,
             "signatures": statistics.signatures, "chain_records": statistics.chain_records,
-            "signing_seconds": signing, "seconds": all,
+            "signing_seconds": signing, "seconds": all, "nsec5": proved.map(nsec5::Proved::to_json),
         });
         print_line(&report.to_string())
     } else {
@@ -103,6 +116,7 @@ fn report(
             contents.record_count(),
             statistics.signatures,
             statistics.chain_records,
-        ))
+        ))?;
+        proved.map_or(Ok(()), |proved| print_line(&proved.to_string()))
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::Outcome;
 use crate::arguments::VerifyArguments;
+use crate::commands::nsec5;
 use crate::error::Failure;
 use crate::zones;
 use nonesuch_dnssec::verify::{Mode, Report};
-use nonesuch_dnssec::{VerifyOptions, verify};
+use nonesuch_dnssec::{VerifyOptions, verify_with};
 use nonesuch_zone::Contents;
 use std::io::{BufWriter, Write};
 use std::time::Instant;
@@ -17,8 +18,9 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
         None => Vec::new(),
     };
     let options = VerifyOptions { now: Some(zones::now_or(arguments.now)), anchors, mode: Mode::Full };
+    let evidence = nsec5::load_evidence(arguments, &contents)?;
     let begun = Instant::now();
-    let report = verify(&contents, &options);
+    let report = verify_with(&contents, &options, &evidence.view());
     let seconds = begun.elapsed().as_secs_f64();
     let mut out = BufWriter::new(std::io::stdout().lock());
     let written = if arguments.json {

@@ -9,14 +9,34 @@ use data_encoding::{BASE32HEX_NOPAD, BASE64, Encoding, HEXLOWER, HEXUPPER};
 use std::io::Write as _;
 use std::ops::Range;
 
-/// Appends the presentation form of RDATA; the generic form (RFC 3597 §5) where the type is not in the table,
-/// where the octets are malformed for it, or where its presentation form cannot say them.
+/// Appends the presentation form of RDATA; the generic form (RFC 3597 §5) where the type is not in the table or for
+/// private use, where the octets are malformed for it, or where its presentation form cannot say them.
 pub fn push_text(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
+    if rtype.is_private_use() || !push_fields(rtype, rdata, out) {
+        push_generic(rdata, out);
+    }
+}
+
+/// Appends a comment with the mnemonic form of a record of private use, which zone files hold in the generic form; of
+/// other records nothing.
+pub fn push_comment(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
+    let Some(entry) = entry(rtype).filter(|_| rtype.is_private_use()) else { return };
+    let start = out.len();
+    out.extend_from_slice(b" ; ");
+    out.extend_from_slice(entry.mnemonic.as_bytes());
+    out.push(b' ');
+    if !push_fields(rtype, rdata, out) {
+        out.truncate(start);
+    }
+}
+
+/// Appends the fields of RDATA in presentation form; `false`, and nothing appended, where they have none.
+fn push_fields(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) -> bool {
     let fields = entry(rtype).and_then(|entry| fields_of(entry.fields, rdata));
     let has_text = |fields: &Vec<(Field, Range<usize>)>| {
         fields.iter().all(|(field, range)| special::has_text(*field, &rdata[range.clone()]))
     };
-    let Some(fields) = fields.filter(has_text) else { return push_generic(rdata, out) };
+    let Some(fields) = fields.filter(has_text) else { return false };
     let start = out.len();
     for (field, range) in fields {
         // Fields that take no octets write nothing, but for a gateway (`.`) and a long text (`""`).
@@ -28,6 +48,7 @@ pub fn push_text(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
         }
         push_field(field, &rdata[..range.start], &rdata[range], out);
     }
+    true
 }
 
 fn push_generic(rdata: &[u8], out: &mut Vec<u8>) {
@@ -86,10 +107,11 @@ pub(super) fn push_display(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     let _ = write!(out, "{value}");
 }
 
+/// As [`Rtype::in_zone_text`], and without a mnemonic for types that are never data.
 fn push_type(rtype: Rtype, out: &mut Vec<u8>) {
     match entry(rtype) {
-        Some(entry) => out.extend_from_slice(entry.mnemonic.as_bytes()),
-        None => push_display(rtype, out),
+        Some(entry) if !rtype.is_private_use() => out.extend_from_slice(entry.mnemonic.as_bytes()),
+        _ => push_display(rtype.in_zone_text(), out),
     }
 }
 
