@@ -5,6 +5,7 @@ mod zone;
 pub(crate) use zone::{CompileArguments, CompileVerify, DiffArguments, DiffScope, StatArguments};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
+use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::sign::SerialPolicy;
@@ -184,9 +185,19 @@ pub(crate) struct SignArguments {
     /// Folder with the zone's key files.
     #[arg(long, default_value = ".")]
     pub(crate) keys: PathBuf,
-    /// Denial mechanism: nsec, nsec3, nsec3-opt-out.
+    /// Denial mechanism: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out.
     #[arg(long, default_value = "nsec")]
     pub(crate) denial: Mechanism,
+    /// Folder of the VRF key and of the proofs, for NSEC5; default nsec5 beside the output. A key is made where there is
+    /// none. Signing keys do not belong there.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) nsec5_keys: Option<PathBuf>,
+    /// VRF that a key is made of, for NSEC5: p256, ed25519-tai, ed25519, rsa; default p256.
+    #[arg(long, value_parser = parse_vrf)]
+    pub(crate) vrf: Option<VrfAlgorithm>,
+    /// Keep NSEC5KEY records of other keys that the zone file holds, as a roll-over needs.
+    #[arg(long)]
+    pub(crate) keep_nsec5key: bool,
     /// Output file; - for standard output. Default: FILE.signed
     #[arg(long = "output", short = 'f')]
     pub(crate) output: Option<PathBuf>,
@@ -264,6 +275,10 @@ pub(crate) struct VerifyArguments {
     /// File of DS or DNSKEY records, of which one must lead to the zone's DNSKEY RRset.
     #[arg(long)]
     pub(crate) anchor: Option<PathBuf>,
+    /// Folder of the stored proofs or the VRF key of a zone with NSEC5, by which names are matched to records; default
+    /// nsec5 beside the zone file, where there is one.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) nsec5_keys: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -525,6 +540,14 @@ fn parse_time(text: &str) -> Result<u32, String> {
         text.parse().map_err(|_| "expected RFC 3339, YYYYMMDDHHmmSS or seconds since 1970".to_owned())?;
     // RFC 4034 §3.1.5: DNSSEC's times are modulo 2^32.
     Ok(time.as_second() as u32)
+}
+
+/// Reads the name or number of a VRF.
+fn parse_vrf(text: &str) -> Result<VrfAlgorithm, String> {
+    VrfAlgorithm::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = VRF_ALGORITHMS.iter().map(|entry| entry.name).collect();
+        format!("expected one of {}", names.join(", "))
+    })
 }
 
 /// Reads a digest type that DS records are made with.

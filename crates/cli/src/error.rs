@@ -1,5 +1,7 @@
 //! What can keep a command from being carried out: named by file, line, record and remedy.
 
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError};
+use nonesuch_dnssec::denial::nsec5::{Nsec5Error, ProofsFileError};
 use nonesuch_dnssec::keys::{KeyFileError, KeySetError};
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_lab::compare::{CompareError, SubjectError};
@@ -67,6 +69,35 @@ pub(crate) enum Failure {
     Salt(String),
     #[error(transparent)]
     Sign(#[from] SignError),
+    #[error(transparent)]
+    Nsec5(#[from] Nsec5Error),
+    #[error("{}: {source}", path.display())]
+    VrfKey { path: PathBuf, source: VrfKeyError },
+    #[error("no VRF key could be made: {0}")]
+    VrfGeneration(VrfKeyError),
+    #[error("{}: the file holds another key than its name says: it should be named {expected}.private", path.display())]
+    VrfName { path: PathBuf, expected: String },
+    #[error("{}: the VRF key is of {found}, but --vrf asks for {wanted}: leave --vrf out, or give another folder", path.display())]
+    OtherVrf { path: PathBuf, found: VrfAlgorithm, wanted: VrfAlgorithm },
+    #[error(
+        "{}: {count} VRF keys of {zone}, and not just one of them is in the zone file as NSEC5KEY record: move the others to \
+         another folder",
+        dir.display()
+    )]
+    SeveralVrfKeys { dir: PathBuf, zone: nonesuch_proto::Name, count: usize },
+    #[error(
+        "{}: a signing key stands in the folder of the VRF key, which the server reads: move it to a folder of its own",
+        path.display()
+    )]
+    SigningKey { path: PathBuf },
+    #[error("{}: neither proofs nor a VRF key of the zone {zone}: give its folder, or leave --nsec5-keys out", dir.display())]
+    NoEvidence { dir: PathBuf, zone: nonesuch_proto::Name },
+    #[error("{}: {source}", path.display())]
+    Proofs { path: PathBuf, source: ProofsFileError },
+    #[error("{}: the zone is signed with {mechanism}, which `nonesuch serve` does not answer with: sign it with NSEC or NSEC3", path.display())]
+    NotServed { path: PathBuf, mechanism: &'static str },
+    #[error("{mechanism} cannot be compared: `nonesuch serve` does not answer with it; leave it out")]
+    NotCompared { mechanism: &'static str },
     #[error("{}: holds no DS or DNSKEY record of {zone}", path.display())]
     NoAnchor { path: PathBuf, zone: nonesuch_proto::Name },
     #[error(

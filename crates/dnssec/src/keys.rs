@@ -6,12 +6,14 @@ mod file;
 mod record;
 mod role;
 mod set;
+mod vrf;
 
 pub use ds::{cds_rdata, ds_rdata};
 pub use file::{KeyFileError, KeyTimes};
 pub use record::KeyRecord;
 pub use role::{Role, roles};
 pub use set::{KeySet, KeySetError};
+pub use vrf::{Nsec5Key, proofs_file_name};
 
 use nonesuch_crypto::{Algorithm, KeyError, PrivateKey, key_tag};
 use nonesuch_proto::{Name, NameRef};

@@ -16,7 +16,7 @@ pub mod verify;
 pub use denial::{Mechanism, Nsec3Params};
 pub use keys::{KeyPair, KeySet};
 pub use sign::{SignOptions, Signed, sign};
-pub use verify::{Verified, VerifyOptions, into_verified, verify};
+pub use verify::{Verified, VerifyOptions, into_verified, verify, verify_with};
 
 #[cfg(test)]
 mod tests;

@@ -13,9 +13,11 @@ mod zonemd;
 pub use options::{SerialPolicy, SignError, SignOptions, SignProgress, SignWarning};
 pub use stream::{SignSummary, sign_streaming};
 
+use crate::denial::Mapping;
 use crate::denial::nsec3::MAX_ITERATIONS;
+use crate::denial::nsec5::{Nsec5Error, check_signing};
 use crate::keys::KeySet;
-use nonesuch_proto::{MAX_NAME, Rtype, serial as arithmetic};
+use nonesuch_proto::{MAX_NAME, Name, Rtype, serial as arithmetic};
 use nonesuch_zone::Contents;
 
 /// What signing did.
@@ -25,7 +27,7 @@ pub struct SignStatistics {
     pub rrsets_signed: u64,
     /// Signatures made: with two algorithms two for each RRset.
     pub signatures: u64,
-    /// NSEC or NSEC3 records made.
+    /// NSEC, NSEC3 or NSEC5 records made.
     pub chain_records: u64,
     /// Records of the signed zone.
     pub records: u64,
@@ -96,7 +98,7 @@ impl Signed {
 
 /// Signs `contents` with all of `keys`.
 ///
-/// RRSIG, NSEC, NSEC3 and NSEC3PARAM records of the input are dropped and made anew. DNSKEY records that are not in
+/// RRSIG, NSEC, NSEC3, NSEC3PARAM, NSEC5 and NSEC5KEY records of the input are dropped and made anew. DNSKEY records that are not in
 /// the key set are kept, as multi-signer set-ups and roll-overs need.
 ///
 /// # Errors
@@ -133,9 +135,15 @@ fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Resul
     if options.jitter >= period {
         return Err(SignError::Jitter { jitter: options.jitter, period });
     }
-    if !options.mechanism.is_hashed() {
-        return Ok(());
+    match options.mechanism.mapping() {
+        Mapping::Itself => Ok(()),
+        Mapping::Sha1 => check_nsec3(zone, options),
+        Mapping::Vrf if options.nsec5.is_none() => Err(Nsec5Error::NoProofs.into()),
+        Mapping::Vrf => Ok(check_signing(zone, keys)?),
     }
+}
+
+fn check_nsec3(zone: &Name, options: &SignOptions<'_>) -> Result<(), SignError> {
     let params = &options.nsec3;
     if params.iterations > MAX_ITERATIONS {
         return Err(SignError::Iterations { iterations: params.iterations });

@@ -12,10 +12,11 @@ mod zonemd;
 pub use report::{Fault, Reason, Report, VerifyWarning};
 pub use watch::VerifyProgress;
 
-use crate::denial::{Mechanism, nsec, nsec3};
+use crate::denial::nsec5::Nsec5Evidence;
+use crate::denial::{Mechanism, is_made_by_signing, nsec, nsec3, nsec5};
 use keys::ZoneKeys;
-use nonesuch_proto::Rtype;
-use nonesuch_zone::{Contents, Node, Standing, standings};
+use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
 pub(crate) use report::Findings;
 use watch::Watch;
 
@@ -122,31 +123,46 @@ impl<'z> Zone<'z> {
     /// Nodes that have records of their own: neither the chain's nor signatures. Those of the zone are its chain.
     pub(crate) fn chained(&self) -> Vec<u32> {
         let nodes = self.contents.nodes().zip(&self.standings);
-        let chained = nodes.filter(|(node, standing)| standing.is_in_zone() && owns_data(*node));
+        let chained = nodes.filter(|(node, standing)| standing.is_in_zone() && self.owns_data(*node));
         chained.map(|(node, _)| node.index() as u32).collect()
     }
 
     pub(crate) fn standing(&self, node: Node<'z>) -> Standing {
         self.standings[node.index()]
     }
+
+    /// Whether a node has records other than signatures and those of the chain.
+    pub(crate) fn owns_data(&self, node: Node<'_>) -> bool {
+        self.rtypes(node).any(|rtype| !matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3))
+    }
+
+    /// The types of a node without the NSEC5 records of a chain.
+    pub(crate) fn rtypes<'n>(&self, node: Node<'n>) -> impl Iterator<Item = Rtype> + use<'n, '_, 'z> {
+        let apex = self.contents.apex().view();
+        let is_chain =
+            move |rtype: &Rtype| *rtype == Rtype::NSEC5 && nsec5::is_chain_owner(node.name(), apex);
+        node.rrsets().map(Rrset::rtype).filter(move |rtype| !is_chain(rtype))
+    }
 }
 
-/// Whether a node has records other than signatures and those of the chain.
-pub(crate) fn owns_data(node: Node<'_>) -> bool {
-    node.rrsets().any(|rrset| !matches!(rrset.rtype(), Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3))
-}
-
-/// Verifies a zone and reports all its faults.
+/// Verifies a zone and reports all its faults. In a zone with NSEC5 names are not matched to the records of their hashes.
 #[must_use]
 pub fn verify(contents: &Contents, options: &VerifyOptions) -> Report {
-    verify_watched(contents, options, None)
+    verify_with(contents, options, &Nsec5Evidence::default())
 }
 
-/// As [`verify`]; `progress` is called now and then with what is done so far, from any thread.
+/// Verifies a zone, one with NSEC5 by the `evidence` too, and reports all its faults.
+#[must_use]
+pub fn verify_with(contents: &Contents, options: &VerifyOptions, evidence: &Nsec5Evidence<'_>) -> Report {
+    verify_watched(contents, options, evidence, None)
+}
+
+/// As [`verify_with`]; `progress` is called now and then with what is done so far, from any thread.
 #[must_use]
 pub fn verify_watched(
     contents: &Contents,
     options: &VerifyOptions,
+    evidence: &Nsec5Evidence<'_>,
     progress: Option<&(dyn Fn(VerifyProgress) + Sync)>,
 ) -> Report {
     let mut findings = Findings::default();
@@ -167,7 +183,7 @@ pub fn verify_watched(
     // The chain has one thread while the signatures have the others, and then all.
     let (mut signing_keys, mechanism) = rayon::join(
         || signatures::check(&zone, &keys, options, &mut findings),
-        || check_denial(&zone, &mut of_chain),
+        || check_denial(&zone, evidence, options.mode, &mut of_chain),
     );
     signing_keys.sort_unstable();
     keys.check_anchors(contents, &signing_keys, &options.anchors, &mut findings);
@@ -177,16 +193,31 @@ pub fn verify_watched(
 
 /// Whether anything shows that the zone is, or was, signed.
 fn has_dnssec(contents: &Contents) -> bool {
-    let shows = |rtype: Rtype| rtype == Rtype::DNSKEY || rtype.is_made_by_signing();
-    contents.nodes().any(|node| node.rrsets().any(|rrset| shows(rrset.rtype())))
+    let apex = contents.apex().view();
+    let shows = |owner: NameRef<'_>, rtype| rtype == Rtype::DNSKEY || is_made_by_signing(rtype, owner, apex);
+    contents.nodes().any(|node| node.rrsets().any(|rrset| shows(node.name(), rrset.rtype())))
 }
 
-/// Finds out which mechanism the zone has and checks its chain; records of the other one are faults.
-fn check_denial(zone: &Zone<'_>, findings: &mut Findings) -> Option<Mechanism> {
+/// Finds out which mechanism the zone has and checks its chain; records of the others are faults.
+fn check_denial(
+    zone: &Zone<'_>,
+    evidence: &Nsec5Evidence<'_>,
+    mode: Mode,
+    findings: &mut Findings,
+) -> Option<Mechanism> {
     let has = |rtype| zone.contents.nodes().any(|node| node.has(rtype));
     let (has_nsec, has_nsec3) = (has(Rtype::NSEC), has(Rtype::NSEC3));
-    let has_parameters = zone.contents.apex_rrset(Rtype::NSEC3PARAM).is_some();
+    let has_nsec5 = zone.contents.nodes().any(|node| has_nsec5_record(zone, node));
+    let at_apex = |rtype| zone.contents.apex_rrset(rtype).is_some();
+    let has_parameters = at_apex(Rtype::NSEC3PARAM);
     check_stray_records(zone, findings);
+    if has_nsec5 && (at_apex(Rtype::NSEC5KEY) || !(has_nsec || has_nsec3)) {
+        report_mixed(zone, &[Rtype::NSEC, Rtype::NSEC3, Rtype::NSEC3PARAM], findings);
+        return Some(nsec5::check::check(zone, evidence, mode, findings));
+    }
+    if has_nsec5 {
+        report_mixed_nsec5(zone, findings);
+    }
     if has_nsec3 && (has_parameters || !has_nsec) || has_parameters && !has_nsec {
         report_mixed(zone, &[Rtype::NSEC], findings);
         return Some(nsec3::check::check(zone, findings));
@@ -200,11 +231,22 @@ fn check_denial(zone: &Zone<'_>, findings: &mut Findings) -> Option<Mechanism> {
     None
 }
 
+/// Whether a record of an NSEC5 chain stands at the node.
+fn has_nsec5_record(zone: &Zone<'_>, node: Node<'_>) -> bool {
+    node.has(Rtype::NSEC5) && nsec5::is_chain_owner(node.name(), zone.contents.apex().view())
+}
+
 fn report_mixed(zone: &Zone<'_>, others: &[Rtype], findings: &mut Findings) {
     for node in zone.contents.nodes() {
         for &rtype in others.iter().filter(|rtype| node.has(**rtype)) {
             findings.fault(node.name(), Some(rtype), Reason::MixedDenial);
         }
+    }
+}
+
+fn report_mixed_nsec5(zone: &Zone<'_>, findings: &mut Findings) {
+    for node in zone.contents.nodes().filter(|node| has_nsec5_record(zone, *node)) {
+        findings.fault(node.name(), Some(Rtype::NSEC5), Reason::MixedDenial);
     }
 }
 
@@ -218,6 +260,7 @@ fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
                 Rtype::NSEC => !standing.is_in_zone(),
                 // Below a DNAME at the apex it has its place; below another one it is no hashed name at all.
                 Rtype::NSEC3 => *standing == Standing::BelowCut,
+                Rtype::NSEC5 => *standing == Standing::BelowCut && has_nsec5_record(zone, node),
                 _ => false,
             };
             if stray {

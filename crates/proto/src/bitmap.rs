@@ -1,4 +1,4 @@
-//! Type bit maps of NSEC and NSEC3 (RFC 4034 §4.1.2).
+//! Type bit maps of NSEC, NSEC3 and NSEC5 (RFC 4034 §4.1.2).
 
 use crate::Rtype;
 

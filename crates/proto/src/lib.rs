@@ -18,4 +18,4 @@ pub use name::{
     Labels, MAX_LABEL, MAX_NAME, Name, NameError, NameRef, WildcardRoom,
     push_from_text as push_name_from_text,
 };
-pub use rtype::{Class, Rtype};
+pub use rtype::{Class, Rtype, ZoneText};

@@ -20,6 +20,8 @@ rtypes! {
     SRV = 33, DNAME = 39, OPT = 41, DS = 43, RRSIG = 46, NSEC = 47, DNSKEY = 48, NSEC3 = 50, NSEC3PARAM = 51,
     CDS = 59, CDNSKEY = 60, ZONEMD = 63, NXNAME = 128, TKEY = 249, TSIG = 250, IXFR = 251, AXFR = 252,
     MAILB = 253, MAILA = 254, ANY = 255,
+    // draft-vcelak-nsec5 was never given numbers; these, for private use, are those of its only public implementation.
+    NSEC5 = 65280, NSEC5KEY = 65281, NSEC5PROOF = 65282,
 }
 
 /// Query types and meta types: they have mnemonics and never RDATA in a zone.
@@ -42,9 +44,37 @@ impl Rtype {
     }
 
     /// Whether records of this type are made by DNSSEC signing: RRSIG, NSEC, NSEC3 and NSEC3PARAM.
+    ///
+    /// The types of NSEC5 are not among them: their numbers are of private use, and a zone may hold records of its own
+    /// under them. What is NSEC5's shows in owner and RDATA.
     #[must_use]
     pub const fn is_made_by_signing(self) -> bool {
         matches!(self, Self::RRSIG | Self::NSEC | Self::NSEC3 | Self::NSEC3PARAM)
+    }
+
+    /// Whether the number is for private use (RFC 6895 §3.1): a mnemonic for it means nothing to other programs.
+    #[must_use]
+    pub const fn is_private_use(self) -> bool {
+        matches!(self.0, 65280..=65534)
+    }
+
+    /// The type as zone files have it: `TYPEn` where the mnemonic is not one that every program knows.
+    #[must_use]
+    pub const fn in_zone_text(self) -> ZoneText {
+        ZoneText(self)
+    }
+}
+
+/// Writes a type as [`Rtype::in_zone_text`] says.
+#[derive(Clone, Copy, Debug)]
+pub struct ZoneText(Rtype);
+
+impl fmt::Display for ZoneText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_private_use() {
+            return f.pad(&format!("TYPE{}", self.0.0));
+        }
+        fmt::Display::fmt(&self.0, f)
     }
 }
 
@@ -158,5 +188,10 @@ mod tests {
             assert_eq!(Rtype(number).to_string().parse(), Ok(Rtype(number)));
         }
         assert_eq!(Class::from_mnemonic(b"class1"), Some(Class::IN));
+        // Private numbers have mnemonics in messages alone.
+        assert_eq!("nsec5key".parse(), Ok(Rtype::NSEC5KEY));
+        assert_eq!((Rtype::NSEC5.to_string(), Rtype(65280)), ("NSEC5".to_owned(), Rtype::NSEC5));
+        assert_eq!(Rtype::NSEC5.in_zone_text().to_string(), "TYPE65280");
+        assert_eq!(Rtype::NSEC3.in_zone_text().to_string(), "NSEC3");
     }
 }

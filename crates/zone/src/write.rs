@@ -52,9 +52,10 @@ impl Line {
         self.head.truncate(self.owner);
         text::push_decimal(rrset.ttl(), &mut self.head);
         self.head.extend_from_slice(b"\tIN\t");
-        match rdata::entry(rrset.rtype()) {
+        let rtype = rrset.rtype();
+        match rdata::entry(rtype).filter(|_| !rtype.is_private_use()) {
             Some(entry) => self.head.extend_from_slice(entry.mnemonic.as_bytes()),
-            None => self.head.extend_from_slice(rrset.rtype().to_string().as_bytes()),
+            None => self.head.extend_from_slice(rtype.in_zone_text().to_string().as_bytes()),
         }
         self.head.push(b'\t');
     }
@@ -79,6 +80,7 @@ fn push_rrset(line: &mut Line, rrset: Rrset<'_>, out: &mut Vec<u8>) {
     for octets in rrset.rdatas() {
         out.extend_from_slice(&line.head);
         rdata::push_text(rrset.rtype(), octets, out);
+        rdata::push_comment(rrset.rtype(), octets, out);
         out.push(b'\n');
     }
 }

@@ -14,6 +14,9 @@ use std::path::Path;
 use std::process::Command;
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
+    if let Some(mechanism) = arguments.denial.iter().find(|mechanism| !mechanism.entry().served) {
+        return Err(Failure::NotCompared { mechanism: mechanism.entry().title });
+    }
     let failed = |source| Failure::Write { path: arguments.out.clone(), source };
     std::fs::create_dir_all(&arguments.out).map_err(failed)?;
     let work_dir = tempfile::tempdir_in(&arguments.out).map_err(failed)?;

@@ -19,6 +19,9 @@ const FULL: u64 = 100_000;
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     let Loaded { contents, verification, .. } = zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
     let zone = verify(arguments, contents, verification)?;
+    if let Some(mechanism) = zone.mechanism().filter(|mechanism| !mechanism.entry().served) {
+        return Err(Failure::NotServed { path: arguments.file.clone(), mechanism: mechanism.entry().title });
+    }
     let published = Published::new(&zone)?;
     drop(zone);
     let serial = published.image().serial();

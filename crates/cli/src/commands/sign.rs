@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::arguments::SignArguments;
+use crate::commands::nsec5;
 use crate::error::Failure;
 use crate::files::{check_output, print_line, write_failure, write_output};
 use crate::progress::Rates;
@@ -32,7 +33,9 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     let tell = |at: SignProgress| {
         bar.tell(at.rrsets, at.total_rrsets, [(at.signatures, "signatures"), (at.records, "records")]);
     };
+    let mut proved = nsec5::prepare(arguments, &output, &contents, &keys)?;
     let mut options = options(arguments)?;
+    options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
     options.progress = bar.is_seen().then_some(&tell);
     let signing = Instant::now();
     let summary = write_signed(&contents, &keys, &options, &output)?;
@@ -41,9 +44,12 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     for warning in &summary.warnings {
         tracing::warn!("{warning}");
     }
+    if let Some(proved) = &mut proved {
+        proved.store(summary.statistics.serial)?;
+    }
     if output != Path::new("-") {
         let seconds = (signing.as_secs_f64(), begun.elapsed().as_secs_f64());
-        report(arguments, &contents, &summary, &output, seconds)?;
+        report(arguments, &contents, &summary, &output, proved.as_ref(), seconds)?;
     }
     Ok(Outcome::Done)
 }
@@ -106,6 +112,7 @@ fn report(
     contents: &Contents,
     summary: &SignSummary,
     output: &Path,
+    proved: Option<&nsec5::Proved>,
     (signing, all): (f64, f64),
 ) -> Result<(), Failure> {
     let statistics = summary.statistics;
@@ -114,7 +121,7 @@ fn report(
             "zone": contents.apex().to_string(), "output": output, "denial": arguments.denial.to_string(),
             "serial": statistics.serial, "records": statistics.records, "rrsets_signed": statistics.rrsets_signed,
             "signatures": statistics.signatures, "chain_records": statistics.chain_records,
-            "signing_seconds": signing, "seconds": all,
+            "signing_seconds": signing, "seconds": all, "nsec5": proved.map(nsec5::Proved::to_json),
         });
         print_line(&report.to_string())
     } else {
@@ -128,6 +135,7 @@ fn report(
             statistics.records,
             statistics.signatures,
             statistics.chain_records,
-        ))
+        ))?;
+        proved.map_or(Ok(()), |proved| print_line(&proved.to_string()))
     }
 }

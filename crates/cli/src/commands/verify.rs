@@ -2,10 +2,12 @@
 
 use crate::Outcome;
 use crate::arguments::VerifyArguments;
+use crate::commands::nsec5;
 use crate::error::Failure;
 use crate::progress::Rates;
 use crate::zones;
 use nonesuch_dnssec::VerifyOptions;
+use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
 use nonesuch_dnssec::verify::{Mode, Report, VerifyProgress, verify_watched};
 use nonesuch_zone::Contents;
 use std::io::{BufWriter, Write};
@@ -18,8 +20,9 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
         None => Vec::new(),
     };
     let options = VerifyOptions { now: Some(zones::now_or(arguments.now)), anchors, mode: Mode::Full };
+    let evidence = nsec5::load_evidence(arguments, &contents)?;
     let begun = Instant::now();
-    let report = watched(&contents, &options);
+    let report = watched(&contents, &options, &evidence.view());
     let seconds = begun.elapsed().as_secs_f64();
     let mut out = BufWriter::new(std::io::stdout().lock());
     let written = if arguments.json {
@@ -31,15 +34,15 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
     Ok(if report.faults.is_empty() { Outcome::Done } else { Outcome::No })
 }
 
-fn watched(contents: &Contents, options: &VerifyOptions) -> Report {
+fn watched(contents: &Contents, options: &VerifyOptions, evidence: &Nsec5Evidence<'_>) -> Report {
     let bar = Rates::new("verifying");
     let tell = |at: VerifyProgress| {
         bar.tell(at.names, at.total_names, [(at.signatures, "signatures"), (at.names, "names")]);
     };
     let report = if bar.is_seen() {
-        verify_watched(contents, options, Some(&tell))
+        verify_watched(contents, options, evidence, Some(&tell))
     } else {
-        verify_watched(contents, options, None)
+        verify_watched(contents, options, evidence, None)
     };
     bar.end();
     report

@@ -1,15 +1,17 @@
-//! Denial of existence: the mechanisms, and for each its chain ([`nsec`], [`nsec3`]).
+//! Denial of existence: the mechanisms, and for each its chain ([`nsec`], [`nsec3`], [`nsec5`]).
 //!
 //! Each mechanism has a folder: `chain` makes its records, `check` checks them in a signed zone. What a chain
 //! shows of a name is the same for all of them and stands here.
 
+pub(crate) mod names;
 pub mod nsec;
 pub mod nsec3;
+pub mod nsec5;
 pub mod prove;
 
 pub use nsec3::Nsec3Params;
 
-use nonesuch_proto::Rtype;
+use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Standing;
 use std::fmt;
 use std::str::FromStr;
@@ -24,6 +26,21 @@ pub enum Mechanism {
     Nsec3,
     /// NSEC3 that leaves insecure delegations out (RFC 5155 §6).
     Nsec3OptOut,
+    /// NSEC5 (draft-vcelak-nsec5): hashes that only the holder of a key can compute, and everyone can verify.
+    Nsec5,
+    /// NSEC5 that leaves insecure delegations out.
+    Nsec5OptOut,
+}
+
+/// What stands in the chain for a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mapping {
+    /// The name itself.
+    Itself,
+    /// Its salted SHA-1 hash (RFC 5155 §5).
+    Sha1,
+    /// The output of a verifiable random function.
+    Vrf,
 }
 
 /// One row of the table of mechanisms.
@@ -37,10 +54,12 @@ pub struct MechanismEntry {
     pub aliases: &'static [&'static str],
     /// Its name in tables and reports.
     pub title: &'static str,
-    /// Whether its records stand at hashed names.
-    pub hashed: bool,
+    /// What stands in its chain for a name.
+    pub mapping: Mapping,
     /// Whether insecure delegations are left out of its chain.
     pub opt_out: bool,
+    /// Whether the nameserver of this project serves zones with it.
+    pub served: bool,
 }
 
 /// Every mechanism; adding one is a row here, a variant above and a folder beside this file.
@@ -50,24 +69,45 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         name: "nsec",
         aliases: &[],
         title: "NSEC",
-        hashed: false,
+        mapping: Mapping::Itself,
         opt_out: false,
+        served: true,
     },
     MechanismEntry {
         mechanism: Mechanism::Nsec3,
         name: "nsec3",
         aliases: &[],
         title: "NSEC3",
-        hashed: true,
+        mapping: Mapping::Sha1,
         opt_out: false,
+        served: true,
     },
     MechanismEntry {
         mechanism: Mechanism::Nsec3OptOut,
         name: "nsec3-opt-out",
         aliases: &["nsec3-optout"],
         title: "NSEC3 opt-out",
-        hashed: true,
+        mapping: Mapping::Sha1,
         opt_out: true,
+        served: true,
+    },
+    MechanismEntry {
+        mechanism: Mechanism::Nsec5,
+        name: "nsec5",
+        aliases: &[],
+        title: "NSEC5",
+        mapping: Mapping::Vrf,
+        opt_out: false,
+        served: false,
+    },
+    MechanismEntry {
+        mechanism: Mechanism::Nsec5OptOut,
+        name: "nsec5-opt-out",
+        aliases: &["nsec5-optout"],
+        title: "NSEC5 opt-out",
+        mapping: Mapping::Vrf,
+        opt_out: true,
+        served: false,
     },
 ];
 
@@ -85,10 +125,10 @@ impl Mechanism {
         self.entry().opt_out
     }
 
-    /// Whether the records stand at hashed names.
+    /// What stands in the chain for a name.
     #[must_use]
-    pub fn is_hashed(self) -> bool {
-        self.entry().hashed
+    pub fn mapping(self) -> Mapping {
+        self.entry().mapping
     }
 }
 
@@ -101,7 +141,7 @@ impl fmt::Display for Mechanism {
 
 /// The text names no mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown denial mechanism (known: nsec, nsec3, nsec3-opt-out)")]
+#[error("unknown denial mechanism (known: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out)")]
 pub struct UnknownMechanism;
 
 impl FromStr for Mechanism {
@@ -125,17 +165,26 @@ impl FromStr for Mechanism {
 pub const fn is_signed(rtype: Rtype, standing: Standing) -> bool {
     match standing {
         Standing::Authoritative => rtype.0 != Rtype::RRSIG.0,
-        Standing::Delegation => matches!(rtype, Rtype::DS | Rtype::NSEC | Rtype::NSEC3),
+        Standing::Delegation => matches!(rtype, Rtype::DS | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5),
         // A DNAME at the apex occludes all names but the hashed ones, which stand directly below it.
-        Standing::BelowDname => rtype.0 == Rtype::NSEC3.0,
+        Standing::BelowDname => matches!(rtype, Rtype::NSEC3 | Rtype::NSEC5),
         Standing::BelowCut => false,
     }
+}
+
+/// Whether an RRset of `rtype` at `owner` is made by signing the zone at `apex`, and is no data of the zone.
+///
+/// The number of NSEC5 is of private use: what does not stand where the records of a chain do is the zone's own.
+#[must_use]
+pub fn is_made_by_signing(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
+    rtype.is_made_by_signing() || rtype == Rtype::NSEC5 && nsec5::is_chain_owner(owner, apex)
 }
 
 /// Appends the types of a name's own records that its chain record shows, ascending; `rtypes` come ascending.
 ///
 /// RFC 4035 §2.3: at a delegation the NS bit is set and no other bit but those of what the parent has authority
-/// over. RFC 5155 §7.1: RRSIG, NSEC and NSEC3 are not among them: the mechanism adds what belongs there.
+/// over. RFC 5155 §7.1: RRSIG, NSEC and NSEC3 are not among them: the mechanism adds what belongs there. The caller leaves
+/// out the NSEC5 records of a chain ([`is_made_by_signing`]).
 pub(crate) fn push_shown_types(
     rtypes: impl Iterator<Item = Rtype>,
     standing: Standing,

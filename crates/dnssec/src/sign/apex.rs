@@ -1,7 +1,8 @@
-//! The apex of the signed zone: SOA serial, DNSKEY, CDS, CDNSKEY and NSEC3PARAM.
+//! The apex of the signed zone: SOA serial, DNSKEY, CDS, CDNSKEY, NSEC3PARAM and NSEC5KEY.
 
 use super::{SignError, SignOptions, SignWarning, serial, zonemd};
-use crate::keys::{KeyPair, KeySet, cds_rdata};
+use crate::denial::{Mapping, nsec5};
+use crate::keys::{KeyPair, KeySet, Nsec5Key, cds_rdata};
 use nonesuch_crypto::{Algorithm, key_tag};
 use nonesuch_proto::{Rtype, rdata};
 use nonesuch_zone::{Contents, Node, Run};
@@ -41,11 +42,16 @@ pub(super) fn prepare(
         let ttl = key_ttl(&rrsets, rtype);
         rrsets.insert(rtype, (ttl, rdatas));
     }
-    if options.mechanism.is_hashed() {
-        let mut rdata = Vec::new();
-        options.nsec3.push_param_rdata(&mut rdata);
-        // Nobody but the zone's own servers asks for it: BIND, Knot and ldns write a TTL of 0.
-        rrsets.insert(Rtype::NSEC3PARAM, (0, vec![rdata]));
+    match options.mechanism.mapping() {
+        Mapping::Itself => drop_nsec5_keys(&mut rrsets),
+        Mapping::Sha1 => {
+            drop_nsec5_keys(&mut rrsets);
+            let mut rdata = Vec::new();
+            options.nsec3.push_param_rdata(&mut rdata);
+            // Nobody but the zone's own servers asks for it: BIND, Knot and ldns write a TTL of 0.
+            rrsets.insert(Rtype::NSEC3PARAM, (0, vec![rdata]));
+        }
+        Mapping::Vrf => insert_nsec5_keys(contents, &mut rrsets, options)?,
     }
     let contents = Contents::from_runs(contents.apex(), vec![render(apex, rrsets)]);
     Ok((contents, serial, warnings))
@@ -64,6 +70,32 @@ fn set_serial(rrsets: &mut BTreeMap<Rtype, Records>, serial: u32) {
     if let Some(place) = soa.and_then(|rdata| rdata.last_chunk_mut::<20>()) {
         place[..4].copy_from_slice(&serial.to_be_bytes());
     }
+}
+
+/// Drops NSEC5KEY records, as those of every chain are dropped. Their number is of private use: what is no such key is the
+/// zone's own.
+fn drop_nsec5_keys(rrsets: &mut BTreeMap<Rtype, Records>) {
+    let Some((_, rdatas)) = rrsets.get_mut(&Rtype::NSEC5KEY) else { return };
+    let is_key = |rdata: &Vec<u8>| Nsec5Key::from_rdata(rdata).is_some_and(|key| key.public_key().is_ok());
+    rdatas.retain(|rdata| !is_key(rdata));
+    if rdatas.is_empty() {
+        rrsets.remove(&Rtype::NSEC5KEY);
+    }
+}
+
+/// The NSEC5KEY RRset has the TTL of the DNSKEY RRset.
+fn insert_nsec5_keys(
+    contents: &Contents,
+    rrsets: &mut BTreeMap<Rtype, Records>,
+    options: &SignOptions<'_>,
+) -> Result<(), SignError> {
+    let Some(chain) = &options.nsec5 else { return Ok(()) };
+    let records =
+        rrsets.iter().flat_map(|(rtype, (_, rdatas))| rdatas.iter().map(|rdata| (*rtype, &**rdata)));
+    let keys = nsec5::prepare_apex(contents.apex(), chain, records)?;
+    let ttl = rrsets.get(&Rtype::DNSKEY).map_or(0, |(ttl, _)| *ttl);
+    rrsets.insert(Rtype::NSEC5KEY, (ttl, keys));
+    Ok(())
 }
 
 /// Keeps the zone's DNSKEY records that are not in the key set, where their algorithms sign: RFC 4035 §2.2 wants

@@ -1,6 +1,7 @@
 //! What is asked of signing, and what can be wrong with that.
 
 use crate::denial::nsec3::MAX_ITERATIONS;
+use crate::denial::nsec5::{Nsec5Chain, Nsec5Error};
 use crate::denial::{Mechanism, Nsec3Params};
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::Name;
@@ -59,6 +60,8 @@ pub struct SignOptions<'a> {
     pub mechanism: Mechanism,
     /// Salt and iterations, for NSEC3.
     pub nsec3: Nsec3Params,
+    /// The proofs that the chain is made of, for NSEC5.
+    pub nsec5: Option<Nsec5Chain<'a>>,
     /// First second of validity.
     pub inception: u32,
     /// Last second of validity.
@@ -105,6 +108,7 @@ impl SignOptions<'_> {
         Self {
             mechanism,
             nsec3: Nsec3Params::default(),
+            nsec5: None,
             inception,
             expiration,
             jitter: 0,
@@ -243,6 +247,9 @@ pub enum SignError {
     /// Signed, the zone would hold more than can be addressed.
     #[error("the signed zone would be too large: names take more than 4 GiB")]
     TooLarge,
+    /// The zone cannot be signed with NSEC5.
+    #[error(transparent)]
+    Nsec5(#[from] Nsec5Error),
     /// A signature could not be made.
     #[error(transparent)]
     Crypto(#[from] nonesuch_crypto::SignError),

@@ -1,8 +1,10 @@
 //! What the signed zone will consist of: its names in order, and at each the RRsets, those of the chain included.
 
 use super::{SignError, SignOptions};
-use crate::denial::nsec3::chain::{self, ChainName, Hashed};
-use crate::denial::{self, Nsec3Params, nsec};
+use crate::denial::names::{ChainName, chain_names, complete_types, is_kept};
+use crate::denial::nsec3::chain::{self, Hashed};
+use crate::denial::nsec5::{self, Nsec5Error};
+use crate::denial::{self, Mapping, Nsec3Params, nsec};
 use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
 use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
 use std::cmp::Ordering;
@@ -31,6 +33,8 @@ enum Chain {
     Nsec(Vec<u32>),
     /// Hashed names.
     Nsec3 { names: Vec<Hashed>, params: Nsec3Params, opt_out: bool },
+    /// Names hashed with the key of this tag.
+    Nsec5 { names: Vec<nsec5::chain::Hashed>, tag: u16, opt_out: bool },
 }
 
 /// An RRset of the signed zone.
@@ -115,18 +119,26 @@ impl<'z> Plan<'z> {
     ) -> Result<Self, SignError> {
         let soa = contents.soa().ok_or_else(|| SignError::NoSoa(contents.apex().clone()))?;
         let standings = standings(contents);
-        let kept: Vec<u32> =
-            contents.nodes().filter(|node| is_kept(*node)).map(|node| node.index() as u32).collect();
+        let kept: Vec<u32> = contents
+            .nodes()
+            .filter(|node| is_kept(contents, *node))
+            .map(|node| node.index() as u32)
+            .collect();
         let in_zone = |index: &&u32| standings[**index as usize].is_in_zone();
         let chained: Vec<u32> = kept.iter().filter(in_zone).copied().collect();
-        let (chain, items) = if options.mechanism.is_hashed() {
-            let names = hashed_names(contents, &standings, &chained, options)?;
-            let items = merge_hashed(contents, &kept, &names);
-            let opt_out = options.mechanism.is_opt_out();
-            (Chain::Nsec3 { names, params: options.nsec3.clone(), opt_out }, items)
-        } else {
-            let items = link_nodes(&kept, &standings);
-            (Chain::Nsec(chained), items)
+        let opt_out = options.mechanism.is_opt_out();
+        let (chain, items) = match options.mechanism.mapping() {
+            Mapping::Itself => (Chain::Nsec(chained), link_nodes(&kept, &standings)),
+            Mapping::Sha1 => {
+                let names = hashed_names(contents, &standings, &chained, options)?;
+                let items = merge_hashed(contents, &kept, &names, |entry| chain::label(&entry.hash));
+                (Chain::Nsec3 { names, params: options.nsec3.clone(), opt_out }, items)
+            }
+            Mapping::Vrf => {
+                let (names, tag) = proved_names(contents, &standings, &chained, options)?;
+                let items = merge_hashed(contents, &kept, &names, |entry| nsec5::chain::label(&entry.hash));
+                (Chain::Nsec5 { names, tag, opt_out }, items)
+            }
         };
         // Names are addressed by 32 bits in contents.
         let octets =
@@ -163,6 +175,11 @@ impl<'z> Plan<'z> {
             (None, Chain::Nsec3 { names, .. }) => {
                 room.clear();
                 chain::push_owner(&names[item.link as usize].hash, self.zone(), room);
+                NameRef::from_checked(room)
+            }
+            (None, Chain::Nsec5 { names, .. }) => {
+                room.clear();
+                nsec5::chain::push_owner(&names[item.link as usize].hash, self.zone(), room);
                 NameRef::from_checked(room)
             }
             (node, _) => node.map_or(NameRef::ROOT, Node::name),
@@ -223,15 +240,26 @@ impl<'z> Plan<'z> {
             }
             Chain::Nsec3 { names, params, opt_out } => {
                 let next = &names[(link + 1) % names.len()].hash;
-                let name = names[link].name;
-                room.types.clear();
-                if !name.is_empty() {
-                    self.collect_types(name.node, &mut room.types);
-                    chain::complete_types(&mut room.types, self.standings[name.node as usize]);
-                }
+                self.collect_complete_types(names[link].name, &mut room.types);
                 chain::push_rdata(params, *opt_out, next, &room.types, &mut room.rdata);
                 Some(Rtype::NSEC3)
             }
+            Chain::Nsec5 { names, tag, opt_out } => {
+                let next = &names[(link + 1) % names.len()].hash;
+                let name = names[link].name;
+                self.collect_complete_types(name, &mut room.types);
+                nsec5::chain::push_rdata(*tag, *opt_out, name, next, &room.types, &mut room.rdata);
+                Some(Rtype::NSEC5)
+            }
+        }
+    }
+
+    /// The types that a chain of hashes shows of a name.
+    fn collect_complete_types(&self, name: ChainName, types: &mut Vec<Rtype>) {
+        types.clear();
+        if !name.is_empty() {
+            self.collect_types(name.node, types);
+            complete_types(types, self.standings[name.node as usize]);
         }
     }
 
@@ -253,8 +281,9 @@ impl<'z> Plan<'z> {
 
     /// The RRsets of a node that go into the signed zone; the apex is already prepared.
     fn kept(&self, node: Node<'z>) -> impl Iterator<Item = Rrset<'z>> {
-        let is_apex = node.index() == 0;
-        node.rrsets().filter(move |rrset| is_apex || !rrset.rtype().is_made_by_signing())
+        let (is_apex, apex) = (node.index() == 0, self.contents.apex().view());
+        let made = move |rtype| denial::is_made_by_signing(rtype, node.name(), apex);
+        node.rrsets().filter(move |rrset| is_apex || !made(rrset.rtype()))
     }
 }
 
@@ -265,13 +294,9 @@ impl Chain {
             Self::Nsec3 { names, .. } => {
                 names.len() * (1 + denial::nsec3::LABEL + contents.apex().view().len())
             }
+            Self::Nsec5 { names, .. } => names.len() * (1 + nsec5::LABEL + contents.apex().view().len()),
         }
     }
-}
-
-/// Whether anything is left of a node without what signing makes.
-fn is_kept(node: Node<'_>) -> bool {
-    node.index() == 0 || node.rrsets().any(|rrset| !rrset.rtype().is_made_by_signing())
 }
 
 /// NSEC records stand at the names of the zone (RFC 4035 §2.3).
@@ -294,7 +319,7 @@ fn hashed_names(
     chained: &[u32],
     options: &SignOptions<'_>,
 ) -> Result<Vec<Hashed>, SignError> {
-    let mut names: Vec<ChainName> = chain::chain_names(contents, standings, chained);
+    let mut names: Vec<ChainName> = chain_names(contents, standings, chained);
     if options.mechanism.is_opt_out() {
         names.retain(|name| name.required);
     }
@@ -307,14 +332,35 @@ fn hashed_names(
     Ok(hashed)
 }
 
-/// Puts the owners of NSEC3 records, all of them directly below the apex, between the nodes in canonical order.
-fn merge_hashed(contents: &Contents, kept: &[u32], hashed: &[Hashed]) -> Vec<Item> {
+/// The names of an NSEC5 chain with their proved hashes, and the tag of the key.
+fn proved_names(
+    contents: &Contents,
+    standings: &[Standing],
+    chained: &[u32],
+    options: &SignOptions<'_>,
+) -> Result<(Vec<nsec5::chain::Hashed>, u16), SignError> {
+    let proofs = options.nsec5.ok_or(Nsec5Error::NoProofs)?.proofs;
+    let names =
+        nsec5::names_of_chain(chain_names(contents, standings, chained), options.mechanism.is_opt_out());
+    let hashed = nsec5::chain::link(contents, &names, proofs);
+    let foreign = || Nsec5Error::ForeignProofs { zone: contents.apex().clone() };
+    Ok((hashed.ok_or_else(foreign)?, proofs.key().tag()))
+}
+
+/// Puts the owners of the records of `hashed`, in the order of their labels and all of them directly below the apex,
+/// between the nodes in canonical order.
+fn merge_hashed<T, const OCTETS: usize>(
+    contents: &Contents,
+    kept: &[u32],
+    hashed: &[T],
+    label: impl Fn(&T) -> [u8; OCTETS],
+) -> Vec<Item> {
     let mut items = Vec::with_capacity(kept.len() + hashed.len());
     let mut link = 0;
     for &node in kept {
         let mut here = NONE;
         while let Some(entry) = hashed.get(link) {
-            match cmp_hashed(contents, &entry.hash, node) {
+            match cmp_hashed(contents, &label(entry), node) {
                 Ordering::Less => items.push(Item { node: NONE, link: link as u32 }),
                 Ordering::Equal => here = link as u32,
                 Ordering::Greater => break,
@@ -327,8 +373,8 @@ fn merge_hashed(contents: &Contents, kept: &[u32], hashed: &[Hashed]) -> Vec<Ite
     items
 }
 
-/// Canonical order of an NSEC3 owner and a node: that of the labels directly below the apex.
-fn cmp_hashed(contents: &Contents, hash: &denial::nsec3::Hash, node: u32) -> Ordering {
+/// Canonical order of the owner of a hash, by its label, and a node: that of the labels directly below the apex.
+fn cmp_hashed(contents: &Contents, hashed: &[u8], node: u32) -> Ordering {
     let apex_octets = contents.apex().view().len();
     let mut name = contents.node(node as usize).name();
     if name.len() == apex_octets {
@@ -339,7 +385,6 @@ fn cmp_hashed(contents: &Contents, hash: &denial::nsec3::Hash, node: u32) -> Ord
         name = parent;
     }
     let label = name.labels().next().unwrap_or_default();
-    let hashed = chain::label(hash);
     let order = hashed.iter().copied().cmp(label.iter().map(u8::to_ascii_lowercase));
     // A node further below comes after the name that it is below.
     order.then(if name.len() < whole { Ordering::Less } else { Ordering::Equal })

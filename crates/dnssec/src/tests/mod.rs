@@ -3,6 +3,7 @@
 mod aliases;
 mod faults;
 mod keys;
+mod nsec5;
 mod random;
 mod rfc;
 mod root;

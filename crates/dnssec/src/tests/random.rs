@@ -6,7 +6,7 @@ use proptest::sample::Index;
 use proptest::test_runner::RngSeed;
 
 /// Owners from a small alphabet, so that cuts, DNAMEs, wildcards and empty non-terminals meet.
-fn any_zone() -> impl Strategy<Value = String> {
+pub(super) fn any_zone() -> impl Strategy<Value = String> {
     let label = prop::sample::select(vec!["a", "b", "C", "*", "\\000", "z1"]);
     let owner = prop::collection::vec(label, 1..5).prop_map(|labels| labels.join("."));
     let data = prop::sample::select(vec![
@@ -28,7 +28,7 @@ fn any_mechanism() -> impl Strategy<Value = Mechanism> {
     prop::sample::select(ALL.to_vec())
 }
 
-fn config(cases: u32, seed: u64) -> ProptestConfig {
+pub(super) fn config(cases: u32, seed: u64) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), ..ProptestConfig::default() }
 }
 

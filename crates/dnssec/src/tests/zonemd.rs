@@ -258,7 +258,12 @@ fn progress_of_verifying_reaches_the_whole() {
     let signed = signed(&zone(&records()), Mechanism::Nsec);
     let told = std::sync::Mutex::new(Vec::new());
     let progress = |at| told.lock().unwrap().push(at);
-    let report = crate::verify::verify_watched(&signed, &VerifyOptions::default(), Some(&progress));
+    let report = crate::verify::verify_watched(
+        &signed,
+        &VerifyOptions::default(),
+        &crate::denial::nsec5::Nsec5Evidence::default(),
+        Some(&progress),
+    );
     let told: Vec<crate::verify::VerifyProgress> = told.into_inner().unwrap();
     let names = signed.node_count() as u64;
     assert!(told.iter().all(|at| at.total_names == names));

@@ -1,6 +1,7 @@
 //! What verifying found.
 
 use crate::denial::Mechanism;
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError};
 use nonesuch_crypto::{Algorithm, KeyError};
 use nonesuch_proto::{Name, NameRef, Rtype, timestamp};
 use nonesuch_zone::zonemd::ZonemdHash;
@@ -26,6 +27,28 @@ impl fmt::Display for TypeOrNone {
             Some(rtype) => fmt::Display::fmt(&rtype, f),
             None => f.write_str("(zone)"),
         }
+    }
+}
+
+/// A number, or from one number to another.
+struct Range(u64, u64);
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == self.1 { write!(f, "{}", self.0) } else { write!(f, "{} to {}", self.0, self.1) }
+    }
+}
+
+/// Types, or that there are none.
+struct Types<'t>(&'t [Rtype]);
+
+impl fmt::Display for Types<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("(none)");
+        }
+        let types: Vec<String> = self.0.iter().map(Rtype::to_string).collect();
+        f.write_str(&types.join(" "))
     }
 }
 
@@ -201,7 +224,7 @@ pub enum Reason {
     },
     /// An opt-out record covers a name that is no insecure delegation (RFC 5155 §6).
     #[error(
-        "the name has no NSEC3 record (it would be at {hashed}), and opt-out is for insecure delegations only"
+        "the name has no record in the chain (it would be at {hashed}), and opt-out is for insecure delegations only"
     )]
     OptOutOverSecure {
         /// Where the record would stand.
@@ -219,11 +242,11 @@ pub enum Reason {
     /// So many iterations that no validator would follow (RFC 9276 §3.2).
     #[error("{0} NSEC3 iterations: validators take such a zone for insecure (RFC 9276 section 3.2)")]
     TooManyIterations(u16),
-    /// There are records of NSEC and of NSEC3.
-    #[error("the zone has records of both NSEC and NSEC3")]
+    /// There are records of more than one mechanism.
+    #[error("the zone has records of more than one of NSEC, NSEC3 and NSEC5")]
     MixedDenial,
-    /// The zone is signed and has neither NSEC nor NSEC3 records.
-    #[error("the zone is signed, but has neither NSEC nor NSEC3 records")]
+    /// The zone is signed and has neither NSEC nor NSEC3 nor NSEC5 records.
+    #[error("the zone is signed, but has neither NSEC nor NSEC3 nor NSEC5 records")]
     NoDenial,
     /// The serial of a ZONEMD record is not that of the SOA record (RFC 8976 §4).
     #[error(
@@ -257,6 +280,139 @@ pub enum Reason {
         /// The hash algorithm.
         hash: ZonemdHash,
     },
+    /// There are NSEC5 records and no NSEC5KEY record.
+    #[error("there is no NSEC5KEY record at the apex: nobody can verify proofs")]
+    NoNsec5Key,
+    /// No NSEC5KEY record is of an algorithm that is supported.
+    #[error("no NSEC5KEY record holds a key of an algorithm that is supported")]
+    NoUsableNsec5Key,
+    /// An NSEC5KEY record of a known algorithm holds no key.
+    #[error("the NSEC5KEY {tag} does not hold a public key: {error}")]
+    MalformedNsec5Key {
+        /// The key's tag.
+        tag: u16,
+        /// What is wrong with it.
+        error: VrfKeyError,
+    },
+    /// Two NSEC5KEY records have one tag.
+    #[error("two NSEC5KEY records have tag {tag}: the zone's denials prove nothing; make another VRF key")]
+    SameNsec5Tag {
+        /// The tag.
+        tag: u16,
+    },
+    /// Keys or signatures of a zone with NSEC5 have a number that resolvers without NSEC5 know.
+    #[error(
+        "{count} records have algorithm {algorithm}, the first here: with NSEC5 all have numbers of their own, so that \
+         resolvers without NSEC5 take the zone for insecure and not for bogus"
+    )]
+    NotAnAlias {
+        /// The algorithm.
+        algorithm: Algorithm,
+        /// How many records of this type have it.
+        count: u64,
+    },
+    /// An NSEC5 record has flags that are not defined.
+    #[error("the NSEC5 record has unknown flags ({0}): validators ignore it")]
+    UnknownNsec5Flags(u8),
+    /// The next hashed owner name of an NSEC5 record is no hash.
+    #[error("the next hashed owner name of the NSEC5 record has {0} octets, not 32: validators ignore it")]
+    Nsec5NextLength(u8),
+    /// An NSEC5 record is of a key that the zone does not publish.
+    #[error("the NSEC5 record is of the key {tag}, and no usable NSEC5KEY has that tag")]
+    UnknownNsec5Key {
+        /// Tag in the record.
+        tag: u16,
+    },
+    /// An NSEC5 record is of another key than the rest of the chain: a chain is replaced as a whole.
+    #[error("the NSEC5 record is of the key {tag}, the chain is of {chain}: no proof fits it")]
+    OtherNsec5Key {
+        /// Tag in the record.
+        tag: u16,
+        /// Tag in most records.
+        chain: u16,
+    },
+    /// The opt-out flag of an NSEC5 record is not that of most records.
+    #[error("the opt-out flag of this NSEC5 record is not that of the rest of the chain")]
+    UnevenOptOut,
+    /// The wildcard flag is clear where a wildcard stands below the name.
+    #[error(
+        "a wildcard stands below {name}, but the wildcard flag of its NSEC5 record is clear: NXDOMAIN can be forged"
+    )]
+    WildcardFlagClear {
+        /// The name that the record is of.
+        name: Name,
+    },
+    /// The wildcard flag is set where none stands below the name.
+    #[error("no wildcard stands below {name}, but the wildcard flag of its NSEC5 record is set")]
+    WildcardFlagSet {
+        /// The name that the record is of.
+        name: Name,
+    },
+    /// A name of the zone has no NSEC5 record.
+    #[error("the name has no NSEC5 record (it would be at {hashed})")]
+    Nsec5Missing {
+        /// Where the record would stand.
+        hashed: Name,
+    },
+    /// The chain has more or fewer records than the zone has names for it.
+    #[error("the NSEC5 chain has {records} records, the names of the zone ask for {}", Range(*least, *most))]
+    ChainCount {
+        /// Records of the chain.
+        records: u64,
+        /// Names that must be in it.
+        least: u64,
+        /// Names that may be in it.
+        most: u64,
+    },
+    /// Of one kind, the chain has more or fewer records than the zone has names.
+    #[error(
+        "{records} NSEC5 records show the types {} {}, which {} names of the zone have",
+        Types(types), if *wildcard { "and a wildcard" } else { "and no wildcard" }, Range(*least, *most)
+    )]
+    ChainKind {
+        /// The types that records show.
+        types: Vec<Rtype>,
+        /// Whether their wildcard flag is set.
+        wildcard: bool,
+        /// Records that show them.
+        records: u64,
+        /// Names of the kind that must be in the chain.
+        least: u64,
+        /// Names of the kind that may be in the chain.
+        most: u64,
+    },
+    /// The stored proofs are another zone's.
+    #[error("the stored proofs are those of {zone}: none of this zone's is looked at")]
+    ProofsOfOtherZone {
+        /// The zone that they are of.
+        zone: Name,
+    },
+    /// The stored proofs are of another key than the chain.
+    #[error(
+        "the stored proofs are of the key {tag}, which is not the chain's: sign the zone again to make them anew"
+    )]
+    ProofsOfOtherKey {
+        /// Tag of the key.
+        tag: u16,
+    },
+    /// A name of the chain has no stored proof.
+    #[error("the name has no stored proof: sign the zone again to make it")]
+    ProofMissing,
+    /// There is a stored proof for a name that the chain has not.
+    #[error("there is a stored proof for a name that is not in the chain")]
+    ProofExtra,
+    /// A stored proof is that of another name of the chain.
+    #[error("the stored proof is not this name's but that of the name whose record stands at {hashed}")]
+    ProofOfOtherName {
+        /// The record of the name that it proves.
+        hashed: Name,
+    },
+    /// A stored proof does not fit the key and the name.
+    #[error("the stored proof does not fit the key and the name")]
+    BadProof,
+    /// The hash stored beside a proof is not the one that it proves.
+    #[error("the hash that is stored beside the proof is not the one that it proves")]
+    StoredHash,
 }
 
 /// What is odd about a zone without being a fault.
@@ -307,7 +463,7 @@ pub enum VerifyWarning {
     /// Records of the chain have another TTL than RFC 9077 §3 wants; older signers write the SOA minimum.
     #[error("{count} {rtype} records have TTL {found} where RFC 9077 wants {expected}, the first at {first}")]
     ChainTtl {
-        /// NSEC or NSEC3.
+        /// NSEC, NSEC3 or NSEC5.
         rtype: Rtype,
         /// TTL that RFC 9077 wants.
         expected: u32,
@@ -325,6 +481,28 @@ pub enum VerifyWarning {
         iterations: u16,
         /// Octets of the salt.
         salt: u8,
+    },
+    /// An NSEC5KEY record that cannot be used: of an algorithm that is not supported.
+    #[error("the NSEC5KEY {tag} is of NSEC5 algorithm {algorithm}, which is not supported, and is not used")]
+    UnusableNsec5Key {
+        /// The key's tag.
+        tag: u16,
+        /// Its algorithm.
+        algorithm: VrfAlgorithm,
+    },
+    /// There was nothing to find the NSEC5 records of names by.
+    #[error(
+        "names were not matched to NSEC5 records: that takes the stored proofs or the VRF key; numbers, types and flags of \
+         records were compared"
+    )]
+    NamesNotMatched,
+    /// The stored proofs were made for another version of the zone.
+    #[error("the stored proofs were made for serial {stored}, the zone has {zone}")]
+    ProofsSerial {
+        /// Serial that they were made for.
+        stored: u32,
+        /// Serial of the zone.
+        zone: u32,
     },
     /// An NSEC3PARAM record with flags other than 0 or another hash algorithm is not used (RFC 5155 §4.1).
     #[error("an NSEC3PARAM record with hash algorithm {algorithm} and flags {flags} is not used")]

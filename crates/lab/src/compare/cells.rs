@@ -113,7 +113,7 @@ const USUAL: &[KeyKind] = &[
 ];
 
 /// The cells of a run, each once, the unsigned zone first: the algorithms selected, each with these mechanisms; with
-/// all of them where none is given.
+/// all of them where none is given. Mechanisms that the server does not answer with are left out.
 #[must_use]
 pub fn cells(selection: &Selection, mechanisms: &[Mechanism]) -> Vec<Cell> {
     let kinds = match selection {
@@ -121,7 +121,7 @@ pub fn cells(selection: &Selection, mechanisms: &[Mechanism]) -> Vec<Cell> {
         Selection::All => ALGORITHMS.iter().flat_map(variants).collect(),
         Selection::These(kinds) => kinds.clone(),
     };
-    let known = MECHANISMS.iter().map(|entry| entry.mechanism);
+    let known = MECHANISMS.iter().filter(|entry| entry.served).map(|entry| entry.mechanism);
     let mechanisms: Vec<Mechanism> =
         known.filter(|mechanism| mechanisms.is_empty() || mechanisms.contains(mechanism)).collect();
     let mut cells = vec![Cell::Unsigned];
@@ -168,17 +168,22 @@ impl fmt::Display for Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nonesuch_dnssec::denial::MechanismEntry;
     use std::collections::HashSet;
+
+    fn served() -> impl Iterator<Item = &'static MechanismEntry> {
+        MECHANISMS.iter().filter(|entry| entry.served)
+    }
 
     #[test]
     fn all_cells_are_every_row_of_both_tables_once() {
         let cells = cells(&Selection::All, &[]);
         assert_eq!(cells[0], Cell::Unsigned);
         // Two algorithms with five lengths of RSA keys each, and seven with one.
-        assert_eq!(cells.len(), 1 + (2 * 5 + 7) * MECHANISMS.len());
+        assert_eq!(cells.len(), 1 + (2 * 5 + 7) * served().count());
         assert_eq!(cells.iter().collect::<HashSet<_>>().len(), cells.len());
         for entry in ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none()) {
-            for denial in MECHANISMS {
+            for denial in served() {
                 let found = cells.iter().any(|cell| {
                     matches!(cell, Cell::Signed { algorithm, mechanism, .. }
                         if *algorithm == entry.algorithm && *mechanism == denial.mechanism)
@@ -191,7 +196,7 @@ mod tests {
     #[test]
     fn the_usual_cells_are_a_part_of_all() {
         let (default, all) = (cells(&Selection::Usual, &[]), cells(&Selection::All, &[]));
-        assert_eq!(default.len(), 1 + 3 * MECHANISMS.len());
+        assert_eq!(default.len(), 1 + 3 * served().count());
         assert!(default.iter().all(|cell| all.contains(cell)));
         let names: Vec<String> = default.iter().take(3).map(Cell::to_string).collect();
         assert_eq!(names, ["unsigned", "RSASHA256/2048 NSEC", "RSASHA256/2048 NSEC3"]);

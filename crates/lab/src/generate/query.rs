@@ -293,7 +293,7 @@ impl<'a> Owners<'a> {
         if rtype == Rtype::CNAME || rtype == Rtype::DNAME {
             rtype = Rtype::A;
         }
-        line.text(" ").text(&rtype.to_string());
+        line.text(" ").text(&rtype.in_zone_text().to_string());
     }
 
     /// There is at least one parent.

@@ -152,10 +152,11 @@ pub fn fields_of(fields: &'static [Field], rdata: &[u8]) -> Option<Vec<(Field, R
     (at == rdata.len()).then_some(out)
 }
 
-/// Whether `rdata` has the form that `rtype` asks for; types outside the table always do.
+/// Whether `rdata` has the form that `rtype` asks for; types outside the table always do, and those of private use, which
+/// may be somebody else's.
 #[must_use]
 pub fn is_well_formed(rtype: Rtype, rdata: &[u8]) -> bool {
-    let Some(entry) = entry(rtype) else { return true };
+    let Some(entry) = entry(rtype).filter(|_| !rtype.is_private_use()) else { return true };
     let mut at = 0;
     for field in entry.fields {
         match field.measure(&rdata[..at], &rdata[at..]) {

@@ -15,7 +15,7 @@ pub use canonical::{cmp_canonical, push_canonical};
 pub use fields::{Field, NameField, fields_of, is_well_formed, measure_field, names};
 pub use read::{RdataError, RdataFault, push_from_tokens};
 pub use table::{TYPES, TypeEntry, entry, entry_by_mnemonic};
-pub use write::push_text;
+pub use write::{push_comment, push_text};
 
 #[cfg(test)]
 mod tests;

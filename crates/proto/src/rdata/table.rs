@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 pub struct TypeEntry {
     /// The number.
     pub rtype: Rtype,
-    /// The mnemonic of the IANA registry.
+    /// The mnemonic of the IANA registry; for a number of private use, that of its draft.
     pub mnemonic: &'static str,
     /// The fields of its RDATA, in order.
     pub fields: &'static [Field],
@@ -93,9 +93,16 @@ pub static TYPES: &[TypeEntry] = &[
     row(260, "AMTRELAY", &[U8, RelayType, Gateway]),
     row(32768, "TA", &[U16, AlgorithmNumber, U8, Hex]),
     row(32769, "DLV", &[U16, AlgorithmNumber, U8, Hex]),
+    // draft-vcelak-nsec5: key tag, flags, next hashed owner name, types; NSEC5 algorithm and public key; tag and proof.
+    row(65280, "NSEC5", &[U16, U8, HashedName, Bitmap]),
+    row(65281, "NSEC5KEY", &[U8, Base64]),
+    row(65282, "NSEC5PROOF", &[U16, Base64]),
 ];
 
-/// Number → index into [`TYPES`] for the types below 512 (all but TA and DLV).
+/// Rows at the end whose numbers are too high for the index.
+const HIGH: usize = 5;
+
+/// Number → index into [`TYPES`] for the types below 512.
 fn index() -> &'static [u8; 512] {
     static INDEX: OnceLock<[u8; 512]> = OnceLock::new();
     INDEX.get_or_init(|| {
@@ -114,7 +121,7 @@ fn index() -> &'static [u8; 512] {
 pub fn entry(rtype: Rtype) -> Option<&'static TypeEntry> {
     match index().get(usize::from(rtype.0)) {
         Some(&position) => TYPES.get(usize::from(position)),
-        None => TYPES.iter().rev().take(2).find(|entry| entry.rtype == rtype),
+        None => TYPES.iter().rev().take(HIGH).find(|entry| entry.rtype == rtype),
     }
 }
 

@@ -127,8 +127,10 @@ fn table_is_sorted_and_found() {
 #[test]
 fn cut_or_lengthened_text_is_refused() {
     // Types whose last field takes any number of tokens, or none.
-    let open =
-        ["TXT", "SPF", "AVC", "ISDN", "NSEC", "NSEC3", "NXT", "CSYNC", "HIP", "SVCB", "HTTPS", "APL", "LOC"];
+    let open = [
+        "TXT", "SPF", "AVC", "ISDN", "NSEC", "NSEC3", "NSEC5", "NXT", "CSYNC", "HIP", "SVCB", "HTTPS", "APL",
+        "LOC",
+    ];
     let joined = [
         "SIG",
         "RRSIG",
@@ -147,6 +149,8 @@ fn cut_or_lengthened_text_is_refused() {
         "DHCID",
         "OPENPGPKEY",
         "IPSECKEY",
+        "NSEC5KEY",
+        "NSEC5PROOF",
     ];
     for vector in vectors() {
         let mnemonic = vector.rtype.to_string();
@@ -202,7 +206,7 @@ fn malformed_common_fields() {
         ("NSEC3", "1 0 0 ABC 2t7b4g4vsa5smi47k61mv5bv1a22bojr", Encoding("salt")),
         ("NSEC3", "1 0 0 - !", Encoding("base32hex")),
         ("NSEC3", "1 0 0 - \"\"", Encoding("base32hex")),
-        ("TYPE65280", "abc", NeedsGeneric),
+        ("TYPE65400", "abc", NeedsGeneric),
     ];
     for (mnemonic, text, expected) in cases {
         assert_eq!(fault(mnemonic, text), *expected, "{mnemonic} {text}");
@@ -661,6 +665,30 @@ fn check(rtype: Rtype, wire: &[u8]) -> Result<(), TestCaseError> {
 
 fn any_type() -> impl Strategy<Value = Rtype> {
     (0..TYPES.len()).prop_map(|index| TYPES[index].rtype)
+}
+
+/// Zone files hold records of private use in the generic form, with the mnemonic form behind it for people.
+#[test]
+fn private_types_have_a_comment() {
+    let comment = |rtype: Rtype, text: &str| {
+        let wire = read(rtype, text).unwrap();
+        let mut out = Vec::new();
+        push_comment(rtype, &wire, &mut out);
+        let comment = String::from_utf8(out).unwrap();
+        // Read again, the comment is the record.
+        if let Some(mnemonic) = comment.strip_prefix(" ; ") {
+            let (name, fields) = mnemonic.split_once(' ').unwrap();
+            assert_eq!((name.parse(), read(rtype, fields)), (Ok(rtype), Ok(wire)));
+        }
+        comment
+    };
+    assert_eq!(comment(Rtype::NSEC5, "7 1 CPNMUOJ1E8 A RRSIG"), " ; NSEC5 7 1 cpnmuoj1e8 A RRSIG");
+    assert_eq!(comment(Rtype::NSEC5KEY, "1 Zm9v Yg=="), " ; NSEC5KEY 1 Zm9vYg==");
+    assert_eq!(comment(Rtype::NSEC5PROOF, "2 Zm9vYg=="), " ; NSEC5PROOF 2 Zm9vYg==");
+    assert_eq!(comment(Rtype::A, "192.0.2.1"), "");
+    let mut out = Vec::new();
+    push_comment(Rtype::NSEC5, b"\0", &mut out);
+    assert_eq!(out, b"");
 }
 
 proptest! {

@@ -8,20 +8,44 @@ use crate::{NameRef, Rtype, bitmap, timestamp};
 use data_encoding::{BASE32HEX_NOPAD, BASE64, Encoding, HEXLOWER, HEXUPPER};
 use std::io::Write as _;
 
-/// Appends the presentation form of RDATA; the generic form (RFC 3597 §5) where the type is not in the table,
-/// where the octets are malformed for it, or where its presentation form cannot say them.
+/// Appends the presentation form of RDATA; the generic form (RFC 3597 §5) where the type is not in the table or for
+/// private use, where the octets are malformed for it, or where its presentation form cannot say them.
 pub fn push_text(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
-    let start = out.len();
-    let fields = entry(rtype).map_or(&[][..], |entry| entry.fields);
-    if fields.is_empty() || push_fields(fields, rdata, out).is_none() {
-        out.truncate(start);
+    if rtype.is_private_use() || !push_fields(rtype, rdata, out) {
         push_generic(rdata, out);
     }
 }
 
+/// Appends a comment with the mnemonic form of a record of private use, which zone files hold in the generic form; of
+/// other records nothing.
+pub fn push_comment(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) {
+    if !rtype.is_private_use() {
+        return;
+    }
+    let Some(entry) = entry(rtype) else { return };
+    let start = out.len();
+    out.extend_from_slice(b" ; ");
+    out.extend_from_slice(entry.mnemonic.as_bytes());
+    out.push(b' ');
+    if !push_fields(rtype, rdata, out) {
+        out.truncate(start);
+    }
+}
+
+/// Appends the fields of RDATA in presentation form; `false`, and nothing appended, where they have none.
+fn push_fields(rtype: Rtype, rdata: &[u8], out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    let fields = entry(rtype).map_or(&[][..], |entry| entry.fields);
+    if fields.is_empty() || push_each(fields, rdata, out).is_none() {
+        out.truncate(start);
+        return false;
+    }
+    true
+}
+
 /// Appends the fields with blanks between them; `None` where a field is malformed or has no presentation form, or
 /// octets are left over. What was written until then is of no use.
-fn push_fields(fields: &[Field], rdata: &[u8], out: &mut Vec<u8>) -> Option<()> {
+fn push_each(fields: &[Field], rdata: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     let mut at = 0;
     for &field in fields {
@@ -99,10 +123,11 @@ pub(super) fn push_display(value: impl std::fmt::Display, out: &mut Vec<u8>) {
     let _ = write!(out, "{value}");
 }
 
+/// As [`Rtype::in_zone_text`], and without a mnemonic for types that are never data.
 fn push_type(rtype: Rtype, out: &mut Vec<u8>) {
     match entry(rtype) {
-        Some(entry) => out.extend_from_slice(entry.mnemonic.as_bytes()),
-        None => push_display(rtype, out),
+        Some(entry) if !rtype.is_private_use() => out.extend_from_slice(entry.mnemonic.as_bytes()),
+        _ => push_display(rtype.in_zone_text(), out),
     }
 }
 

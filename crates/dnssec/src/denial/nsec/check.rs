@@ -1,9 +1,9 @@
 //! Checking the NSEC chain of a signed zone (RFC 4035 §2.3).
 
 use crate::denial::{insert_type, push_shown_types};
-use crate::verify::{Findings, Reason, Zone, check_bitmap, owns_data};
+use crate::verify::{Findings, Reason, Zone, check_bitmap};
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::{Node, Rrset};
+use nonesuch_zone::Node;
 
 /// Checks that each name of the zone has one NSEC record, which points to the next and shows its types.
 pub(crate) fn check(zone: &Zone<'_>, findings: &mut Findings) {
@@ -34,7 +34,7 @@ fn check_node(
         findings.fault(owner, Some(Rtype::NSEC), Reason::MultipleRecords);
     }
     types.clear();
-    push_shown_types(node.rrsets().map(Rrset::rtype), zone.standings[node.index()], types);
+    push_shown_types(zone.rtypes(node), zone.standings[node.index()], types);
     insert_type(types, Rtype::RRSIG);
     insert_type(types, Rtype::NSEC);
     for rdata in rrset.rdatas() {
@@ -53,7 +53,7 @@ fn check_node(
 /// An NSEC record at a name without other data would deny what nobody asked (RFC 4035 §2.3).
 fn check_extra(zone: &Zone<'_>, findings: &mut Findings) {
     for (node, standing) in zone.contents.nodes().zip(&zone.standings) {
-        if standing.is_in_zone() && node.has(Rtype::NSEC) && !owns_data(node) {
+        if standing.is_in_zone() && node.has(Rtype::NSEC) && !zone.owns_data(node) {
             findings.fault(node.name(), Some(Rtype::NSEC), Reason::ChainExtra);
         }
     }

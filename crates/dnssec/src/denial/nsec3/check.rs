@@ -6,7 +6,7 @@ use crate::denial::{Mechanism, push_shown_types};
 use crate::verify::{Findings, Reason, VerifyWarning, Zone, check_bitmap};
 use data_encoding::BASE32HEX_NOPAD;
 use nonesuch_proto::{Name, NameRef, Rtype};
-use nonesuch_zone::{Node, Rrset};
+use nonesuch_zone::Node;
 use std::cmp::Ordering;
 
 /// An NSEC3 record.
@@ -198,7 +198,7 @@ fn check_types(
     if !name.is_empty() {
         let standing = zone.standings[name.node as usize];
         let node = zone.contents.node(name.node as usize);
-        push_shown_types(node.rrsets().map(Rrset::rtype), standing, types);
+        push_shown_types(zone.rtypes(node), standing, types);
         chain::complete_types(types, standing);
     }
     check_bitmap(record.node, Rtype::NSEC3, types, record.fields.bitmap, findings);

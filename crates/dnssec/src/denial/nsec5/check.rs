@@ -1,0 +1,225 @@
+//! Checking the NSEC5 chain of a signed zone: its keys, its records, its links, and that no number in the zone is one that
+//! resolvers without NSEC5 know. `matching` finds the records of names.
+
+use super::matching::{self, Chain};
+use super::requirements::{is_alias, named_algorithm};
+use super::{Hash, Nsec5, Nsec5Evidence, OPT_OUT, WILDCARD, chain, hash_of, is_chain_owner};
+use crate::denial::Mechanism;
+use crate::keys::Nsec5Key;
+use crate::rrsig::Rrsig;
+use crate::verify::{Findings, Mode, Reason, VerifyWarning, Zone};
+use nonesuch_crypto::Algorithm;
+use nonesuch_crypto::vrf::VrfPublicKey;
+use nonesuch_proto::{Name, Rtype, bitmap};
+use nonesuch_zone::Node;
+use std::collections::BTreeMap;
+
+/// A key of the zone that proofs can be verified with.
+pub(super) struct ZoneKey {
+    pub(super) key: Nsec5Key,
+    pub(super) public: VrfPublicKey,
+}
+
+/// A record of the chain, one for each owner.
+pub(super) struct Record<'z> {
+    pub(super) hash: Hash,
+    pub(super) node: Node<'z>,
+    /// `None` where the record is malformed.
+    pub(super) fields: Option<Nsec5<'z>>,
+}
+
+impl Record<'_> {
+    pub(super) fn has_flag(&self, flag: u8) -> bool {
+        self.fields.is_some_and(|fields| fields.flags & flag != 0)
+    }
+}
+
+/// Checks the chain; `mode` says whether stored proofs are verified.
+pub(crate) fn check(
+    zone: &Zone<'_>,
+    evidence: &Nsec5Evidence<'_>,
+    mode: Mode,
+    findings: &mut Findings,
+) -> Mechanism {
+    check_numbers(zone, findings);
+    check_strays(zone, findings);
+    let keys = read_keys(zone, findings);
+    let records = read_records(zone, findings);
+    let tag = check_tags(&records, &keys, findings);
+    let opt_out = check_opt_out(&records, findings);
+    check_links(zone, &records, findings);
+    let key = tag.and_then(|tag| keys.iter().find(|key| key.key.tag() == tag));
+    matching::check(&Chain { zone, records: &records, key, opt_out, mode }, evidence, findings);
+    if opt_out { Mechanism::Nsec5OptOut } else { Mechanism::Nsec5 }
+}
+
+/// Every DNSKEY, CDS, CDNSKEY and RRSIG has the number of an alias. One fault for each type and number, at the first.
+fn check_numbers(zone: &Zone<'_>, findings: &mut Findings) {
+    let mut plain: BTreeMap<(Rtype, Algorithm), (u64, Node<'_>)> = BTreeMap::new();
+    for node in zone.contents.nodes() {
+        for rrset in node.rrsets() {
+            let rtype = rrset.rtype();
+            for rdata in rrset.rdatas() {
+                let algorithm = match rtype {
+                    Rtype::RRSIG => Rrsig::parse(rdata).map(|fields| fields.algorithm),
+                    _ if node.index() == 0 => named_algorithm(rtype, rdata).map(|(_, algorithm)| algorithm),
+                    _ => None,
+                };
+                if let Some(algorithm) = algorithm.filter(|algorithm| !is_alias(*algorithm)) {
+                    plain.entry((rtype, algorithm)).or_insert((0, node)).0 += 1;
+                }
+            }
+        }
+    }
+    for ((rtype, algorithm), (count, node)) in plain {
+        findings.fault(node.name(), Some(rtype), Reason::NotAnAlias { algorithm, count });
+    }
+}
+
+/// Records of NSEC5 away from their place. What has not their form may be the zone's own: the numbers are of private use.
+fn check_strays(zone: &Zone<'_>, findings: &mut Findings) {
+    let apex = zone.contents.apex().view();
+    let is_key = |rdata: &[u8]| Nsec5Key::from_rdata(rdata).is_some_and(|key| key.public_key().is_ok());
+    let is_record = |rdata: &[u8]| {
+        Nsec5::parse(rdata)
+            .is_some_and(|fields| fields.next.len() == size_of::<Hash>() && bitmap::is_valid(fields.bitmap))
+    };
+    let lengths: Vec<usize> =
+        nonesuch_crypto::vrf::VRF_ALGORITHMS.iter().map(|entry| 2 + entry.proof_octets).collect();
+    for node in zone.contents.nodes() {
+        for rrset in node.rrsets() {
+            let reason = match rrset.rtype() {
+                Rtype::NSEC5 if !is_chain_owner(node.name(), apex) && rrset.rdatas().any(is_record) => {
+                    Reason::ChainExtra
+                }
+                Rtype::NSEC5KEY if node.index() > 0 && rrset.rdatas().any(is_key) => {
+                    Reason::UnexpectedRecords
+                }
+                // Proofs are in answers alone.
+                Rtype::NSEC5PROOF if rrset.rdatas().any(|rdata| lengths.contains(&rdata.len())) => {
+                    Reason::UnexpectedRecords
+                }
+                _ => continue,
+            };
+            findings.fault(node.name(), Some(rrset.rtype()), reason);
+        }
+    }
+}
+
+/// The keys that can be used. Two keys of one tag make every denial of the zone bogus, whether they are known or not.
+fn read_keys(zone: &Zone<'_>, findings: &mut Findings) -> Vec<ZoneKey> {
+    let apex = zone.contents.apex().view();
+    let Some(rrset) = zone.contents.apex_rrset(Rtype::NSEC5KEY) else {
+        findings.fault(apex, Some(Rtype::NSEC5KEY), Reason::NoNsec5Key);
+        return Vec::new();
+    };
+    let (mut keys, mut tags, mut malformed) = (Vec::new(), Vec::new(), false);
+    for rdata in rrset.rdatas() {
+        let Some(key) = Nsec5Key::from_rdata(rdata) else {
+            findings.fault(apex, Some(Rtype::NSEC5KEY), Reason::MalformedRecord);
+            malformed = true;
+            continue;
+        };
+        let tag = key.tag();
+        if tags.contains(&tag) {
+            findings.fault(apex, Some(Rtype::NSEC5KEY), Reason::SameNsec5Tag { tag });
+        }
+        tags.push(tag);
+        match key.public_key() {
+            Ok(public) => keys.push(ZoneKey { key, public }),
+            Err(_) if key.algorithm().entry().is_none() => {
+                findings.warn(VerifyWarning::UnusableNsec5Key { tag, algorithm: key.algorithm() });
+            }
+            Err(error) => {
+                findings.fault(apex, Some(Rtype::NSEC5KEY), Reason::MalformedNsec5Key { tag, error });
+                malformed = true;
+            }
+        }
+    }
+    if keys.is_empty() && !malformed {
+        findings.fault(apex, Some(Rtype::NSEC5KEY), Reason::NoUsableNsec5Key);
+    }
+    keys
+}
+
+/// The records of the chain by hash, one for each owner.
+fn read_records<'z>(zone: &Zone<'z>, findings: &mut Findings) -> Vec<Record<'z>> {
+    let mut records = Vec::new();
+    for node in zone.contents.nodes() {
+        let Some(rrset) = node.rrset(Rtype::NSEC5) else { continue };
+        let Some(hash) = hash_of(node.name(), zone.contents.apex().view()) else { continue };
+        findings.check_chain_ttl(node.name(), Rtype::NSEC5, zone.chain_ttl, rrset.ttl());
+        if rrset.count() > 1 {
+            findings.fault(node.name(), Some(Rtype::NSEC5), Reason::MultipleRecords);
+        }
+        let Some(rdata) = rrset.rdatas().next() else { continue };
+        let fields = Nsec5::parse(rdata).filter(|fields| bitmap::is_valid(fields.bitmap));
+        let reason = match &fields {
+            None => Some(Reason::MalformedRecord),
+            Some(fields) if fields.next.len() != size_of::<Hash>() => {
+                Some(Reason::Nsec5NextLength(fields.next.len() as u8))
+            }
+            Some(fields) if fields.flags & !(OPT_OUT | WILDCARD) != 0 => {
+                Some(Reason::UnknownNsec5Flags(fields.flags))
+            }
+            Some(_) => None,
+        };
+        if let Some(reason) = reason {
+            findings.fault(node.name(), Some(Rtype::NSEC5), reason);
+        }
+        records.push(Record { hash, node, fields });
+    }
+    // Base32hex keeps the order of octets (RFC 4648 §7): they are sorted already, but for the order of cases.
+    records.sort_by_key(|record| record.hash);
+    records
+}
+
+/// Checks that all records are of one key, that of most of them, and that the zone has it; returns its tag.
+fn check_tags(records: &[Record<'_>], keys: &[ZoneKey], findings: &mut Findings) -> Option<u16> {
+    let mut counts: BTreeMap<u16, u64> = BTreeMap::new();
+    let tags = || records.iter().filter_map(|record| Some((record, record.fields?.tag)));
+    for (_, tag) in tags() {
+        *counts.entry(tag).or_default() += 1;
+    }
+    let known = |tag: u16| keys.iter().any(|key| key.key.tag() == tag);
+    let chain = counts.iter().filter(|(tag, _)| known(**tag)).max_by_key(|(_, count)| **count);
+    let chain = chain.map(|(tag, _)| *tag);
+    // Without any usable key, that was said.
+    for (record, tag) in tags().filter(|(_, tag)| !keys.is_empty() && Some(*tag) != chain) {
+        let reason = match chain.filter(|_| known(tag)) {
+            Some(chain) => Reason::OtherNsec5Key { tag, chain },
+            None => Reason::UnknownNsec5Key { tag },
+        };
+        findings.fault(record.node.name(), Some(Rtype::NSEC5), reason);
+    }
+    chain
+}
+
+/// The opt-out flag is set on all records of a chain or on none; returns which it is for most of them.
+fn check_opt_out(records: &[Record<'_>], findings: &mut Findings) -> bool {
+    let set = records.iter().filter(|record| record.has_flag(OPT_OUT)).count();
+    let readable = records.iter().filter(|record| record.fields.is_some());
+    let opt_out = set > 0 && 2 * set >= readable.clone().count();
+    for record in readable.filter(|record| record.has_flag(OPT_OUT) != opt_out) {
+        findings.fault(record.node.name(), Some(Rtype::NSEC5), Reason::UnevenOptOut);
+    }
+    opt_out
+}
+
+/// Each record points to the next hash, the last to the first.
+fn check_links(zone: &Zone<'_>, records: &[Record<'_>], findings: &mut Findings) {
+    let nexts = records.iter().cycle().skip(1);
+    for (record, next) in records.iter().zip(nexts) {
+        let Some(found) = record.fields.and_then(|fields| Hash::try_from(fields.next).ok()) else { continue };
+        if found != next.hash {
+            let (expected, found) = (hashed_name(zone, &next.hash), hashed_name(zone, &found));
+            findings.fault(record.node.name(), Some(Rtype::NSEC5), Reason::ChainBroken { expected, found });
+        }
+    }
+}
+
+/// The owner of the record of `hash`. An apex too long for it has no such record at all: the apex stands in.
+pub(super) fn hashed_name(zone: &Zone<'_>, hash: &Hash) -> Name {
+    let apex = zone.contents.apex();
+    Name::prepend(&chain::label(hash), apex.view()).unwrap_or_else(|_| apex.clone())
+}

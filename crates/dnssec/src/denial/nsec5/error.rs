@@ -1,0 +1,57 @@
+//! Why a zone cannot be signed with NSEC5.
+
+use nonesuch_crypto::Algorithm;
+use nonesuch_crypto::vrf::ProveError;
+use nonesuch_proto::{Name, Rtype};
+
+/// Why a zone cannot be signed with NSEC5.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Nsec5Error {
+    /// There are no proofs to make the chain of.
+    #[error("NSEC5 needs the proofs of the zone's names: prove them with the VRF key first")]
+    NoProofs,
+    /// The proofs are not those of the names of this zone's chain.
+    #[error(
+        "the proofs are not those of the names of {zone}: prove the chain of this very zone, and nothing else"
+    )]
+    ForeignProofs {
+        /// The zone.
+        zone: Name,
+    },
+    /// Hashed owner names do not fit below the apex.
+    #[error("the name {zone} is too long for NSEC5, whose hashes take 53 octets in front of it: use NSEC")]
+    ApexTooLong {
+        /// The zone.
+        zone: Name,
+    },
+    /// A key or record has an algorithm number that resolvers without NSEC5 know: they would take the zone for bogus.
+    #[error(
+        "the {rtype} {tag} of {zone} has algorithm {algorithm}, but with NSEC5 all keys have the numbers of their own that \
+         resolvers without NSEC5 do not know: make keys with `nonesuch key generate {zone} --nsec5`, and give those alone"
+    )]
+    NotAnAlias {
+        /// The zone.
+        zone: Name,
+        /// DNSKEY, CDS or CDNSKEY.
+        rtype: Rtype,
+        /// Tag of the key.
+        tag: u16,
+        /// Its algorithm.
+        algorithm: Algorithm,
+    },
+    /// The zone publishes another NSEC5KEY with the tag of the key that signs.
+    #[error(
+        "the zone holds another NSEC5KEY with tag {tag}, and two with one tag prove nothing: make another VRF key"
+    )]
+    SameTag {
+        /// The tag.
+        tag: u16,
+    },
+    /// There is no SOA record.
+    #[error("the zone {0} has no well-formed SOA record at its apex")]
+    NoSoa(Name),
+    /// A proof could not be made.
+    #[error(transparent)]
+    Prove(#[from] ProveError),
+}

@@ -1,0 +1,161 @@
+//! The file of proofs, which a server finds beside the zone: octets in, octets out.
+//!
+//! All numbers are big-endian. `n` is the number of names.
+//!
+//! | octets | what |
+//! | --- | --- |
+//! | 8 | `NSEC5PRF` |
+//! | 2 | version, 1 |
+//! | 1 + length | name of the zone, in wire form and lower case, behind its length |
+//! | 2 + length | RDATA of the NSEC5KEY record, behind their length |
+//! | 4 | serial of the signed zone |
+//! | 2 | octets of each proof |
+//! | 4 | `n` |
+//! | 8 | octets of all names |
+//! | | the names in canonical order, each in wire form and lower case as if the apex were the root |
+//! | 32 `n` | their hashes, in the same order |
+//! | octets of a proof × `n` | their proofs, in the same order |
+//! | 32 | SHA-256 of all that stands before |
+
+use super::{Hash, Proofs};
+use crate::keys::Nsec5Key;
+use nonesuch_crypto::DigestType;
+use nonesuch_crypto::vrf::VrfAlgorithm;
+use nonesuch_proto::{MAX_NAME, NameRef};
+use std::io::{self, Write};
+
+const MAGIC: &[u8; 8] = b"NSEC5PRF";
+const VERSION: u16 = 1;
+const DIGEST: usize = 32;
+
+/// Why octets are no file of proofs that can be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProofsFileError {
+    /// The octets do not begin as such a file does.
+    #[error("this is no file of NSEC5 proofs")]
+    NotProofs,
+    /// Another version of the format.
+    #[error("the file of proofs has format {0}, and 1 is known: sign the zone again to make it anew")]
+    Version(u16),
+    /// The NSEC5 algorithm is unknown, or its proofs have another length.
+    #[error("the proofs are of NSEC5 algorithm {0}, which is unknown or has proofs of another length")]
+    Algorithm(VrfAlgorithm),
+    /// The digest does not fit, or the parts do not fit together.
+    #[error("the file of proofs is damaged: sign the zone again to make it anew")]
+    Damaged,
+}
+
+impl Proofs {
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// As `out`; where the zone has more names than the format can count.
+    pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
+        let head = self.head().ok_or_else(|| io::Error::other("too many names for a file of proofs"))?;
+        let parts = [head.as_slice(), &self.names, self.hashes.as_flattened(), &self.proofs];
+        parts.iter().try_for_each(|part| out.write_all(part))?;
+        out.write_all(&digest(&parts))
+    }
+
+    fn head(&self) -> Option<Vec<u8>> {
+        let (zone, key) = (self.zone.wire(), self.key.rdata());
+        let mut head = Vec::with_capacity(64 + zone.len() + key.len());
+        head.extend_from_slice(MAGIC);
+        head.extend_from_slice(&VERSION.to_be_bytes());
+        head.push(u8::try_from(zone.len()).ok()?);
+        head.extend_from_slice(zone);
+        head.extend_from_slice(&u16::try_from(key.len()).ok()?.to_be_bytes());
+        head.extend_from_slice(key);
+        head.extend_from_slice(&self.serial.to_be_bytes());
+        head.extend_from_slice(&u16::try_from(self.proof_octets).ok()?.to_be_bytes());
+        head.extend_from_slice(&u32::try_from(self.len()).ok()?.to_be_bytes());
+        head.extend_from_slice(&(self.names.len() as u64).to_be_bytes());
+        Some(head)
+    }
+
+    /// Reads the octets of a file. What is taken of memory is bounded by their number.
+    ///
+    /// # Errors
+    /// Where they are no such file, of another version, or damaged.
+    pub fn read(octets: &[u8]) -> Result<Self, ProofsFileError> {
+        let mut rest = octets.strip_prefix(MAGIC).ok_or(ProofsFileError::NotProofs)?;
+        let version = take_number::<2>(&mut rest).ok_or(ProofsFileError::Damaged)? as u16;
+        if version != VERSION {
+            return Err(ProofsFileError::Version(version));
+        }
+        let (body, found) = octets.split_last_chunk::<DIGEST>().ok_or(ProofsFileError::Damaged)?;
+        if digest(&[body]) != found {
+            return Err(ProofsFileError::Damaged);
+        }
+        let rest = rest.strip_suffix(found).ok_or(ProofsFileError::Damaged)?;
+        let proofs = read_body(rest).ok_or(ProofsFileError::Damaged)?;
+        let algorithm = proofs.key.algorithm();
+        if algorithm.entry().is_none_or(|entry| entry.proof_octets != proofs.proof_octets) {
+            return Err(ProofsFileError::Algorithm(algorithm));
+        }
+        Ok(proofs)
+    }
+}
+
+fn read_body(mut rest: &[u8]) -> Option<Proofs> {
+    let rest = &mut rest;
+    let zone_octets = take_number::<1>(rest)?;
+    let zone = NameRef::from_wire(take(rest, zone_octets)?).ok()?.to_name();
+    let key_octets = take_number::<2>(rest)?;
+    let key = Nsec5Key::from_rdata(take(rest, key_octets)?)?;
+    let serial = take_number::<4>(rest)? as u32;
+    let proof_octets = usize::try_from(take_number::<2>(rest)?).ok().filter(|octets| *octets > 0)?;
+    let count = take_number::<4>(rest)?;
+    let names_octets = take_number::<8>(rest)?;
+    let names = take(rest, names_octets)?;
+    let (hashes, []) = take(rest, count.checked_mul(size_of::<Hash>() as u64)?)?.as_chunks() else {
+        return None;
+    };
+    let proofs = take(rest, count.checked_mul(proof_octets as u64)?)?;
+    let is_sound =
+        rest.is_empty() && is_lower_case(zone.wire()) && has_names(names, count, zone.wire().len());
+    is_sound.then(|| Proofs {
+        zone,
+        serial,
+        key,
+        names: names.to_vec(),
+        hashes: hashes.to_vec(),
+        proofs: proofs.to_vec(),
+        proof_octets,
+    })
+}
+
+/// Whether `names` are `count` canonical names in canonical order, each once, that fit below an apex.
+fn has_names(names: &[u8], count: u64, apex_octets: usize) -> bool {
+    let mut rest = names;
+    let mut previous: Option<NameRef<'_>> = None;
+    for _ in 0..count {
+        let Ok((name, tail)) = NameRef::split_from(rest) else { return false };
+        let ascending = previous.is_none_or(|previous| previous.cmp_canonical(name).is_lt());
+        if !ascending || name.len() - 1 + apex_octets > MAX_NAME {
+            return false;
+        }
+        (rest, previous) = (tail, Some(name));
+    }
+    rest.is_empty() && is_lower_case(names)
+}
+
+fn is_lower_case(octets: &[u8]) -> bool {
+    !octets.iter().any(u8::is_ascii_uppercase)
+}
+
+fn take<'a>(rest: &mut &'a [u8], octets: u64) -> Option<&'a [u8]> {
+    let (head, tail) = rest.split_at_checked(usize::try_from(octets).ok()?)?;
+    *rest = tail;
+    Some(head)
+}
+
+fn take_number<const OCTETS: usize>(rest: &mut &[u8]) -> Option<u64> {
+    let octets = take(rest, OCTETS as u64)?;
+    Some(octets.iter().fold(0, |value, octet| value << 8 | u64::from(*octet)))
+}
+
+fn digest(parts: &[&[u8]]) -> Vec<u8> {
+    DigestType::SHA256.digest(parts).unwrap_or_default()
+}

@@ -1,0 +1,317 @@
+//! Matching the names of a zone with the records of its NSEC5 chain: by stored proofs, which are verified, or with the VRF
+//! key; without either, by how many there are of each kind.
+
+use super::check::{Record, ZoneKey, hashed_name};
+use super::proofs::find_stored;
+use super::{Hash, Nsec5Evidence, OPT_OUT, Proofs, WILDCARD};
+use crate::denial::names::{ChainName, chain_names, complete_types};
+use crate::denial::push_shown_types;
+use crate::keys::Nsec5Key;
+use crate::verify::{Findings, Mode, Reason, VerifyWarning, Zone, check_bitmap};
+use nonesuch_crypto::vrf::{VrfPrivateKey, proof_to_hash};
+use nonesuch_proto::{Name, Rtype, bitmap};
+use rayon::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names looked at at once by one thread.
+const CHUNK: usize = 256;
+
+/// A chain whose records and links were checked.
+pub(super) struct Chain<'c, 'z> {
+    pub(super) zone: &'c Zone<'z>,
+    /// By hash.
+    pub(super) records: &'c [Record<'z>],
+    /// The key that the chain is of, where the zone has it.
+    pub(super) key: Option<&'c ZoneKey>,
+    pub(super) opt_out: bool,
+    pub(super) mode: Mode,
+}
+
+/// What is known of the hash of a name.
+#[derive(Clone, Copy)]
+enum Known {
+    /// Nothing: there is no proof, or none that can be trusted.
+    Nothing,
+    /// It is that of a stored proof.
+    Stored(Hash),
+    /// It was computed with the VRF key.
+    Computed(Hash),
+}
+
+/// Checks that each name has its record, which shows what the name has, and that there are no others.
+pub(super) fn check(chain: &Chain<'_, '_>, evidence: &Nsec5Evidence<'_>, findings: &mut Findings) {
+    let zone = chain.zone;
+    let names = chain_names(zone.contents, &zone.standings, &zone.chained());
+    let apex = zone.contents.apex().view();
+    let key = chain.key.map(|key| &key.key);
+    let stored = evidence.proofs.filter(|proofs| {
+        let reason = if *proofs.zone() != *zone.contents.apex() {
+            Reason::ProofsOfOtherZone { zone: proofs.zone().clone() }
+        } else if key.is_some_and(|key| proofs.key() != key) {
+            Reason::ProofsOfOtherKey { tag: proofs.key().tag() }
+        } else {
+            return key.is_some();
+        };
+        findings.fault(apex, Some(Rtype::NSEC5PROOF), reason);
+        false
+    });
+    let private = evidence.key.filter(|private| key == Some(&Nsec5Key::of(private)));
+    if stored.is_none() && private.is_none() {
+        findings.warn(VerifyWarning::NamesNotMatched);
+        return count_kinds(chain, &names, findings);
+    }
+    let mut known = vec![Known::Nothing; names.len()];
+    if let Some(stored) = stored {
+        verify_stored(chain, &names, stored, &mut known, findings);
+    }
+    if let Some(private) = private {
+        compute_unknown(chain, &names, private, &mut known);
+    }
+    match_records(chain, &names, &known, findings);
+}
+
+impl Chain<'_, '_> {
+    /// Whether the name must be in the chain: an opt-out chain may leave insecure delegations out, nothing else.
+    fn requires(&self, name: &ChainName) -> bool {
+        !self.opt_out || name.is_empty() || name.required
+    }
+
+    fn name(&self, name: &ChainName) -> Name {
+        name.name(self.zone.contents).to_name()
+    }
+
+    fn find(&self, hash: &Hash) -> Result<usize, usize> {
+        self.records.binary_search_by(|record| record.hash.cmp(hash))
+    }
+
+    /// The types that the record of a name must show.
+    fn shown_types(&self, name: &ChainName, types: &mut Vec<Rtype>) {
+        types.clear();
+        if name.is_empty() {
+            return;
+        }
+        let (node, standing) =
+            (self.zone.contents.node(name.node as usize), self.zone.standings[name.node as usize]);
+        push_shown_types(self.zone.rtypes(node), standing, types);
+        complete_types(types, standing);
+    }
+}
+
+/// Finds the stored proof of each name and verifies it.
+fn verify_stored(
+    chain: &Chain<'_, '_>,
+    names: &[ChainName],
+    stored: &Proofs,
+    known: &mut [Known],
+    findings: &mut Findings,
+) {
+    let zone = chain.zone;
+    if let Some(soa) = zone.contents.soa().filter(|soa| soa.serial != stored.serial()) {
+        findings.warn(VerifyWarning::ProofsSerial { stored: stored.serial(), zone: soa.serial });
+    }
+    let (places, extra) = find_stored(zone.contents, names, stored);
+    for name in extra {
+        findings.fault(name.view(), Some(Rtype::NSEC5PROOF), Reason::ProofExtra);
+    }
+    let outcomes: Vec<Option<Result<Hash, Unproved>>> = names
+        .par_iter()
+        .zip(&places)
+        .with_min_len(CHUNK)
+        .map_init(Vec::new, |canonical, (name, place)| {
+            let (hash, proof) = stored.at(usize::try_from(*place).ok()?)?;
+            canonical.clear();
+            name.name(zone.contents).push_canonical(canonical);
+            Some(verify_proof(chain, canonical, hash, proof))
+        })
+        .collect();
+    let proved: BTreeSet<&Hash> = match outcomes.iter().flatten().any(Result::is_err) {
+        true => outcomes.iter().flatten().flatten().collect(),
+        false => BTreeSet::new(),
+    };
+    for ((name, outcome), known) in names.iter().zip(&outcomes).zip(known) {
+        let reason = match outcome {
+            Some(Ok(hash)) => {
+                *known = Known::Stored(*hash);
+                continue;
+            }
+            Some(Err(Unproved::StoredHash)) => Reason::StoredHash,
+            Some(Err(Unproved::Proof(Some(hash)))) if proved.contains(hash) => {
+                Reason::ProofOfOtherName { hashed: hashed_name(zone, hash) }
+            }
+            Some(Err(Unproved::Proof(_))) => Reason::BadProof,
+            None if chain.requires(name) => Reason::ProofMissing,
+            None => continue,
+        };
+        findings.fault(name.name(zone.contents), Some(Rtype::NSEC5PROOF), reason);
+    }
+}
+
+/// Why a stored proof is of no use.
+enum Unproved {
+    /// It does not fit the name. It carries a hash all the same, perhaps that of the name that it is of.
+    Proof(Option<Hash>),
+    /// It proves another hash than the one that is stored beside it.
+    StoredHash,
+}
+
+/// The hash that a stored proof proves for the name of canonical form `alpha`.
+fn verify_proof(chain: &Chain<'_, '_>, alpha: &[u8], stored: &Hash, proof: &[u8]) -> Result<Hash, Unproved> {
+    let key = chain.key.filter(|_| chain.mode == Mode::Full);
+    let Some(key) = key else { return Ok(*stored) };
+    match key.public.verify(alpha, proof) {
+        Ok(hash) if hash == *stored => Ok(hash),
+        Ok(_) => Err(Unproved::StoredHash),
+        Err(_) => Err(Unproved::Proof(proof_to_hash(key.key.algorithm(), proof).ok())),
+    }
+}
+
+/// Computes the hashes of the names that no proof tells. Where the library fails, they stay unknown.
+fn compute_unknown(chain: &Chain<'_, '_>, names: &[ChainName], private: &VrfPrivateKey, known: &mut [Known]) {
+    names.par_chunks(CHUNK).zip(known.par_chunks_mut(CHUNK)).for_each(|(names, known)| {
+        let is_unknown = |known: &Known| matches!(known, Known::Nothing);
+        let canonical =
+            names.iter().zip(known.iter()).filter(|(_, known)| is_unknown(known)).map(|(name, _)| {
+                let mut octets = Vec::new();
+                name.name(chain.zone.contents).push_canonical(&mut octets);
+                octets
+            });
+        let canonical: Vec<Vec<u8>> = canonical.collect();
+        let inputs: Vec<&[u8]> = canonical.iter().map(Vec::as_slice).collect();
+        let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
+        if private.prove_batch(&inputs, &mut proofs, &mut hashes).is_ok() {
+            let unknown = known.iter_mut().filter(|known| is_unknown(known));
+            unknown.zip(hashes).for_each(|(known, hash)| *known = Known::Computed(hash));
+        }
+    });
+}
+
+/// Looks the record of each name up, and tells which records are nobody's.
+fn match_records(chain: &Chain<'_, '_>, names: &[ChainName], known: &[Known], findings: &mut Findings) {
+    let mut used = vec![false; chain.records.len()];
+    let mut types = Vec::new();
+    let mut unknown = 0;
+    for (name, known) in names.iter().zip(known) {
+        let (hash, is_stored) = match known {
+            Known::Stored(hash) => (hash, true),
+            Known::Computed(hash) => (hash, false),
+            Known::Nothing => {
+                unknown += usize::from(chain.requires(name));
+                continue;
+            }
+        };
+        match chain.find(hash) {
+            Ok(place) => {
+                used[place] = true;
+                check_record(chain, name, &chain.records[place], &mut types, findings);
+            }
+            Err(place) => report_missing(chain, name, hash, place, is_stored, findings),
+        }
+    }
+    let unused: Vec<&Record<'_>> =
+        chain.records.iter().zip(&used).filter(|(_, used)| !**used).map(|(record, _)| record).collect();
+    if unknown == 0 {
+        for record in unused {
+            findings.fault(record.node.name(), Some(Rtype::NSEC5), Reason::ChainExtra);
+        }
+    } else if unused.len() != unknown {
+        report_count(chain, names, findings);
+    }
+}
+
+fn check_record(
+    chain: &Chain<'_, '_>,
+    name: &ChainName,
+    record: &Record<'_>,
+    types: &mut Vec<Rtype>,
+    findings: &mut Findings,
+) {
+    let Some(fields) = record.fields else { return };
+    let owner = record.node.name();
+    match (name.has_wildcard, record.has_flag(WILDCARD)) {
+        (true, false) => {
+            let reason = Reason::WildcardFlagClear { name: chain.name(name) };
+            findings.fault(owner, Some(Rtype::NSEC5), reason);
+        }
+        (false, true) => {
+            let reason = Reason::WildcardFlagSet { name: chain.name(name) };
+            findings.fault(owner, Some(Rtype::NSEC5), reason);
+        }
+        _ => {}
+    }
+    chain.shown_types(name, types);
+    check_bitmap(record.node, Rtype::NSEC5, types, fields.bitmap, findings);
+}
+
+/// A name whose record is not there; it would stand at `place`, behind the record that covers it.
+fn report_missing(
+    chain: &Chain<'_, '_>,
+    name: &ChainName,
+    hash: &Hash,
+    place: usize,
+    is_stored: bool,
+    findings: &mut Findings,
+) {
+    let covering =
+        place.checked_sub(1).map_or_else(|| chain.records.last(), |before| chain.records.get(before));
+    let opted_out = covering.is_some_and(|record| record.has_flag(OPT_OUT));
+    let hashed = hashed_name(chain.zone, hash);
+    let (rtype, reason) = match (chain.requires(name), opted_out) {
+        (false, true) if !is_stored => return,
+        (false, true) => (Rtype::NSEC5PROOF, Reason::ProofExtra),
+        (true, true) => (Rtype::NSEC5, Reason::OptOutOverSecure { hashed }),
+        (_, false) => (Rtype::NSEC5, Reason::Nsec5Missing { hashed }),
+    };
+    findings.fault(name.name(chain.zone.contents), Some(rtype), reason);
+}
+
+fn report_count(chain: &Chain<'_, '_>, names: &[ChainName], findings: &mut Findings) -> bool {
+    let least = names.iter().filter(|name| chain.requires(name)).count() as u64;
+    let (records, most) = (chain.records.len() as u64, names.len() as u64);
+    let fits = (least..=most).contains(&records);
+    if !fits {
+        let apex = chain.zone.contents.apex().view();
+        findings.fault(apex, Some(Rtype::NSEC5), Reason::ChainCount { records, least, most });
+    }
+    fits
+}
+
+/// Names and records of one kind: what records show is the same.
+#[derive(Clone, Copy, Default)]
+struct Kind {
+    records: u64,
+    least: u64,
+    most: u64,
+}
+
+/// Without proofs nobody can tell which record is whose; but of each kind there must be as many as there are names of it.
+fn count_kinds(chain: &Chain<'_, '_>, names: &[ChainName], findings: &mut Findings) {
+    if !report_count(chain, names, findings) || chain.records.iter().any(|record| record.fields.is_none()) {
+        return;
+    }
+    let mut kinds: BTreeMap<(Vec<u8>, bool), Kind> = BTreeMap::new();
+    let (mut types, mut map) = (Vec::new(), Vec::new());
+    for name in names {
+        chain.shown_types(name, &mut types);
+        map.clear();
+        bitmap::push(&types, &mut map);
+        let kind = kind_of(&mut kinds, &map, name.has_wildcard);
+        kind.least += u64::from(chain.requires(name));
+        kind.most += 1;
+    }
+    for record in chain.records {
+        let Some(fields) = record.fields else { continue };
+        kind_of(&mut kinds, fields.bitmap, record.has_flag(WILDCARD)).records += 1;
+    }
+    let apex = chain.zone.contents.apex().view();
+    for ((map, wildcard), Kind { records, least, most }) in kinds {
+        if !(least..=most).contains(&records) {
+            let types = bitmap::types(&map).collect();
+            let reason = Reason::ChainKind { types, wildcard, records, least, most };
+            findings.fault(apex, Some(Rtype::NSEC5), reason);
+        }
+    }
+}
+
+fn kind_of<'k>(kinds: &'k mut BTreeMap<(Vec<u8>, bool), Kind>, map: &[u8], wildcard: bool) -> &'k mut Kind {
+    kinds.entry((map.to_vec(), wildcard)).or_default()
+}

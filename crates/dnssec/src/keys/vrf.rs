@@ -1,0 +1,94 @@
+//! The public half of an NSEC5 key: the NSEC5KEY record (draft-vcelak-nsec5, section 7), and the names of the files of
+//! the private half.
+
+use super::push_file_name;
+use nonesuch_crypto::key_tag;
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError, VrfPrivateKey, VrfPublicKey};
+use nonesuch_proto::Name;
+use std::fmt::Write as _;
+
+/// An NSEC5KEY record: NSEC5 algorithm and public key, of any algorithm number.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Nsec5Key {
+    /// At least one octet.
+    rdata: Vec<u8>,
+}
+
+impl Nsec5Key {
+    /// The record of a private key.
+    #[must_use]
+    pub fn of(key: &VrfPrivateKey) -> Self {
+        let mut rdata = vec![key.algorithm().0];
+        rdata.extend_from_slice(key.public_key());
+        Self { rdata }
+    }
+
+    /// Takes the RDATA of an NSEC5KEY record; `None` where they are empty.
+    #[must_use]
+    pub fn from_rdata(rdata: &[u8]) -> Option<Self> {
+        (!rdata.is_empty()).then(|| Self { rdata: rdata.to_vec() })
+    }
+
+    /// The RDATA: algorithm in one octet, public key.
+    #[must_use]
+    pub fn rdata(&self) -> &[u8] {
+        &self.rdata
+    }
+
+    /// The NSEC5 algorithm.
+    #[must_use]
+    pub fn algorithm(&self) -> VrfAlgorithm {
+        VrfAlgorithm(self.rdata[0])
+    }
+
+    /// The key tag: the sum of RFC 4034 appendix B over the RDATA, for every algorithm number. The exception of appendix
+    /// B.1 is for DNSSEC's algorithm 1; NSEC5's is another one.
+    #[must_use]
+    pub fn tag(&self) -> u16 {
+        key_tag(&self.rdata)
+    }
+
+    /// The public key, parsed and validated (RFC 9381 §5.4.5).
+    ///
+    /// # Errors
+    /// As [`VrfPublicKey::parse`].
+    pub fn public_key(&self) -> Result<VrfPublicKey, VrfKeyError> {
+        VrfPublicKey::parse(self.algorithm(), &self.rdata[1..])
+    }
+
+    /// Name of the file of the private key without `.private`: `Nexample.+001+12345`. It is never taken for that of a
+    /// signing key, whose names begin with `K`.
+    #[must_use]
+    pub fn base_name(&self, zone: &Name) -> String {
+        let mut text = String::from("N");
+        push_file_name(zone.view(), &mut text);
+        // Writing to a string does not fail.
+        let _ = write!(text, "+{:03}+{:05}", self.algorithm().0, self.tag());
+        text
+    }
+}
+
+/// Name of the file of the proofs of a zone: `example.proofs`.
+#[must_use]
+pub fn proofs_file_name(zone: &Name) -> String {
+    let mut text = String::new();
+    push_file_name(zone.view(), &mut text);
+    text + "proofs"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_tags_and_names_of_files() {
+        // The sum of RFC 4034 appendix B by hand: 0x0102 + 0x0304 + 0x0500.
+        let key = Nsec5Key::from_rdata(&[1, 2, 3, 4, 5]).unwrap();
+        assert_eq!((key.tag(), key.algorithm()), (0x0906, VrfAlgorithm::P256_SHA256_TAI));
+        assert_eq!(key.base_name(&"Example.".parse().unwrap()), "Nexample.+001+02310");
+        assert_eq!(key.base_name(&Name::root()), "N.+001+02310");
+        assert_eq!(proofs_file_name(&"a/B.example.".parse().unwrap()), "a%2Fb.example.proofs");
+        assert_eq!(proofs_file_name(&Name::root()), ".proofs");
+        assert!(Nsec5Key::from_rdata(&[]).is_none() && key.public_key().is_err());
+    }
+}

@@ -1,0 +1,376 @@
+//! NSEC5: sound chains with every VRF, an oracle by other means, and faults of chain, keys and stored proofs.
+
+mod faults;
+mod oracle;
+
+use super::*;
+use crate::denial::nsec5::{
+    Nsec5Chain, Nsec5Error, Nsec5Evidence, Proofs, ProofsFileError, ProveOptions, ProveStatistics,
+    check_signing, prove_chain,
+};
+use crate::keys::{Nsec5Key, SEP, ZONE_KEY};
+use crate::sign::SignError;
+use crate::verify::{VerifyWarning, verify_with};
+use nonesuch_crypto::DigestType;
+use nonesuch_crypto::vrf::{SecretForm, VRF_ALGORITHMS, VrfAlgorithm, VrfPrivateKey};
+
+const BOTH: [Mechanism; 2] = [Mechanism::Nsec5, Mechanism::Nsec5OptOut];
+
+/// Wildcards, one of them an empty non-terminal; empty non-terminals, `lone` over an insecure delegation alone; a secure
+/// delegation, insecure ones, glue; a DNAME with data below.
+const RECORDS: &str = "ns A 192.0.2.1\nb A 192.0.2.1\n*.w A 192.0.2.1\nx.ent A 192.0.2.1\na.*.wild TXT \"t\"\n\
+    d NS ns.d\nns.d A 192.0.2.9\nthrough NS ns.elsewhere.test.\nsub.lone NS ns.elsewhere.test.\n\
+    s NS ns.elsewhere.test.\ns DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000\n\
+    dn DNAME target.test.\nbelow.dn A 192.0.2.3\nMixed.Case TXT \"t\"\n";
+
+fn alias() -> Algorithm {
+    Algorithm::ED25519.nsec5_alias().unwrap()
+}
+
+/// One key for everything, with the number of its alias.
+fn nsec5_keys(zone: &str) -> KeySet {
+    KeySet::new(&name(zone), vec![key(zone, ZONE_KEY | SEP, alias(), 1)]).unwrap()
+}
+
+fn vrf_of(algorithm: VrfAlgorithm, seed: u8) -> VrfPrivateKey {
+    match algorithm.entry().unwrap().secret {
+        SecretForm::RsaPrivateKey => VrfPrivateKey::generate(algorithm).unwrap(),
+        _ => VrfPrivateKey::from_secret(algorithm, &[seed; 32]).unwrap(),
+    }
+}
+
+fn vrf() -> VrfPrivateKey {
+    vrf_of(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, 7)
+}
+
+fn prove(contents: &Contents, vrf: &VrfPrivateKey, mechanism: Mechanism) -> Proofs {
+    prove_chain(contents, vrf, &ProveOptions::new(mechanism)).unwrap().0
+}
+
+fn sign_with(
+    contents: &Contents,
+    mechanism: Mechanism,
+    chain: Nsec5Chain<'_>,
+) -> Result<Contents, SignError> {
+    let keys = nsec5_keys(&contents.apex().to_string());
+    let options = SignOptions { nsec5: Some(chain), ..options(mechanism) };
+    sign(contents, &keys, &options).map(crate::Signed::into_contents)
+}
+
+fn sign_nsec5(contents: &Contents, mechanism: Mechanism, proofs: &Proofs) -> Contents {
+    sign_with(contents, mechanism, Nsec5Chain { proofs, keep_keys: false }).unwrap()
+}
+
+fn report_with(contents: &Contents, evidence: &Nsec5Evidence<'_>) -> Report {
+    verify_with(contents, &VerifyOptions { now: Some(NOW), ..VerifyOptions::default() }, evidence)
+}
+
+fn by_proofs(proofs: &Proofs) -> Nsec5Evidence<'_> {
+    Nsec5Evidence { proofs: Some(proofs), key: None }
+}
+
+fn by_key(key: &VrfPrivateKey) -> Nsec5Evidence<'_> {
+    Nsec5Evidence { proofs: None, key: Some(key) }
+}
+
+/// Sound with stored proofs, with the key, with both, and with neither.
+#[track_caller]
+fn assert_sound_in_all_ways(contents: &Contents, vrf: &VrfPrivateKey, proofs: &Proofs, mechanism: Mechanism) {
+    let both = Nsec5Evidence { proofs: Some(proofs), key: Some(vrf) };
+    for evidence in [by_proofs(proofs), by_key(vrf), both] {
+        let report = report_with(contents, &evidence);
+        assert_eq!((report.faults, report.warnings), (vec![], vec![]), "{}", text(contents));
+        assert_eq!(report.mechanism, Some(mechanism));
+    }
+    let report = report(contents);
+    assert_eq!((report.faults, report.warnings), (vec![], vec![VerifyWarning::NamesNotMatched]));
+}
+
+#[test]
+fn every_vrf_makes_sound_chains() {
+    let contents = zone(RECORDS);
+    for entry in &VRF_ALGORITHMS {
+        let vrf = vrf_of(entry.algorithm, 9);
+        for mechanism in BOTH {
+            let proofs = prove(&contents, &vrf, mechanism);
+            let signed = sign_nsec5(&contents, mechanism, &proofs);
+            assert_sound_in_all_ways(&signed, &vrf, &proofs, mechanism);
+            // Written and read again it is the same zone; signed again, it makes the same chain.
+            let again = read_zone(&text(&signed), contents.apex());
+            assert_eq!(text(&again), text(&signed));
+            let proved = prove(&again, &vrf, mechanism);
+            assert_eq!(text(&sign_nsec5(&again, mechanism, &proved)), text(&signed));
+        }
+    }
+}
+
+/// What zone files hold: RFC 3597's form, the mnemonic form as a comment; both are read.
+#[test]
+fn zone_text_is_read_by_others() {
+    let contents = zone(RECORDS);
+    let proofs = prove(&contents, &vrf(), Mechanism::Nsec5);
+    let signed = text(&sign_nsec5(&contents, Mechanism::Nsec5, &proofs));
+    let of_type =
+        |rtype: &str| signed.lines().filter(|line| line.contains(&format!("\tIN\t{rtype}\t"))).count();
+    assert_eq!((of_type("TYPE65280"), of_type("NSEC5"), of_type("TYPE65281")), (proofs.len(), 0, 1));
+    let record = signed.lines().find(|line| line.contains("\tIN\tTYPE65280\t")).unwrap();
+    let (fields, comment) = record.split_once(" ; NSEC5 ").unwrap();
+    assert!(fields.contains("\\# "), "{record}");
+    // The mnemonic form in place of the generic one is the same zone.
+    let owner_and_ttl = fields.split('\t').take(3).collect::<Vec<_>>().join("\t");
+    let mnemonic = signed.replace(record, &format!("{owner_and_ttl}\tNSEC5\t{comment}"));
+    assert_ne!(mnemonic, signed);
+    assert_eq!(text(&read_zone(&mnemonic, contents.apex())), signed);
+}
+
+#[test]
+fn the_key_stands_at_the_apex_with_the_ttl_of_the_dnskeys() {
+    let contents = zone("");
+    let proofs = prove(&contents, &vrf(), Mechanism::Nsec5);
+    let chain = Nsec5Chain { proofs: &proofs, keep_keys: false };
+    let wanted = SignOptions { nsec5: Some(chain), dnskey_ttl: Some(77), ..options(Mechanism::Nsec5) };
+    let signed = sign(&contents, &nsec5_keys("example."), &wanted).unwrap().into_contents();
+    let rrset = signed.apex_rrset(Rtype::NSEC5KEY).unwrap();
+    assert_eq!((rrset.ttl(), rrset.rdatas().next()), (77, Some(Nsec5Key::of(&vrf()).rdata())));
+    assert!(signed_types(&signed, "example.").contains(&Rtype::NSEC5KEY));
+    let chain_ttls = signed.nodes().filter_map(|node| node.rrset(Rtype::NSEC5)).map(|rrset| rrset.ttl());
+    assert_eq!(chain_ttls.collect::<Vec<_>>(), [900]);
+}
+
+/// The number of NSEC5 is of private use: data of the zone's own under it stay what they are.
+#[test]
+fn private_data_under_the_same_numbers_stay() {
+    let contents =
+        zone("p TYPE65280 \\# 3 010203\np TYPE65281 \\# 0\nq TYPE65282 \\# 1 00\n@ TYPE65281 \\# 1 63");
+    for mechanism in ALL {
+        let again = signed(&signed(&contents, mechanism), mechanism);
+        for (owner, rtype) in [("p", 65280), ("p", 65281), ("q", 65282), ("@", 65281)] {
+            let owner = if owner == "@" { "example.".to_owned() } else { format!("{owner}.example.") };
+            assert!(node(&again, &owner).has(Rtype(rtype)), "{mechanism} {owner} {rtype}");
+        }
+    }
+    let contents = zone("p TYPE65280 \\# 3 010203\np TYPE65281 \\# 0\nq TYPE65282 \\# 1 00");
+    for mechanism in BOTH {
+        let proofs = prove(&contents, &vrf(), mechanism);
+        let signed = sign_nsec5(&contents, mechanism, &proofs);
+        assert_sound_in_all_ways(&signed, &vrf(), &proofs, mechanism);
+    }
+}
+
+/// From NSEC5 to NSEC and back nothing of the other chain is left.
+#[test]
+fn chains_are_swapped() {
+    let contents = zone(RECORDS);
+    let proofs = prove(&contents, &vrf(), Mechanism::Nsec5);
+    let by_nsec5 = sign_nsec5(&contents, Mechanism::Nsec5, &proofs);
+    let sign_plainly = |contents: &Contents, mechanism| {
+        sign(contents, &nsec5_keys("example."), &options(mechanism)).unwrap().into_contents()
+    };
+    for mechanism in ALL {
+        let other = sign_plainly(&by_nsec5, mechanism);
+        assert_sound(&other);
+        assert_eq!(text(&other), text(&sign_plainly(&contents, mechanism)));
+        let proofs = prove(&other, &vrf(), Mechanism::Nsec5);
+        assert_eq!(text(&sign_nsec5(&other, Mechanism::Nsec5, &proofs)), text(&by_nsec5));
+    }
+}
+
+/// A DNAME at the apex occludes everything but the chain.
+#[test]
+fn a_dname_at_the_apex() {
+    let contents = zone("@ DNAME target.test.\nbelow A 192.0.2.1");
+    let proofs = prove(&contents, &vrf(), Mechanism::Nsec5);
+    let signed = sign_nsec5(&contents, Mechanism::Nsec5, &proofs);
+    assert_eq!(proofs.len(), 1);
+    assert_sound_in_all_ways(&signed, &vrf(), &proofs, Mechanism::Nsec5);
+    nonesuch_zone::Image::compile(&signed).unwrap();
+}
+
+#[test]
+fn images_are_compiled_of_such_zones() {
+    let contents = zone(RECORDS);
+    let proofs = prove(&contents, &vrf(), Mechanism::Nsec5);
+    let image = nonesuch_zone::Image::compile(&sign_nsec5(&contents, Mechanism::Nsec5, &proofs)).unwrap();
+    assert_eq!(image.serial(), 7);
+}
+
+#[test]
+fn apexes_of_202_octets_fit_and_longer_ones_are_refused() {
+    let apex = |octets: usize| {
+        // Three labels of 63, one of the rest, the root.
+        let rest = octets - 3 * 64 - 1 - 1;
+        format!("{0}.{0}.{0}.{1}.", "a".repeat(63), "b".repeat(rest))
+    };
+    let text = "@ 60 SOA a b 1 2 3 4 5\n@ 60 NS a.\n";
+    let contents = read_zone(text, &name(&apex(202)));
+    let proofs = prove(&contents, &vrf(), Mechanism::Nsec5);
+    let signed = sign_nsec5(&contents, Mechanism::Nsec5, &proofs);
+    assert_sound_in_all_ways(&signed, &vrf(), &proofs, Mechanism::Nsec5);
+    let contents = read_zone(text, &name(&apex(203)));
+    let proofs = prove(&contents, &vrf(), Mechanism::Nsec5);
+    let chain = Nsec5Chain { proofs: &proofs, keep_keys: false };
+    let expected = Nsec5Error::ApexTooLong { zone: contents.apex().clone() };
+    assert_eq!(sign_with(&contents, Mechanism::Nsec5, chain).unwrap_err(), SignError::Nsec5(expected));
+}
+
+#[test]
+fn plain_numbers_are_refused() {
+    let contents = zone("");
+    let proofs = prove(&contents, &vrf(), Mechanism::Nsec5);
+    let wanted = SignOptions {
+        nsec5: Some(Nsec5Chain { proofs: &proofs, keep_keys: false }),
+        ..options(Mechanism::Nsec5)
+    };
+    let error = sign(&contents, &csk_of("example."), &wanted).unwrap_err();
+    assert!(
+        matches!(&error, SignError::Nsec5(Nsec5Error::NotAnAlias { rtype: Rtype::DNSKEY, .. })),
+        "{error}"
+    );
+    assert!(error.to_string().contains("nonesuch key generate example. --nsec5"), "{error}");
+    assert!(check_signing(contents.apex(), &csk_of("example.")).is_err());
+    let cases = [("CDS 1 13 2 00", Some(Rtype::CDS)), ("CDNSKEY 257 3 15 AAAA", Some(Rtype::CDNSKEY))];
+    // RFC 8078 §4: the request to delete the DS records names no algorithm.
+    for (record, expected) in cases.into_iter().chain([("CDS 0 0 0 00", None), ("CDNSKEY 0 3 0 AA==", None)])
+    {
+        let contents = zone(&format!("@ {record}"));
+        let proofs = prove(&contents, &vrf(), Mechanism::Nsec5);
+        let outcome =
+            sign_with(&contents, Mechanism::Nsec5, Nsec5Chain { proofs: &proofs, keep_keys: false });
+        match (outcome, expected) {
+            (Ok(signed), None) => assert_sound_in_all_ways(&signed, &vrf(), &proofs, Mechanism::Nsec5),
+            (Err(SignError::Nsec5(Nsec5Error::NotAnAlias { rtype, .. })), Some(expected))
+                if rtype == expected => {}
+            (outcome, _) => panic!("{record}: {outcome:?}"),
+        }
+    }
+}
+
+#[test]
+fn proofs_of_other_names_make_no_chain() {
+    let contents = zone(RECORDS);
+    let foreign = SignError::Nsec5(Nsec5Error::ForeignProofs { zone: name("example.") });
+    let none = sign(&contents, &nsec5_keys("example."), &options(Mechanism::Nsec5)).unwrap_err();
+    assert_eq!(none, SignError::Nsec5(Nsec5Error::NoProofs));
+    for other in ["", "b A 192.0.2.1", &RECORDS.replace("b A", "c A"), &format!("{RECORDS}zz A 192.0.2.1")] {
+        let proofs = prove(&zone(other), &vrf(), Mechanism::Nsec5);
+        let chain = Nsec5Chain { proofs: &proofs, keep_keys: false };
+        assert_eq!(sign_with(&contents, Mechanism::Nsec5, chain).unwrap_err(), foreign);
+    }
+    let proofs = prove(&contents, &vrf(), Mechanism::Nsec5OptOut);
+    let chain = Nsec5Chain { proofs: &proofs, keep_keys: false };
+    assert_eq!(sign_with(&contents, Mechanism::Nsec5, chain).unwrap_err(), foreign);
+}
+
+#[test]
+fn stored_proofs_serve_again() {
+    let contents = zone(RECORDS);
+    let stored = prove(&contents, &vrf(), Mechanism::Nsec5);
+    let changed = zone(&format!("{}new.ent A 192.0.2.1\n", RECORDS.replace("b A 192.0.2.1\n", "")));
+    let again = |vrf: &VrfPrivateKey, stored: &Proofs, mechanism: Mechanism| {
+        let options = ProveOptions { stored: Some(stored), ..ProveOptions::new(mechanism) };
+        let (proofs, statistics) = prove_chain(&changed, vrf, &options).unwrap();
+        assert_eq!(proofs, prove(&changed, vrf, mechanism));
+        statistics
+    };
+    let names = stored.len() as u64;
+    assert_eq!(again(&vrf(), &stored, Mechanism::Nsec5), ProveStatistics { made: 1, kept: names - 1 });
+    // The three insecure delegations are left out.
+    assert_eq!(again(&vrf(), &stored, Mechanism::Nsec5OptOut), ProveStatistics { made: 1, kept: names - 4 });
+    let other = vrf_of(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, 8);
+    assert_eq!(again(&other, &stored, Mechanism::Nsec5), ProveStatistics { made: names, kept: 0 });
+    // The same secret in the other suite of the curve is another key.
+    let other = vrf_of(VrfAlgorithm::EDWARDS25519_SHA512_TAI, 7);
+    assert_eq!(again(&other, &stored, Mechanism::Nsec5), ProveStatistics { made: names, kept: 0 });
+}
+
+/// Roll-over: the next key is published beside the chain of the old one.
+#[test]
+fn other_keys_are_kept_when_asked() {
+    let next = vrf_of(VrfAlgorithm::P256_SHA256_TAI, 5);
+    let hex = data_encoding::HEXLOWER.encode(Nsec5Key::of(&next).rdata());
+    let contents = zone(&format!("{RECORDS}@ TYPE65281 \\# 65 {hex}"));
+    let proofs = prove(&contents, &vrf(), Mechanism::Nsec5);
+    let keys = |keep_keys| {
+        let signed =
+            sign_with(&contents, Mechanism::Nsec5, Nsec5Chain { proofs: &proofs, keep_keys }).unwrap();
+        assert_sound_in_all_ways(&signed, &vrf(), &proofs, Mechanism::Nsec5);
+        signed.apex_rrset(Rtype::NSEC5KEY).unwrap().count()
+    };
+    assert_eq!((keys(false), keys(true)), (1, 2));
+    // A key with the tag of the chain's: of an unknown algorithm, with what the sum lacks.
+    let tag = Nsec5Key::of(&vrf()).tag();
+    let twin = twin_of(tag);
+    let contents = zone(&format!("@ TYPE65281 \\# 4 {}", data_encoding::HEXLOWER.encode(&twin)));
+    let proofs = prove(&contents, &vrf(), Mechanism::Nsec5);
+    let error =
+        sign_with(&contents, Mechanism::Nsec5, Nsec5Chain { proofs: &proofs, keep_keys: true }).unwrap_err();
+    assert_eq!(error, SignError::Nsec5(Nsec5Error::SameTag { tag }));
+}
+
+/// NSEC5KEY RDATA of the unknown algorithm 99 with this tag.
+fn twin_of(tag: u16) -> [u8; 4] {
+    let [high, low] = [0x63, 0];
+    // The sum of two words, with the carry added.
+    let first = u16::from_be_bytes([high, low]);
+    let second = if tag >= first { tag - first } else { tag.wrapping_sub(first).wrapping_sub(1) };
+    let [a, b] = second.to_be_bytes();
+    let rdata = [high, low, a, b];
+    assert_eq!(Nsec5Key::from_rdata(&rdata).unwrap().tag(), tag);
+    rdata
+}
+
+fn octets(proofs: &Proofs) -> Vec<u8> {
+    let mut octets = Vec::new();
+    proofs.write_to(&mut octets).unwrap();
+    octets
+}
+
+/// Puts the right digest behind changed octets.
+fn digested(mut octets: Vec<u8>) -> Vec<u8> {
+    octets.truncate(octets.len() - 32);
+    let digest = DigestType::SHA256.digest(&[&octets]).unwrap();
+    octets.extend_from_slice(&digest);
+    octets
+}
+
+#[test]
+fn files_of_proofs_keep_everything() {
+    for entry in &VRF_ALGORITHMS {
+        let mut proofs = prove(&zone(RECORDS), &vrf_of(entry.algorithm, 3), Mechanism::Nsec5);
+        proofs.set_serial(0xfedc_ba98);
+        let read = Proofs::read(&octets(&proofs)).unwrap();
+        assert_eq!((read.serial(), &read), (0xfedc_ba98, &proofs));
+        assert_eq!(read.entries().count(), read.len());
+        let first = read.entries().next().unwrap();
+        assert!(first.name.is_root() && first.proof.len() == entry.proof_octets);
+    }
+}
+
+#[test]
+fn damaged_files_of_proofs_are_refused() {
+    let whole = octets(&prove(&zone(RECORDS), &vrf(), Mechanism::Nsec5));
+    assert_eq!(Proofs::read(&[]), Err(ProofsFileError::NotProofs));
+    assert_eq!(Proofs::read(b"NSEC5PRE"), Err(ProofsFileError::NotProofs));
+    let changed = |at: usize, octet: u8| {
+        let mut octets = whole.clone();
+        octets[at] = octet;
+        octets
+    };
+    assert_eq!(Proofs::read(&changed(9, 2)), Err(ProofsFileError::Version(2)));
+    for length in 8..whole.len() {
+        assert_eq!(Proofs::read(&whole[..length]), Err(ProofsFileError::Damaged), "{length}");
+    }
+    for (at, octet) in whole.iter().enumerate().skip(10) {
+        assert_eq!(Proofs::read(&changed(at, octet ^ 4)), Err(ProofsFileError::Damaged), "{at}");
+    }
+    // With the right digest: name of the zone, key, numbers and names are looked at all the same.
+    let key_at = 11 + usize::from(whole[10]);
+    let unknown = Err(ProofsFileError::Algorithm(VrfAlgorithm(77)));
+    assert_eq!(Proofs::read(&digested(changed(key_at + 2, 77))), unknown);
+    for at in [10, 11, key_at, key_at + 1, key_at + 2 + 33 + 5, key_at + 2 + 33 + 9, key_at + 2 + 33 + 17] {
+        for octet in [0, 1, b'Z', 0xff] {
+            let read = Proofs::read(&digested(changed(at, octet)));
+            assert!(read.is_err() || octet == whole[at], "{at} {octet}");
+        }
+    }
+}
