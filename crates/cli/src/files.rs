@@ -45,6 +45,7 @@ pub(crate) fn write_output(
         write(&mut out)?;
         return out.flush().map_err(failed);
     }
+    check_replaceable(path).map_err(failed)?;
     let folder = folder_of(path);
     let beside = tempfile::Builder::new()
         .prefix(".nonesuch-")
@@ -59,6 +60,16 @@ pub(crate) fn write_output(
     beside.as_file().sync_all().map_err(failed)?;
     beside.persist(path).map_err(|error| failed(error.error))?;
     sync_folder(folder).map_err(failed)
+}
+
+/// Refuses what a rename would not replace, a folder, and what it would against its owner's wish: a file that nobody may
+/// write.
+fn check_replaceable(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(metadata) if metadata.permissions().readonly() => Err(io::ErrorKind::PermissionDenied.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a device, pipe or socket stands at `path`: a rename would put a file in its place.

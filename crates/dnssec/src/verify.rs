@@ -3,6 +3,7 @@
 //!
 //! All faults are reported, in canonical order of owners; two runs give the same report.
 
+mod child;
 mod keys;
 mod report;
 mod signatures;
@@ -142,6 +143,7 @@ pub fn verify(contents: &Contents, options: &VerifyOptions) -> Report {
     let mut signing_keys = signatures::check(&zone, &keys, options, &mut findings);
     signing_keys.sort_unstable();
     keys.check_anchors(contents, &signing_keys, &options.anchors, &mut findings);
+    child::check(&zone, &keys, &signing_keys, &mut findings);
     let mechanism = check_denial(&zone, &mut findings);
     findings.into_report(mechanism)
 }
@@ -180,7 +182,7 @@ fn report_mixed(zone: &Zone<'_>, others: &[Rtype], findings: &mut Findings) {
 }
 
 /// Records of the chain have no place below a zone cut or a DNAME (RFC 4035 §2.3), NSEC3PARAM none but at the apex
-/// (RFC 5155 §4).
+/// (RFC 5155 §4); for others see [`child::is_stray`].
 fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
     for (node, standing) in zone.contents.nodes().zip(&zone.standings) {
         for rrset in node.rrsets() {
@@ -189,7 +191,7 @@ fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
                 Rtype::NSEC => !standing.is_in_zone(),
                 // Below a DNAME at the apex it has its place; below another one it is no hashed name at all.
                 Rtype::NSEC3 => *standing == Standing::BelowCut,
-                _ => false,
+                _ => child::is_stray(node, *standing, rrset),
             };
             if stray {
                 findings.fault(node.name(), Some(rrset.rtype()), Reason::UnexpectedRecords);

@@ -35,6 +35,12 @@ impl<'a> Signer<'a> {
         Self { plan, keys, options, tags }
     }
 
+    /// Places of the keys that sign an RRset. Away from the apex, DNSKEY, CDS and CDNSKEY are data as any other: those
+    /// at signalling names tell of other zones' keys (RFC 9615 §2).
+    fn signers(&self, owner: NameRef<'_>, rtype: Rtype) -> &'a [usize] {
+        self.keys.signers(if owner == self.plan.zone() { rtype } else { Rtype::A })
+    }
+
     pub(super) fn sign_chunk(
         &self,
         items: &[Item],
@@ -59,7 +65,7 @@ impl<'a> Signer<'a> {
                     return;
                 }
                 let expiration = self.expiration(owner, piece.rtype);
-                for &key in self.keys.signers(piece.rtype) {
+                for &key in self.signers(owner, piece.rtype) {
                     let start = messages.len();
                     self.push_message(owner, piece, key, expiration, messages);
                     ranges[key].push((start, messages.len()));
@@ -111,14 +117,14 @@ impl<'a> Signer<'a> {
         let mut used = vec![0; self.keys.keys().len()];
         for &item in items {
             run.begin_node(self.plan.owner(item, owner));
-            self.plan.visit(item, room, |_, piece| {
+            self.plan.visit(item, room, |owner, piece| {
                 push_records(&mut run, piece);
                 statistics.chain_records += u64::from(matches!(piece.records, Records::Made(_)));
                 if !piece.signed {
                     return;
                 }
                 run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
-                for &key in self.keys.signers(piece.rtype) {
+                for &key in self.signers(owner, piece.rtype) {
                     let length = self.keys.keys()[key].private().signature_octets();
                     let number = used[key];
                     used[key] += 1;
