@@ -21,7 +21,7 @@ use std::path::PathBuf;
 pub(crate) enum Failure {
     #[error("{}: cannot be read: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("{}: cannot be written: {source}", path.display())]
+    #[error("{}: cannot be written: {source}{}", path.display(), write_remedy(source))]
     Write { path: PathBuf, source: io::Error },
     #[error("{}: a private key stands there and is not written over: give another output file", path.display())]
     OverKey { path: PathBuf },
@@ -131,4 +131,18 @@ pub(crate) enum Failure {
     Orders(#[from] FollowError),
     #[error("{0}")]
     Measurement(String),
+}
+
+/// What to do where a file cannot be written.
+fn write_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            ": make room, or write to another place"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            ": write to another place, or make this one writable"
+        }
+        io::ErrorKind::IsADirectory => ": a folder stands there, name a file",
+        _ => "",
+    }
 }

@@ -46,6 +46,7 @@ pub(crate) fn write_output(
         return out.flush().map_err(failed);
     }
     check_folder(path)?;
+    check_replaceable(path).map_err(failed)?;
     let folder = folder_of(path);
     let beside = tempfile::Builder::new()
         .prefix(".nonesuch-")
@@ -85,6 +86,16 @@ fn check_folder(path: &Path) -> Result<(), Failure> {
         return Err(Failure::NoFolder { path: path.to_path_buf(), folder: folder.to_path_buf() });
     }
     Ok(())
+}
+
+/// Refuses what a rename would not replace, a folder, and what it would against its owner's wish: a file that nobody may
+/// write.
+fn check_replaceable(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(metadata) if metadata.permissions().readonly() => Err(io::ErrorKind::PermissionDenied.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a device, pipe or socket stands at `path`: a rename would put a file in its place.

@@ -4,6 +4,7 @@
 
 mod common;
 
+use common::judges::{JUDGES, Judge, installed_judges, judged};
 use common::{
     EVERY_TYPE, EVERY_TYPE_ORIGIN, MECHANISMS, PEER_ALGORITHMS, data, done, folder, generate_key,
     generate_keys, installed, run, serve, sign, stripped, text,
@@ -11,28 +12,6 @@ use common::{
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// A program that says whether a signed zone is sound.
-struct Judge {
-    program: &'static str,
-    /// Arguments before the file; `ORIGIN` stands for the apex.
-    arguments: &'static [&'static str],
-    /// Class `unknown-type`: types that this program does not know by mnemonic, though they are registered.
-    unknown: &'static [&'static str],
-}
-
-/// The judges. Whether glue and servers outside the zone have addresses is none of their business here.
-const JUDGES: [Judge; 5] = [
-    Judge { program: "dnssec-verify", arguments: &["-q", "-o", "ORIGIN"], unknown: &[] },
-    Judge { program: "named-checkzone", arguments: &["-q", "-i", "none", "ORIGIN"], unknown: &[] },
-    Judge { program: "ldns-verify-zone", arguments: &["-V1"], unknown: &["AVC"] },
-    Judge { program: "nsd-checkzone", arguments: &["ORIGIN"], unknown: &["GPOS"] },
-    Judge {
-        program: "kzonecheck",
-        arguments: &["-o", "ORIGIN"],
-        unknown: &["MB", "MG", "MR", "PX", "X25", "ISDN", "GPOS", "AVC"],
-    },
-];
 
 /// What the name of 255 octets in the zone of every type begins with.
 const LONG_NAME: &str = "dddddddddd";
@@ -51,12 +30,6 @@ fn write(path: PathBuf, text: &str) -> PathBuf {
     path
 }
 
-fn judged(judge: &Judge, origin: &str, file: &Path) -> common::Ended {
-    let arguments =
-        judge.arguments.iter().map(|argument| if *argument == "ORIGIN" { origin } else { argument });
-    run(Command::new(judge.program).args(arguments).arg(file))
-}
-
 /// Signs with each mechanism; we and the peers accept it.
 fn signs_and_is_accepted(unsigned: &Path, origin: &str, algorithm: &str, judges: &[&Judge]) {
     let folder = folder();
@@ -70,10 +43,6 @@ fn signs_and_is_accepted(unsigned: &Path, origin: &str, algorithm: &str, judges:
             judged(judge, origin, &signed).expect_done(&what);
         }
     }
-}
-
-fn installed_judges() -> Vec<&'static Judge> {
-    JUDGES.iter().filter(|judge| installed(judge.program)).collect()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //!
 //! All faults are reported, in canonical order of owners; two runs give the same report.
 
+mod child;
 mod keys;
 mod report;
 mod signatures;
@@ -187,6 +188,7 @@ pub fn verify_watched(
     );
     signing_keys.sort_unstable();
     keys.check_anchors(contents, &signing_keys, &options.anchors, &mut findings);
+    child::check(&zone, &keys, &signing_keys, &mut findings);
     findings.append(of_chain);
     findings.into_report(mechanism)
 }
@@ -251,7 +253,7 @@ fn report_mixed_nsec5(zone: &Zone<'_>, findings: &mut Findings) {
 }
 
 /// Records of the chain have no place below a zone cut or a DNAME (RFC 4035 §2.3), NSEC3PARAM none but at the apex
-/// (RFC 5155 §4).
+/// (RFC 5155 §4); for others see [`child::is_stray`].
 fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
     for (node, standing) in zone.contents.nodes().zip(&zone.standings) {
         for rrset in node.rrsets() {
@@ -261,7 +263,7 @@ fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
                 // Below a DNAME at the apex it has its place; below another one it is no hashed name at all.
                 Rtype::NSEC3 => *standing == Standing::BelowCut,
                 Rtype::NSEC5 => *standing == Standing::BelowCut && has_nsec5_record(zone, node),
-                _ => false,
+                _ => child::is_stray(node, *standing, rrset),
             };
             if stray {
                 findings.fault(node.name(), Some(rrset.rtype()), Reason::UnexpectedRecords);

@@ -2,6 +2,8 @@
 //! servers on free ports that end with the test, public data.
 #![allow(dead_code, unreachable_pub)] // each test program uses its own part
 
+pub mod judges;
+
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};

@@ -46,6 +46,12 @@ impl<'a> Signer<'a> {
         Self { plan, keys, options, tags, zonemd }
     }
 
+    /// Places of the keys that sign an RRset. Away from the apex, DNSKEY, CDS and CDNSKEY are data as any other: those
+    /// at signalling names tell of other zones' keys (RFC 9615 §2).
+    fn signers(&self, owner: NameRef<'_>, rtype: Rtype) -> &'a [usize] {
+        self.keys.signers(if owner == self.plan.zone() { rtype } else { Rtype::A })
+    }
+
     /// Signs `items` and appends them to `run`.
     pub(super) fn sign_chunk(
         &self,
@@ -73,7 +79,7 @@ impl<'a> Signer<'a> {
                     return;
                 }
                 let expiration = self.expiration(owner, piece.rtype);
-                for &key in self.keys.signers(piece.rtype) {
+                for &key in self.signers(owner, piece.rtype) {
                     let start = messages.len();
                     self.push_message(owner, piece, key, expiration, messages);
                     ranges[key].push((start, messages.len()));
@@ -130,7 +136,7 @@ impl<'a> Signer<'a> {
         room.rewind();
         for &item in items {
             run.begin_node(self.plan.owner(item, owner));
-            self.plan.visit(item, room, |_, piece| {
+            self.plan.visit(item, room, |owner, piece| {
                 if self.is_deferred(item, piece.rtype) {
                     return self.push_room(run, piece);
                 }
@@ -141,7 +147,7 @@ impl<'a> Signer<'a> {
                     return;
                 }
                 run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
-                for &key in self.keys.signers(piece.rtype) {
+                for &key in self.signers(owner, piece.rtype) {
                     let length = self.keys.keys()[key].private().signature_octets();
                     let number = used[key];
                     used[key] += 1;

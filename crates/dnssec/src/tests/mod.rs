@@ -8,9 +8,10 @@ mod random;
 mod rfc;
 mod root;
 mod signing;
+mod unusual;
 mod zonemd;
 
-use crate::denial::{Mechanism, Nsec3Params};
+use crate::denial::{Mapping, Mechanism, Nsec3Params};
 use crate::keys::{KeyPair, KeySet};
 use crate::rrsig::{Rrsig, push_signed_data};
 use crate::sign::{SignOptions, sign};
@@ -19,6 +20,7 @@ use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_proto::{Name, Rtype, rdata};
 use nonesuch_zone::{Contents, Node, Run, read, write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const NOW: u32 = 1_750_000_000;
 const INCEPTION: u32 = NOW - 3600;
@@ -41,10 +43,21 @@ fn read_zone(text: &str, apex: &Name) -> Contents {
     read::read_text(text.as_bytes(), Path::new("test"), Some(apex)).unwrap().contents
 }
 
-/// A key that is the same in every run: `seed` is its scalar.
+/// Three keys of RSA, which have no seed.
+const RSA_KEYS: [&str; 3] =
+    [include_str!("rsa2048-1.private"), include_str!("rsa2048-2.private"), include_str!("rsa2048-3.private")];
+
+/// A key that is the same in every run: `seed` is its scalar or seed; of RSA there are 1, 2 and 3.
 fn key(zone: &str, flags: u16, algorithm: Algorithm, seed: u8) -> KeyPair {
-    let scalar = data_encoding::BASE64.encode(&[seed; 32]);
-    let text = format!("Private-key-format: v1.3\nAlgorithm: {} (X)\nPrivateKey: {scalar}\n", algorithm.0);
+    let octets = if algorithm.without_alias() == Algorithm::ECDSAP384SHA384 { 48 } else { 32 };
+    let scalar = data_encoding::BASE64.encode(&vec![seed; octets]);
+    let number = algorithm.0;
+    let text = match algorithm.without_alias() {
+        Algorithm::RSASHA256 => {
+            RSA_KEYS[usize::from(seed) - 1].replace("Algorithm: 8 ", &format!("Algorithm: {number} "))
+        }
+        _ => format!("Private-key-format: v1.3\nAlgorithm: {number} (X)\nPrivateKey: {scalar}\n"),
+    };
     KeyPair::new(name(zone), flags, PrivateKey::from_bind(&text).unwrap())
 }
 
@@ -140,18 +153,47 @@ fn data(test: &str) -> Option<PathBuf> {
 }
 
 /// A zone as lines of text, to be damaged.
+#[derive(Clone)]
 struct Bench {
-    keys: KeySet,
+    keys: Arc<KeySet>,
     apex: Name,
+    mechanism: Mechanism,
     lines: Vec<String>,
 }
 
 impl Bench {
-    fn new(contents: &Contents, keys: KeySet, mechanism: Mechanism) -> Self {
+    fn new(contents: &Contents, keys: impl Into<Arc<KeySet>>, mechanism: Mechanism) -> Self {
+        let keys = keys.into();
         let signed = sign(contents, &keys, &options(mechanism)).unwrap();
         assert_sound(signed.contents());
         let lines = text(signed.contents()).lines().map(str::to_owned).collect();
-        Self { keys, apex: contents.apex().clone(), lines }
+        Self { keys, apex: contents.apex().clone(), mechanism, lines }
+    }
+
+    /// Type of the chain's records.
+    fn chain_type(&self) -> Rtype {
+        match self.mechanism {
+            Mechanism::Nsec => Rtype::NSEC,
+            Mechanism::Nsec3 | Mechanism::Nsec3OptOut => Rtype::NSEC3,
+            Mechanism::Nsec5 | Mechanism::Nsec5OptOut => Rtype::NSEC5,
+        }
+    }
+
+    /// Where the chain's record for `owner` stands.
+    fn chain_owner(&self, owner: &str) -> String {
+        match self.mechanism.mapping() {
+            Mapping::Itself => owner.to_owned(),
+            Mapping::Sha1 => hashed(owner),
+            Mapping::Vrf => nsec5::hashed(owner),
+        }
+    }
+
+    /// Changes the chain's record for `owner` and signs it anew; where it stands.
+    fn edit_chain(&mut self, owner: &str, change: impl Fn(&str) -> String) -> String {
+        let (at, rtype) = (self.chain_owner(owner), self.chain_type());
+        self.edit(&at, &rtype.to_string(), change);
+        self.sign_again(&at, rtype, |_| {});
+        at
     }
 
     fn contents(&self) -> Contents {
@@ -223,33 +265,62 @@ impl Bench {
 
     /// Adds signatures to an RRset.
     fn sign_more(&mut self, owner: &str, rtype: Rtype, change: impl Fn(&mut Rrsig<'_>)) {
-        let contents = self.contents();
-        let rrset = node(&contents, owner).rrset(rtype).unwrap();
-        let view = name(owner);
-        for &place in self.keys.signers(rtype) {
-            let key = &self.keys.keys()[place];
-            let mut fields = Rrsig {
-                covered: rtype,
-                algorithm: key.algorithm(),
-                labels: view.view().rrsig_labels(),
-                original_ttl: rrset.ttl(),
-                expiration: EXPIRATION,
-                inception: INCEPTION,
-                tag: key.tag(),
-                signer: self.apex.view(),
-                signature: &[],
-            };
-            change(&mut fields);
-            let (mut message, mut octets) = (Vec::new(), Vec::new());
-            push_signed_data(&fields, view.view(), rrset.rdatas(), &mut message);
-            fields.push_fields(&mut octets);
-            key.private().sign(&message, &mut octets).unwrap();
-            let mut out = Vec::new();
-            rdata::push_text(Rtype::RRSIG, &octets, &mut out);
-            let rdata = String::from_utf8(out).unwrap();
-            self.lines.push(format!("{owner}\t{}\tIN\tRRSIG\t{rdata}", rrset.ttl()));
+        let (contents, keys) = (self.contents(), Arc::clone(&self.keys));
+        for &place in keys.signers(rtype) {
+            self.sign_with(&contents, owner, rtype, &keys.keys()[place], &change);
         }
     }
+
+    /// Adds a signature by `key`.
+    fn sign_by(&mut self, owner: &str, rtype: Rtype, key: &KeyPair) {
+        let contents = self.contents();
+        self.sign_with(&contents, owner, rtype, key, |_| {});
+    }
+
+    fn sign_with(
+        &mut self,
+        contents: &Contents,
+        owner: &str,
+        rtype: Rtype,
+        key: &KeyPair,
+        change: impl Fn(&mut Rrsig<'_>),
+    ) {
+        let octets = signature(contents, owner, rtype, key, change);
+        let ttl = node(contents, owner).rrset(rtype).unwrap().ttl();
+        let mut out = Vec::new();
+        rdata::push_text(Rtype::RRSIG, &octets, &mut out);
+        let rdata = String::from_utf8(out).unwrap();
+        self.lines.push(format!("{owner}\t{ttl}\tIN\tRRSIG\t{rdata}"));
+    }
+}
+
+/// RDATA of an RRSIG by `key` over an RRset; `change` may alter the fields before.
+fn signature(
+    contents: &Contents,
+    owner: &str,
+    rtype: Rtype,
+    key: &KeyPair,
+    change: impl Fn(&mut Rrsig<'_>),
+) -> Vec<u8> {
+    let rrset = node(contents, owner).rrset(rtype).unwrap();
+    let owner = name(owner);
+    let mut fields = Rrsig {
+        covered: rtype,
+        algorithm: key.algorithm(),
+        labels: owner.view().rrsig_labels(),
+        original_ttl: rrset.ttl(),
+        expiration: EXPIRATION,
+        inception: INCEPTION,
+        tag: key.tag(),
+        signer: contents.apex().view(),
+        signature: &[],
+    };
+    change(&mut fields);
+    let (mut message, mut octets) = (Vec::new(), Vec::new());
+    push_signed_data(&fields, owner.view(), rrset.rdatas(), &mut message);
+    fields.push_fields(&mut octets);
+    key.private().sign(&message, &mut octets).unwrap();
+    octets
 }
 
 /// Copies contents, with the RDATA of each record passed through `change` (node, type, type covered, RDATA).

@@ -5,7 +5,7 @@ mod oracle;
 
 use super::*;
 use crate::denial::nsec5::{
-    Nsec5Chain, Nsec5Error, Nsec5Evidence, Proofs, ProofsFileError, ProveOptions, ProveStatistics,
+    Nsec5Chain, Nsec5Error, Nsec5Evidence, Proofs, ProofsFileError, ProveOptions, ProveStatistics, chain,
     check_signing, prove_chain,
 };
 use crate::keys::{Nsec5Key, SEP, ZONE_KEY};
@@ -41,6 +41,18 @@ fn vrf_of(algorithm: VrfAlgorithm, seed: u8) -> VrfPrivateKey {
 
 fn vrf() -> VrfPrivateKey {
     vrf_of(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, 7)
+}
+
+/// The VRF hash of `owner` under [`vrf`].
+fn hash(owner: &str) -> [u8; 32] {
+    let mut canonical = Vec::new();
+    name(owner).view().push_canonical(&mut canonical);
+    vrf().prove(&canonical, &mut Vec::new()).unwrap()
+}
+
+/// Owner of the NSEC5 record of `owner` in example.
+pub(super) fn hashed(owner: &str) -> String {
+    format!("{}.example.", String::from_utf8_lossy(&chain::label(&hash(owner))))
 }
 
 fn prove(contents: &Contents, vrf: &VrfPrivateKey, mechanism: Mechanism) -> Proofs {

@@ -663,3 +663,20 @@ fn a_signed_zone_is_told_from_an_unsigned_one() {
     let read = crate::Signed::from_contents(contents).unwrap();
     assert_eq!((read.statistics().serial, read.warnings().len()), (7, 0));
 }
+
+/// What a signalling name says of another zone's keys is data as any other (RFC 9615 §2); so are keys of hosts.
+#[test]
+fn keys_away_from_the_apex_are_signed_by_the_zsk() {
+    let zsk = pair_of("example.").keys().iter().find(|key| !key.is_sep()).unwrap().tag();
+    let records = "_dsboot.c.test._signal.ns1 CDS 1 13 2 00\nhost DNSKEY 0 3 13 AAAA";
+    for mechanism in ALL {
+        let signed = signed(&zone(records), mechanism);
+        for (owner, rtype) in
+            [("_dsboot.c.test._signal.ns1.example.", Rtype::CDS), ("host.example.", Rtype::DNSKEY)]
+        {
+            let signatures = node(&signed, owner).signatures(rtype).unwrap();
+            let tags: Vec<u16> = signatures.rdatas().map(|rdata| Rrsig::parse(rdata).unwrap().tag).collect();
+            assert_eq!(tags, [zsk], "{owner}");
+        }
+    }
+}

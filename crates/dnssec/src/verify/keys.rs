@@ -13,7 +13,7 @@ pub(super) struct ZoneKey<'z> {
     pub(super) revoked: bool,
     /// `None` where the key cannot be used or is malformed.
     pub(super) public: Option<PublicKey>,
-    rdata: &'z [u8],
+    pub(super) rdata: &'z [u8],
 }
 
 /// The zone keys of the apex.

@@ -190,9 +190,26 @@ pub enum Reason {
     /// There is a signature over what the zone has no authority over, or over nothing.
     #[error("there is a signature where none belongs: over glue, a delegation, occluded data or no data")]
     UnexpectedSignature,
-    /// There are records of the chain at an occluded name, or NSEC3PARAM away from the apex.
-    #[error("there is a DNSSEC record where none belongs: below a zone cut or DNAME, or away from the apex")]
+    /// There are records of the chain at an occluded name; NSEC3PARAM, DNSKEY, CDS or CDNSKEY away from the apex; or
+    /// DS at the apex.
+    #[error(
+        "there is a DNSSEC record where none belongs: below a zone cut or DNAME, away from the apex, or DS at the apex"
+    )]
     UnexpectedRecords,
+    /// A CDS or CDNSKEY record with algorithm 0 has other fields than RFC 8078 §4 gives it, or does not stand alone.
+    #[error(
+        "a record with algorithm 0 asks to remove all DS records, but is not alone or not as RFC 8078 section 4 has it"
+    )]
+    ChildDelete,
+    /// The CDS and the CDNSKEY RRset name different keys (RFC 7344 §4).
+    #[error("the CDS and CDNSKEY records name different keys (RFC 7344 section 4)")]
+    ChildMismatch,
+    /// A parent that takes the CDS or CDNSKEY RRset over leaves an algorithm without a DS record for a key that signs
+    /// the DNSKEY RRset (RFC 7344 §4.1).
+    #[error(
+        "a parent that follows these records breaks the delegation: of some algorithm, none names a key that signs the DNSKEY RRset (RFC 7344 section 4.1)"
+    )]
+    ChildBreaksDelegation,
     /// There is more than one NSEC record, or NSEC3 record of one chain, at a name.
     #[error("there is more than one record of the chain at this name")]
     MultipleRecords,

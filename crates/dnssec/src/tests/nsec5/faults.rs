@@ -23,21 +23,11 @@ impl Nsec5Bench {
         let proofs = prove(&contents, &vrf(), mechanism);
         let signed = sign_nsec5(&contents, mechanism, &proofs);
         let lines = text(&signed).lines().map(str::to_owned).collect();
-        let bench = Bench { keys: nsec5_keys("example."), apex: contents.apex().clone(), lines };
+        let keys = nsec5_keys("example.").into();
+        let bench = Bench { keys, apex: contents.apex().clone(), mechanism, lines };
         let new = Self { bench, proofs };
         new.assert_faults(&[]);
         new
-    }
-
-    fn hash(owner: &str) -> [u8; 32] {
-        let mut canonical = Vec::new();
-        name(owner).view().push_canonical(&mut canonical);
-        vrf().prove(&canonical, &mut Vec::new()).unwrap()
-    }
-
-    /// Owner of the record of `owner`.
-    fn hashed(owner: &str) -> String {
-        format!("{}.example.", String::from_utf8_lossy(&chain::label(&Self::hash(owner))))
     }
 
     /// RDATA of the NSEC5 record at `hashed`.
@@ -65,7 +55,7 @@ impl Nsec5Bench {
 
     /// Changes the record of the name `owner`.
     fn edit(&mut self, owner: &str, change: impl Fn(&mut Vec<u8>)) {
-        self.edit_at(&Self::hashed(owner), change);
+        self.edit_at(&hashed(owner), change);
     }
 
     /// The record before the one at `hashed`.
@@ -82,7 +72,7 @@ impl Nsec5Bench {
 
     /// Takes the record of `owner` out of the chain, which closes over the gap.
     fn take_out(&mut self, owner: &str) {
-        let hashed = Self::hashed(owner);
+        let hashed = hashed(owner);
         let (before, next) = (self.before(&hashed), self.rdata(&hashed)[NEXT].to_vec());
         self.bench.lines.retain(|line| name(Bench::fields(line)[0]) != name(&hashed));
         self.edit_at(&before, |rdata| rdata[NEXT].copy_from_slice(&next));
@@ -90,13 +80,13 @@ impl Nsec5Bench {
 
     /// Puts a record for `owner` into the chain, with the rest of that of `like`.
     fn put_in(&mut self, owner: &str, like: &str) {
-        let hashed = Self::hashed(owner);
-        let like = self.rdata(&Self::hashed(like));
+        let hashed = hashed(owner);
+        let like = self.rdata(&hashed(like));
         self.bench.add(&format!("{hashed} 900 IN TYPE65280 {}", Self::generic(&like)));
         let before = self.before(&hashed);
         let next = self.rdata(&before)[NEXT].to_vec();
         self.edit_at(&hashed, |rdata| rdata[NEXT].copy_from_slice(&next));
-        self.edit_at(&before, |rdata| rdata[NEXT].copy_from_slice(&Self::hash(owner)));
+        self.edit_at(&before, |rdata| rdata[NEXT].copy_from_slice(&hash(owner)));
     }
 
     fn faults(&self, evidence: &Nsec5Evidence<'_>) -> Vec<(String, Option<Rtype>, Reason)> {
@@ -136,10 +126,6 @@ fn nsec5() -> Nsec5Bench {
 
 fn opt_out() -> Nsec5Bench {
     Nsec5Bench::new(Mechanism::Nsec5OptOut)
-}
-
-fn hashed(owner: &str) -> String {
-    Nsec5Bench::hashed(owner)
 }
 
 #[test]
@@ -388,7 +374,8 @@ fn other_mechanisms_beside() {
     let keys = nsec5_keys("example.");
     let signed = sign(&contents, &keys, &options(Mechanism::Nsec)).unwrap().into_contents();
     let lines = text(&signed).lines().map(str::to_owned).collect();
-    let mut plain = Bench { keys, apex: contents.apex().clone(), lines };
+    let mechanism = Mechanism::Nsec;
+    let mut plain = Bench { keys: keys.into(), apex: contents.apex().clone(), mechanism, lines };
     let stray = hashed("b.example.");
     let rdata = bench.rdata(&stray);
     plain.add(&format!("{stray} 900 IN TYPE65280 {}", Nsec5Bench::generic(&rdata)));

@@ -1,0 +1,40 @@
+//! The programs that say whether a signed zone is sound, of BIND, ldns, NSD and Knot DNS.
+
+use super::{Ended, installed, run};
+use std::path::Path;
+use std::process::Command;
+
+/// A program that says whether a signed zone is sound.
+pub struct Judge {
+    pub program: &'static str,
+    /// Arguments before the file; `ORIGIN` stands for the apex.
+    pub arguments: &'static [&'static str],
+    /// Class `unknown-type`: types that this program does not know by mnemonic, though they are registered.
+    pub unknown: &'static [&'static str],
+}
+
+/// The judges. Whether glue and servers outside the zone have addresses is none of their business here.
+pub const JUDGES: [Judge; 5] = [
+    Judge { program: "dnssec-verify", arguments: &["-q", "-o", "ORIGIN"], unknown: &[] },
+    Judge { program: "named-checkzone", arguments: &["-q", "-i", "none", "ORIGIN"], unknown: &[] },
+    Judge { program: "ldns-verify-zone", arguments: &["-V1"], unknown: &["AVC"] },
+    Judge { program: "nsd-checkzone", arguments: &["ORIGIN"], unknown: &["GPOS"] },
+    Judge {
+        program: "kzonecheck",
+        arguments: &["-o", "ORIGIN"],
+        unknown: &["MB", "MG", "MR", "PX", "X25", "ISDN", "GPOS", "AVC"],
+    },
+];
+
+/// What a judge says of a zone.
+#[track_caller]
+pub fn judged(judge: &Judge, origin: &str, file: &Path) -> Ended {
+    let arguments =
+        judge.arguments.iter().map(|argument| if *argument == "ORIGIN" { origin } else { argument });
+    run(Command::new(judge.program).args(arguments).arg(file))
+}
+
+/// The judges that are at hand.
+pub fn installed_judges() -> Vec<&'static Judge> {
+    JUDGES.iter().filter(|judge| installed(judge.program)).collect()
+}

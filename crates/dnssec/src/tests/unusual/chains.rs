@@ -1,0 +1,193 @@
+//! Chains as they seldom are: several of them, opt-out in part, old TTLs, salts, odd cases.
+
+use super::*;
+use crate::denial::nsec3::MAX_ITERATIONS;
+
+pub(super) const ROWS: &[Row] = &[
+    row("TTL of the SOA minimum", "RFC 9077 §3", Scope::Every, old_ttl),
+    row("the next name in upper case", "RFC 6840 §5.1", Scope::Nsec, |cell| {
+        let mut bench = cell.signed(RECORDS, cell.csk());
+        bench.edit_chain("a.example.", |rdata| rdata.replace("b.example.", "B.Example."));
+        bench.into()
+    }),
+    row("hashes in upper case", "RFC 5155 §3.3", Scope::Nsec3, |cell| {
+        let mut bench = cell.signed(RECORDS, cell.csk());
+        for line in
+            bench.lines.iter_mut().filter(|line| line.contains("\tNSEC3\t") || line.contains("\tNSEC3 "))
+        {
+            let owner = Bench::fields(line)[0].to_owned();
+            *line = line.replacen(&owner, &owner.to_uppercase(), 1);
+        }
+        bench.into()
+    }),
+    row("a salt of one octet", "RFC 5155 §3.1.5", Scope::Nsec3, |cell| parameters(cell, vec![0], 0)),
+    row("a salt of 255 octets", "RFC 5155 §3.1.5", Scope::Nsec3, |cell| parameters(cell, vec![7; 255], 0)),
+    row("iterations", "RFC 5155 §3.1.3", Scope::Nsec3, |cell| parameters(cell, Vec::new(), 1)),
+    row("salt and iterations", "RFC 5155 §3.1", Scope::Nsec3, |cell| parameters(cell, vec![0xab, 0xcd], 12)),
+    row("the most iterations that are verified", "RFC 9276 §3.2", Scope::Nsec3, |cell| {
+        parameters(cell, Vec::new(), MAX_ITERATIONS)
+    }),
+    row("two chains", "RFC 5155 §4", Scope::Nsec3, |cell| two_chains(cell, vec![0xab], 2)),
+    row("two chains that differ in salt alone", "RFC 5155 §4", Scope::Nsec3, |cell| {
+        two_chains(cell, vec![0xab], 0)
+    }),
+    row("two chains that differ in iterations alone", "RFC 5155 §4", Scope::Nsec3, |cell| {
+        two_chains(cell, Vec::new(), 3)
+    }),
+    row("NSEC3PARAM with flags beside a good one", "RFC 5155 §4.1.2", Scope::Nsec3, |cell| {
+        param(cell, 1, 1)
+    }),
+    row("NSEC3PARAM with an unknown hash beside a good one", "RFC 5155 §4.1.1", Scope::Nsec3, |cell| {
+        param(cell, 7, 0)
+    }),
+    row("NSEC3PARAM with a TTL", "RFC 5155 §4", Scope::Nsec3, |cell| {
+        let mut bench = cell.signed(RECORDS, cell.csk());
+        for line in bench.lines.iter_mut().filter(|line| Bench::is(line, "example.", "NSEC3PARAM")) {
+            *line = line.replacen("\t0\t", "\t3600\t", 1);
+        }
+        bench.sign_again("example.", Rtype::NSEC3PARAM, |_| {});
+        bench.into()
+    }),
+    row("opt-out on one record fewer", "RFC 5155 §6", Scope::Nsec3OptOut, opt_out_on_all_but_one),
+    row("opt-out on the covering record alone", "RFC 5155 §6", Scope::Nsec3OptOut, opt_out_where_needed),
+    row("opt-out without delegations", "RFC 5155 §6", Scope::Nsec3OptOut, |cell| {
+        cell.signed("a A 192.0.2.1\nx.ent A 192.0.2.1", cell.csk()).into()
+    }),
+    row("opt-out that leaves nothing out", "RFC 5155 §6", Scope::Nsec3OptOut, opt_out_over_nothing),
+    row("opt-out with an insecure delegation in the chain", "RFC 5155 §7.1", Scope::Nsec3OptOut, |cell| {
+        let mut bench = cell.signed(RECORDS, cell.csk());
+        link_in(&mut bench, "d.example.", " NS");
+        bench.into()
+    }),
+    row(
+        "opt-out with an empty non-terminal of delegations in the chain",
+        "RFC 5155 §7.1",
+        Scope::Nsec3OptOut,
+        |cell| {
+            let mut bench = cell.signed(&format!("{RECORDS}\ni.un NS ns.test."), cell.csk());
+            link_in(&mut bench, "un.example.", "");
+            bench.into()
+        },
+    ),
+    row("opt-out with delegations alone below the apex", "RFC 5155 §7.1", Scope::Nsec3OptOut, |cell| {
+        let records: String = (0..40).map(|at| format!("d{at} NS ns.test.\n")).collect();
+        cell.signed(&records, cell.csk()).into()
+    }),
+    row("a chain over many names", "RFC 5155 §7.1", Scope::Every, |cell| {
+        let records: String = (0..150).map(|at| format!("h{at}.e{} A 192.0.2.1\n", at % 7)).collect();
+        cell.signed(&records, cell.csk()).into()
+    }),
+];
+
+#[test]
+fn unusual_chains() {
+    try_all(ROWS);
+}
+
+/// Signers from before RFC 9077 gave the chain the SOA minimum though the SOA's TTL was less.
+fn old_ttl(cell: Cell) -> Sound {
+    let mut bench = cell.signed(RECORDS, cell.csk());
+    let rtype = bench.chain_type();
+    let contents = bench.contents();
+    let nodes = contents.nodes().filter(|node| node.has(rtype));
+    let owners: Vec<String> = nodes.map(|node| node.name().to_string()).collect();
+    for owner in &owners {
+        let ours = |line: &String| Bench::is(line, owner, &rtype.to_string());
+        for line in bench.lines.iter_mut().filter(|line| ours(line)) {
+            *line = line.replacen("\t900\t", "\t7200\t", 1);
+        }
+    }
+    for owner in &owners {
+        bench.sign_again(owner, rtype, |_| {});
+    }
+    let (first, count) = (name(&owners[0]), owners.len() as u64);
+    let warning = VerifyWarning::ChainTtl { rtype, expected: 900, found: 7200, count, first };
+    Sound::from(bench).warned(warning)
+}
+
+fn with_parameters(cell: Cell, salt: Vec<u8>, iterations: u16) -> Bench {
+    let options = SignOptions { nsec3: Nsec3Params { salt, iterations }, ..cell.options() };
+    cell.bench(&zone(RECORDS), cell.csk(), &options)
+}
+
+fn parameters(cell: Cell, salt: Vec<u8>, iterations: u16) -> Sound {
+    let warning = VerifyWarning::Nsec3Parameters { iterations, salt: salt.len() as u8 };
+    Sound::from(with_parameters(cell, salt, iterations)).warned(warning)
+}
+
+/// As while salt or iterations are changed: the apex has both NSEC3PARAM records, both chains are whole.
+fn two_chains(cell: Cell, salt: Vec<u8>, iterations: u16) -> Sound {
+    let octets = salt.len() as u8;
+    let other = with_parameters(cell, salt, iterations);
+    let mut bench = cell.signed(RECORDS, cell.csk());
+    let is_param = |line: &&String| Bench::is(line, "example.", "NSEC3PARAM");
+    let of_chain = |line: &&String| Bench::fields(line)[3] == "NSEC3" || line.contains("\tRRSIG\tNSEC3 ");
+    bench.lines.extend(other.lines.iter().filter(|line| of_chain(line) || is_param(line)).cloned());
+    bench.sign_again("example.", Rtype::NSEC3PARAM, |_| {});
+    Sound::from(bench).warned(VerifyWarning::Nsec3Parameters { iterations, salt: octets })
+}
+
+/// An NSEC3PARAM record that is not used, as while a chain is made or taken away (RFC 5155 §4.1.2).
+fn param(cell: Cell, algorithm: u8, flags: u8) -> Sound {
+    let mut bench = cell.signed(RECORDS, cell.csk());
+    bench.add(&format!("example. 0 IN NSEC3PARAM {algorithm} {flags} 0 AB"));
+    bench.sign_again("example.", Rtype::NSEC3PARAM, |_| {});
+    Sound::from(bench).warned(VerifyWarning::UnusedNsec3Param { algorithm, flags })
+}
+
+fn hashes(bench: &Bench) -> Vec<String> {
+    let contents = bench.contents();
+    let nodes = contents.nodes().filter(|node| node.has(Rtype::NSEC3));
+    nodes.map(|node| node.name().to_string()).collect()
+}
+
+/// Owner of the record before a hash.
+fn before(bench: &Bench, hash: &str) -> String {
+    let all = hashes(bench);
+    all.iter().filter(|owner| owner.as_str() < hash).max().or_else(|| all.iter().max()).unwrap().clone()
+}
+
+fn clear_opt_out(bench: &mut Bench, owner: &str) {
+    bench.edit(owner, "NSEC3", |rdata| rdata.replacen("1 1 ", "1 0 ", 1));
+    bench.sign_again(owner, Rtype::NSEC3, |_| {});
+}
+
+fn opt_out_on_all_but_one(cell: Cell) -> Sound {
+    let mut bench = cell.signed(RECORDS, cell.csk());
+    let covering = before(&bench, &hashed("d.example."));
+    let other = hashes(&bench).into_iter().find(|owner| *owner != covering).unwrap();
+    clear_opt_out(&mut bench, &other);
+    bench.into()
+}
+
+fn opt_out_where_needed(cell: Cell) -> Sound {
+    let mut bench = cell.signed(RECORDS, cell.csk());
+    let covering = before(&bench, &hashed("d.example."));
+    for owner in hashes(&bench).into_iter().filter(|owner| *owner != covering) {
+        clear_opt_out(&mut bench, &owner);
+    }
+    bench.into()
+}
+
+/// A whole chain may have the flag too.
+fn opt_out_over_nothing(cell: Cell) -> Sound {
+    let whole = Cell { mechanism: Mechanism::Nsec3, ..cell };
+    let mut bench = whole.signed(RECORDS, cell.csk());
+    for owner in hashes(&bench) {
+        bench.edit(&owner, "NSEC3", |rdata| rdata.replacen("1 0 ", "1 1 ", 1));
+        bench.sign_again(&owner, Rtype::NSEC3, |_| {});
+    }
+    bench.into()
+}
+
+/// Puts a record for `owner` into the chain.
+fn link_in(bench: &mut Bench, owner: &str, types: &str) {
+    let at = hashed(owner);
+    let previous = before(bench, &at);
+    let next = rdatas(&bench.contents(), &previous, Rtype::NSEC3)[0].split(' ').nth(4).unwrap().to_owned();
+    bench.add(&format!("{at} 900 IN NSEC3 1 1 0 - {next}{types}"));
+    bench.sign_more(&at, Rtype::NSEC3, |_| {});
+    let label = at.split('.').next().unwrap().to_owned();
+    bench.edit(&previous, "NSEC3", |rdata| rdata.replace(&next, &label));
+    bench.sign_again(&previous, Rtype::NSEC3, |_| {});
+}

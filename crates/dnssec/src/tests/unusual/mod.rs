@@ -1,0 +1,181 @@
+//! The table of sound but unusual zones: each in each algorithm and mechanism, and none gives a false alarm. Warnings
+//! are expected exactly. Each zone is written, read again, verified again, and compiled as a server would.
+
+mod chains;
+mod names;
+mod records;
+mod rollovers;
+mod signatures;
+mod structures;
+mod types;
+
+use super::faults::{ALGORITHMS, Scope, class_count};
+use super::*;
+use crate::verify::{Anchor, VerifyWarning};
+use nonesuch_zone::Image;
+use rayon::prelude::*;
+
+/// Algorithm and mechanism that a case is tried in.
+#[derive(Clone, Copy)]
+struct Cell {
+    algorithm: Algorithm,
+    mechanism: Mechanism,
+}
+
+/// A case that is sound.
+struct Row {
+    case: &'static str,
+    /// The rule that allows it.
+    rule: &'static str,
+    scope: Scope,
+    make: Make,
+}
+
+/// How its zone is made.
+enum Make {
+    /// Signed with one key; the records below the apex.
+    Records(&'static str),
+    /// By steps of its own.
+    Steps(fn(Cell) -> Sound),
+}
+
+fn plain((case, rule, records): &records::Plain) -> Row {
+    Row { case, rule, scope: Scope::Every, make: Make::Records(records) }
+}
+
+const fn row(case: &'static str, rule: &'static str, scope: Scope, make: fn(Cell) -> Sound) -> Row {
+    Row { case, rule, scope, make: Make::Steps(make) }
+}
+
+/// A sound zone and how it is verified.
+struct Sound {
+    contents: Contents,
+    now: u32,
+    anchors: Vec<Anchor>,
+    warnings: Vec<VerifyWarning>,
+}
+
+impl Sound {
+    const fn new(contents: Contents) -> Self {
+        Self { contents, now: NOW, anchors: Vec::new(), warnings: Vec::new() }
+    }
+
+    fn warned(mut self, warning: VerifyWarning) -> Self {
+        self.warnings.push(warning);
+        self
+    }
+
+    fn against(mut self, anchors: Vec<Anchor>) -> Self {
+        self.anchors = anchors;
+        self
+    }
+
+    const fn at(mut self, now: u32) -> Self {
+        self.now = now;
+        self
+    }
+}
+
+impl From<Bench> for Sound {
+    fn from(bench: Bench) -> Self {
+        Self::new(bench.contents())
+    }
+}
+
+impl Cell {
+    fn key(self, flags: u16, seed: u8) -> KeyPair {
+        key("example.", flags, self.algorithm, seed)
+    }
+
+    fn csk(self) -> Vec<KeyPair> {
+        vec![self.key(257, 1)]
+    }
+
+    fn options(self) -> SignOptions<'static> {
+        options(self.mechanism)
+    }
+
+    /// The zone of `contents`, signed with `keys`; nothing is asserted yet.
+    fn bench(self, contents: &Contents, keys: Vec<KeyPair>, options: &SignOptions<'_>) -> Bench {
+        let keys = Arc::new(KeySet::new(contents.apex(), keys).unwrap());
+        let signed = sign(contents, &keys, options).unwrap();
+        let lines = text(signed.contents()).lines().map(str::to_owned).collect();
+        Bench { keys, apex: contents.apex().clone(), mechanism: self.mechanism, lines }
+    }
+
+    /// As [`Cell::bench`], with these records and options as usual.
+    fn signed(self, records: &str, keys: Vec<KeyPair>) -> Bench {
+        self.bench(&zone(records), keys, &self.options())
+    }
+}
+
+/// What most steps start from.
+const RECORDS: &str = "a A 192.0.2.1\nb TXT \"t\"\nd NS ns.d\nns.d A 192.0.2.9\n*.w A 192.0.2.1\nx.ent A 192.0.2.1\n\
+    s NS ns.elsewhere.test.\ns DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Tries each case in each cell of its scope.
+#[track_caller]
+fn try_all(rows: &[Row]) {
+    let mut cells = Vec::new();
+    for row in rows {
+        for algorithm in ALGORITHMS {
+            let mechanisms = ALL.into_iter().filter(|mechanism| row.scope.covers(*mechanism));
+            cells.extend(mechanisms.map(|mechanism| (row, Cell { algorithm, mechanism })));
+        }
+    }
+    let alarms: Vec<String> = cells.par_iter().filter_map(|(row, cell)| try_one(row, *cell)).collect();
+    assert!(alarms.is_empty(), "{}", alarms.join("\n"));
+}
+
+fn try_one(row: &Row, cell: Cell) -> Option<String> {
+    let sound = match row.make {
+        Make::Records(records) => cell.signed(records, cell.csk()).into(),
+        Make::Steps(make) => make(cell),
+    };
+    let options =
+        VerifyOptions { now: Some(sound.now), anchors: sound.anchors.clone(), ..VerifyOptions::default() };
+    let written = text(&sound.contents);
+    let again = read_zone(&written, sound.contents.apex());
+    let what = format!("{} ({}), {}, {}", row.case, row.rule, cell.algorithm, cell.mechanism);
+    if text(&again) != written {
+        return Some(format!("{what}: written and read it is another zone"));
+    }
+    for (contents, which) in [(&sound.contents, "made"), (&again, "read again")] {
+        let report = verify(contents, &options);
+        if !report.faults.is_empty() || report.warnings != sound.warnings {
+            return Some(format!("{what}, {which}:\n  {:?}\n  {:?}", report.faults, report.warnings));
+        }
+        if report.mechanism != Some(cell.mechanism) {
+            return Some(format!("{what}, {which}: taken for {:?}", report.mechanism));
+        }
+    }
+    Image::compile(&again).err().map(|error| format!("{what}: {error}"))
+}
+
+/// Case and rule of every zone.
+fn cases() -> Vec<(&'static str, &'static str)> {
+    let plain = [records::NAMES, records::TYPES, records::STRUCTURES].into_iter().flatten();
+    let steps = [names::ROWS, types::ROWS, structures::ROWS, signatures::ROWS, rollovers::ROWS, chains::ROWS];
+    let steps = steps.into_iter().flatten().map(|row| (row.case, row.rule));
+    plain.map(|(case, rule, _)| (*case, *rule)).chain(steps).collect()
+}
+
+#[test]
+fn there_are_as_many_sound_cases_as_classes_of_fault() {
+    let mut cases = cases();
+    assert!(cases.len() >= class_count(), "{} < {}", cases.len(), class_count());
+    assert!(cases.iter().all(|(_, rule)| rule.starts_with("RFC ")));
+    cases.sort_unstable();
+    assert!(cases.windows(2).all(|pair| pair[0].0 != pair[1].0), "{cases:?}");
+}
+
+/// The text of a DNSKEY record's RDATA.
+fn text_of_key(key: &KeyPair) -> String {
+    text_of(Rtype::DNSKEY, &key.dnskey_rdata())
+}
+
+fn text_of(rtype: Rtype, octets: &[u8]) -> String {
+    let mut out = Vec::new();
+    rdata::push_text(rtype, octets, &mut out);
+    String::from_utf8(out).unwrap()
+}

@@ -1,0 +1,48 @@
+//! Names as they seldom are: escapes, odd octets, lengths, wildcards that are none.
+
+use super::*;
+
+pub(super) const ROWS: &[Row] = &[
+    row("a label of 63 octets", "RFC 1035 §2.3.4", Scope::Every, |cell| {
+        cell.signed(&format!("{} A 192.0.2.1", "l".repeat(63)), cell.csk()).into()
+    }),
+    row("a name of 255 octets", "RFC 1035 §2.3.4", Scope::Every, |cell| {
+        let label = "L".repeat(63);
+        cell.signed(&format!("{label}.{label}.{label}.{} A 192.0.2.1", "m".repeat(53)), cell.csk()).into()
+    }),
+    row("a name of 123 labels", "RFC 1035 §2.3.4", Scope::Every, |cell| {
+        cell.signed(&format!("{} A 192.0.2.1", vec!["a"; 123].join(".")), cell.csk()).into()
+    }),
+    row("an owner that is another name's hash", "RFC 5155 §7.2.8", Scope::Every, |cell| {
+        let owner = hashed("a.example.");
+        cell.signed(&format!("a A 192.0.2.1\n{owner} A 192.0.2.2\nsub.{owner} TXT \"below\""), cell.csk())
+            .into()
+    }),
+    row("an owner that looks like a hash", "RFC 5155 §7.2.8", Scope::Every, |cell| {
+        cell.signed(&format!("{} A 192.0.2.1", "0".repeat(32)), cell.csk()).into()
+    }),
+    row("an apex with odd octets in mixed case", "RFC 2181 §11", Scope::Every, |cell| {
+        at_apex(cell, "O\\000d\\.D.Example.")
+    }),
+    row("the root", "RFC 4034 §3.1.3", Scope::Every, |cell| at_apex(cell, ".")),
+    row("an apex of 16 labels", "RFC 1035 §2.3.4", Scope::Every, |cell| {
+        at_apex(cell, "a.b.c.d.e.f.a.b.c.d.e.f.ip6.x.arpa.test.")
+    }),
+    row("the longest apex that NSEC3 has room for", "RFC 5155 §3", Scope::Every, |cell| {
+        at_apex(cell, &format!("{0}.{0}.{0}.{1}.", "x".repeat(63), "y".repeat(28)))
+    }),
+];
+
+#[test]
+fn unusual_names() {
+    try_all(&records::NAMES.iter().map(plain).collect::<Vec<_>>());
+    try_all(ROWS);
+}
+
+fn at_apex(cell: Cell, apex: &str) -> Sound {
+    let text = format!(
+        "{apex} 3600 SOA ns.test. h.test. 1 2 3 4 900\n{apex} 3600 NS ns.test.\n{apex} 60 TXT \"apex\"\n"
+    );
+    let contents = read_zone(&text, &name(apex));
+    cell.bench(&contents, vec![key(apex, 257, cell.algorithm, 1)], &cell.options()).into()
+}
