@@ -80,8 +80,7 @@ impl Nsec5Bench {
 
     /// Puts a record for `owner` into the chain, with the rest of that of `like`.
     fn put_in(&mut self, owner: &str, like: &str) {
-        let hashed = hashed(owner);
-        let like = self.rdata(&hashed(like));
+        let (hashed, like) = (hashed(owner), self.rdata(&hashed(like)));
         self.bench.add(&format!("{hashed} 900 IN TYPE65280 {}", Self::generic(&like)));
         let before = self.before(&hashed);
         let next = self.rdata(&before)[NEXT].to_vec();
