@@ -9,6 +9,7 @@ use nonesuch_lab::generate::GenerateError;
 use nonesuch_lab::load::{LoadError, QueryListError};
 use nonesuch_net::NetError;
 use nonesuch_zone::ReadError;
+use nonesuch_zone::change::{ChangeFault, ChangeReadError};
 use nonesuch_zone::image::CompileError;
 use std::io;
 use std::path::PathBuf;
@@ -27,6 +28,8 @@ pub(crate) enum Failure {
     Output(io::Error),
     #[error(transparent)]
     Zone(#[from] ReadError),
+    #[error(transparent)]
+    ZoneLoad(#[from] nonesuch_zone::LoadError),
     #[error("{}: no key files of {zone} (K*.key beside K*.private); make them with `nonesuch key generate {zone} --dir DIR`", dir.display())]
     NoKeys { dir: PathBuf, zone: nonesuch_proto::Name },
     #[error("{}: {source}", path.display())]
@@ -59,6 +62,10 @@ pub(crate) enum Failure {
     Salt(String),
     #[error(transparent)]
     Sign(#[from] SignError),
+    #[error("{}:{source}", path.display())]
+    ChangeSet { path: PathBuf, source: ChangeReadError },
+    #[error("{}:{line}: {fault}", path.display())]
+    Change { path: PathBuf, line: u32, fault: ChangeFault },
     #[error("{}: holds no DS or DNSKEY record of {zone}", path.display())]
     NoAnchor { path: PathBuf, zone: nonesuch_proto::Name },
     #[error(

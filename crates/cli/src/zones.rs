@@ -3,17 +3,17 @@
 use crate::error::Failure;
 use nonesuch_dnssec::verify::Anchor;
 use nonesuch_proto::{Name, Rtype};
-use nonesuch_zone::{Contents, read};
+use nonesuch_zone::{Contents, load, read};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Reads a zone file; warnings go to the log.
+/// Reads a zone file or a compiled zone; warnings go to the log.
 pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, Failure> {
-    let reading = read::read_file(path, origin)?;
-    for warning in &reading.warnings {
+    let loaded = load(path, origin)?;
+    for warning in &loaded.warnings {
         tracing::warn!("{}: {warning}", path.display());
     }
-    Ok(reading.contents)
+    Ok(loaded.contents)
 }
 
 /// The time given, or else the clock's, in seconds since 1970 modulo 2^32.

@@ -5,9 +5,13 @@ mod apex;
 mod chunk;
 mod options;
 mod plan;
+mod resign;
+mod reuse;
 mod serial;
 
 pub use options::{SerialPolicy, SignError, SignOptions, SignWarning};
+pub use resign::{Resigned, is_current, resign, resign_changes};
+pub use reuse::Previous;
 
 use crate::denial::nsec3::MAX_ITERATIONS;
 use crate::keys::{KeyPair, KeySet};
@@ -27,6 +31,8 @@ pub struct SignStatistics {
     pub rrsets_signed: u64,
     /// Signatures made: with two algorithms two for each RRset.
     pub signatures: u64,
+    /// Signatures kept of the previous zone.
+    pub signatures_kept: u64,
     /// NSEC or NSEC3 records made.
     pub chain_records: u64,
     /// Serial number of the signed zone.
@@ -37,6 +43,7 @@ impl SignStatistics {
     const fn add(&mut self, other: &Self) {
         self.rrsets_signed += other.rrsets_signed;
         self.signatures += other.signatures;
+        self.signatures_kept += other.signatures_kept;
         self.chain_records += other.chain_records;
     }
 }
@@ -124,6 +131,7 @@ fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Resul
     if options.jitter >= period {
         return Err(SignError::Jitter { jitter: options.jitter, period });
     }
+    reuse::check(zone.view(), options)?;
     if !options.mechanism.is_hashed() {
         return Ok(());
     }

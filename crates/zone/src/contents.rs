@@ -262,6 +262,37 @@ impl Run {
         self.rrsets.last_mut()
     }
 
+    /// Copies the nodes `range` of `contents` behind those that are there: their octets as a whole.
+    pub fn push_nodes(&mut self, contents: &Contents, range: std::ops::Range<usize>) {
+        let Some(nodes) = contents.nodes.get(range.clone()).filter(|nodes| !nodes.is_empty()) else { return };
+        let behind = contents.nodes.get(range.end);
+        let names = nodes[0].name as usize..behind.map_or(contents.names.len(), |node| node.name as usize);
+        let first = nodes[0].first_rrset as usize;
+        let end = behind.map_or(contents.rrsets.len(), |node| node.first_rrset as usize);
+        let start_of =
+            |rrset: usize| contents.rrsets.get(rrset).map_or(contents.rdata.len() as u64, |r| r.start);
+        let (rdata_start, rdata_end) = (start_of(first), start_of(end));
+        let (name_at, rrset_at) = (self.names.len() as u32, self.rrsets.len() as u32);
+        let rdata_at = self.rdata.len() as u64;
+        self.nodes.extend(nodes.iter().map(|node| NodeEntry {
+            name: node.name - nodes[0].name + name_at,
+            first_rrset: node.first_rrset - nodes[0].first_rrset + rrset_at,
+        }));
+        let moved = |rrset: &RrsetEntry| RrsetEntry { start: rrset.start - rdata_start + rdata_at, ..*rrset };
+        self.rrsets.extend(contents.rrsets[first..end].iter().map(moved));
+        self.names.extend_from_slice(&contents.names[names]);
+        self.rdata.extend_from_slice(&contents.rdata[rdata_start as usize..rdata_end as usize]);
+    }
+
+    /// Makes room for as much as `contents` hold, and a sixteenth more.
+    pub fn reserve(&mut self, contents: &Contents) {
+        let room = |length: usize| length + length / 16;
+        self.names.reserve(room(contents.names.len()));
+        self.rdata.reserve(room(contents.rdata.len()));
+        self.nodes.reserve(room(contents.nodes.len()));
+        self.rrsets.reserve(room(contents.rrsets.len()));
+    }
+
     /// Copies a whole RRset to the current node.
     pub fn push_rrset(&mut self, rrset: Rrset<'_>) {
         self.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());
@@ -272,6 +303,15 @@ impl Run {
 }
 
 impl Contents {
+    /// The contents of the zone at `apex` that are one run, which is not copied.
+    #[must_use]
+    pub fn from_run(apex: &Name, run: Run) -> Self {
+        let Run { names, rdata, nodes, rrsets } = run;
+        let all = Self { apex: apex.clone(), names, rdata, nodes, rrsets };
+        debug_assert!(all.nodes().zip(all.nodes().skip(1)).all(|(a, b)| a.name() < b.name()));
+        all
+    }
+
     /// Joins runs, given in canonical order, into the contents of the zone at `apex`.
     #[must_use]
     pub fn from_runs(apex: &Name, runs: Vec<Run>) -> Self {

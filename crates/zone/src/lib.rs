@@ -5,16 +5,23 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+pub mod change;
+pub mod compiled;
 mod contents;
 pub mod image;
 mod lexer;
+pub mod load;
 pub mod read;
+mod rules;
 pub mod standing;
 pub mod write;
 
 pub use builder::{Builder, Place, Warning, ZoneError, ZoneFault};
+pub use change::ChangeSet;
+pub use compiled::{CompiledError, Verification};
 pub use contents::{Contents, Node, Rrset, Run, Soa};
 pub use image::Image;
+pub use load::{LoadError, Loaded, load};
 pub use read::{ReadError, ReadFault, Reading};
 pub use standing::{Standing, standings};
 

@@ -161,7 +161,7 @@ struct Reader {
 }
 
 /// Fault and offset of the octet that has it.
-type Located = (ReadFault, usize);
+pub(crate) type Located = (ReadFault, usize);
 
 /// What changes while one file is read.
 struct FileState {
@@ -313,7 +313,7 @@ impl Reader {
 }
 
 /// TTL and class in any order, then the type; returns how many tokens they took.
-fn read_fixed_fields(
+pub(crate) fn read_fixed_fields(
     tokens: &[nonesuch_proto::text::Token<'_>],
     entry_at: usize,
 ) -> Result<(Option<u32>, Rtype, usize), Located> {
@@ -361,7 +361,7 @@ impl From<Box<ReadError>> for Interrupt {
     }
 }
 
-const fn lex_fault(fault: LexFault) -> ReadFault {
+pub(crate) const fn lex_fault(fault: LexFault) -> ReadFault {
     match fault {
         LexFault::UnclosedQuote => ReadFault::UnclosedQuote,
         LexFault::UnclosedParenthesis => ReadFault::UnclosedParenthesis,

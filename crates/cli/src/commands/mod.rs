@@ -6,6 +6,7 @@ pub(crate) mod key;
 pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod manual;
+pub(crate) mod resign;
 pub(crate) mod serve;
 pub(crate) mod sign;
 pub(crate) mod verify;

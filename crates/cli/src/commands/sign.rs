@@ -1,5 +1,6 @@
 //! `nonesuch zone sign`.
 
+use super::resign;
 use crate::Outcome;
 use crate::arguments::SignArguments;
 use crate::error::Failure;
@@ -17,8 +18,9 @@ const BEFORE: u32 = 3600;
 const VALIDITY: u32 = 14 * 86_400;
 
 pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
+    let Some(file) = resign::plain_file(arguments) else { return resign::run(arguments) };
     let begun = Instant::now();
-    let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
+    let contents = zones::read_zone(file, arguments.origin.as_ref())?;
     let mut keys = keys::load(&arguments.keys, contents.apex())?;
     if arguments.hedged {
         keys.hedge();
@@ -45,15 +47,15 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn output(arguments: &SignArguments) -> PathBuf {
+pub(super) fn output(arguments: &SignArguments) -> PathBuf {
     arguments.output.clone().unwrap_or_else(|| {
-        let mut name = arguments.file.clone().into_os_string();
+        let mut name = arguments.file.clone().unwrap_or_default().into_os_string();
         name.push(".signed");
         name.into()
     })
 }
 
-fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
+pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
     let now = zones::now_or(arguments.now);
     let inception = arguments.inception.unwrap_or_else(|| now.wrapping_sub(BEFORE));
     let expiration = arguments.expiration.unwrap_or_else(|| now.wrapping_add(VALIDITY));

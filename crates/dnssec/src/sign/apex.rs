@@ -20,7 +20,7 @@ pub(super) fn prepare(
     let soa = contents.soa().ok_or_else(no_soa)?;
     let apex = contents.nodes().next().ok_or_else(no_soa)?;
     let mut rrsets = kept_rrsets(apex);
-    let (serial, warning) = serial::next(options.serial, soa.serial, options.now);
+    let (serial, warning) = serial::choose(options, soa.serial);
     set_serial(&mut rrsets, serial);
     let key_ttl = |rrsets: &BTreeMap<Rtype, Records>, rtype| {
         let in_zone = rrsets.get(&rtype).map(|(ttl, _)| *ttl);

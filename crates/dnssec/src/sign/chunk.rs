@@ -1,12 +1,15 @@
 //! Signing a run of names: the signed data of all RRsets first, then all signatures of each key, then the records.
+//! Signatures of the previous zone stand in for those that need not be made.
 
 use super::plan::{Item, Piece, Plan, Records, Room};
+use super::reuse::{Reuse, Walk};
 use super::{SignError, SignOptions, SignStatistics};
 use crate::keys::KeySet;
 use crate::rrsig::{Rrsig, push_signed_data};
-use nonesuch_crypto::sign_batch;
+use nonesuch_crypto::{VerifyItem, sign_batch, verify_batch};
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::Run;
+use nonesuch_zone::{Node, Run};
+use std::ops::Range;
 
 /// Room that is used again for every run.
 #[derive(Default)]
@@ -19,12 +22,37 @@ pub(super) struct Scratch {
     ranges: Vec<Vec<(usize, usize)>>,
     /// For each key, the signatures in the order of its messages, all of one length.
     signatures: Vec<Vec<u8>>,
+    /// Where the RRSIGs come from, in the order in which they are written.
+    sources: Vec<Source>,
+    /// RDATA of RRSIGs that are kept, one after the other.
+    kept: Vec<u8>,
+    checks: Vec<Check>,
+    /// RDATA of the RRSIGs of one RRset.
+    rdatas: Vec<Vec<u8>>,
+}
+
+/// Where an RRSIG comes from.
+enum Source {
+    /// From the previous zone: its place in the RDATA kept.
+    Kept(Range<usize>),
+    /// It is made: the number of the key's message.
+    Made(usize),
+}
+
+/// A signature that is kept and verified.
+struct Check {
+    item: Item,
+    rtype: Rtype,
+    key: usize,
+    message: Range<usize>,
+    signature: Range<usize>,
 }
 
 pub(super) struct Signer<'a> {
     plan: &'a Plan<'a>,
     keys: &'a KeySet,
     options: &'a SignOptions<'a>,
+    reuse: Option<Reuse<'a>>,
     /// Tag of each key.
     tags: Vec<u16>,
 }
@@ -32,7 +60,7 @@ pub(super) struct Signer<'a> {
 impl<'a> Signer<'a> {
     pub(super) fn new(plan: &'a Plan<'a>, keys: &'a KeySet, options: &'a SignOptions<'a>) -> Self {
         let tags = keys.keys().iter().map(|key| key.tag()).collect();
-        Self { plan, keys, options, tags }
+        Self { plan, keys, options, reuse: Reuse::new(keys, options), tags }
     }
 
     pub(super) fn sign_chunk(
@@ -40,43 +68,76 @@ impl<'a> Signer<'a> {
         items: &[Item],
         scratch: &mut Scratch,
     ) -> Result<(Run, SignStatistics), SignError> {
-        let count = self.keys.keys().len();
-        scratch.messages.clear();
-        scratch.ranges.resize_with(count, Vec::new);
-        scratch.signatures.resize_with(count, Vec::new);
-        scratch.ranges.iter_mut().for_each(Vec::clear);
-        scratch.signatures.iter_mut().for_each(Vec::clear);
-        self.collect_messages(items, scratch);
+        scratch.reset(self.keys.keys().len());
+        let mut walk = self.walk(items, scratch);
+        for &item in items {
+            self.collect(item, walk.as_mut(), scratch);
+        }
+        self.check_kept(scratch)?;
         self.make_signatures(scratch)?;
         Ok(self.write(items, scratch))
     }
 
-    fn collect_messages(&self, items: &[Item], scratch: &mut Scratch) {
-        let Scratch { room, messages, ranges, .. } = scratch;
-        for &item in items {
-            self.plan.visit(item, room, |owner, piece| {
-                if !piece.signed {
-                    return;
-                }
-                let expiration = self.expiration(owner, piece.rtype);
-                for &key in self.keys.signers(piece.rtype) {
-                    let start = messages.len();
-                    self.push_message(owner, piece, key, expiration, messages);
-                    ranges[key].push((start, messages.len()));
-                }
-            });
+    fn walk(&self, items: &[Item], scratch: &mut Scratch) -> Option<Walk<'a>> {
+        let first = self.plan.owner(*items.first()?, &mut scratch.owner);
+        self.reuse.as_ref().map(|reuse| reuse.walk(first))
+    }
+
+    /// Finds the signatures of one name that are kept, and lays out the messages of the others.
+    fn collect(&self, item: Item, walk: Option<&mut Walk<'a>>, scratch: &mut Scratch) {
+        let previous = walk.and_then(|walk| walk.seek(self.plan.owner(item, &mut scratch.owner)));
+        let mut room = std::mem::take(&mut scratch.room);
+        self.plan.visit(item, &mut room, |owner, piece| {
+            if piece.signed {
+                self.collect_rrset(item, owner, piece, previous, scratch);
+            }
+        });
+        scratch.room = room;
+    }
+
+    fn collect_rrset(
+        &self,
+        item: Item,
+        owner: NameRef<'_>,
+        piece: Piece<'_>,
+        previous: Option<Node<'a>>,
+        scratch: &mut Scratch,
+    ) {
+        let old = self.reuse.as_ref().and_then(|reuse| Some((reuse, reuse.signatures(previous, &piece)?)));
+        let expiration = self.expiration(owner, piece.rtype);
+        for &key in self.keys.signers(piece.rtype) {
+            let kept = old.and_then(|(reuse, old)| reuse.kept(old, owner, &piece, key));
+            let Some((octets, fields)) = kept else {
+                let start = scratch.messages.len();
+                push_records(
+                    &self.fields(owner, piece, key, expiration),
+                    owner,
+                    piece,
+                    &mut scratch.messages,
+                );
+                let numbers = &mut scratch.ranges[key];
+                scratch.sources.push(Source::Made(numbers.len()));
+                numbers.push((start, scratch.messages.len()));
+                continue;
+            };
+            let start = scratch.kept.len();
+            scratch.kept.extend_from_slice(octets);
+            let end = scratch.kept.len();
+            scratch.sources.push(Source::Kept(start..end));
+            // One signature of each key in a chunk tells whether the previous zone is what it seems to be.
+            let sampled = !scratch.checks.iter().any(|check| check.key == key);
+            if sampled || self.reuse.as_ref().is_some_and(Reuse::verifies_all) {
+                let first = scratch.messages.len();
+                push_records(&fields, owner, piece, &mut scratch.messages);
+                let message = first..scratch.messages.len();
+                let signature = start + fields.fields_len()..end;
+                scratch.checks.push(Check { item, rtype: piece.rtype, key, message, signature });
+            }
         }
     }
 
-    fn push_message(
-        &self,
-        owner: NameRef<'_>,
-        piece: Piece<'_>,
-        key: usize,
-        expiration: u32,
-        out: &mut Vec<u8>,
-    ) {
-        let fields = Rrsig {
+    fn fields(&self, owner: NameRef<'_>, piece: Piece<'_>, key: usize, expiration: u32) -> Rrsig<'_> {
+        Rrsig {
             covered: piece.rtype,
             algorithm: self.keys.keys()[key].algorithm(),
             labels: owner.rrsig_labels(),
@@ -86,10 +147,29 @@ impl<'a> Signer<'a> {
             tag: self.tags[key],
             signer: self.plan.zone(),
             signature: &[],
-        };
-        match piece.records {
-            Records::Kept(rrset) => push_signed_data(&fields, owner, rrset.rdatas(), out),
-            Records::Made(rdata) => push_signed_data(&fields, owner, std::iter::once(rdata), out),
+        }
+    }
+
+    /// A previous zone with a signature that does not verify is not worked on: what else is wrong with it is not known.
+    fn check_kept(&self, scratch: &mut Scratch) -> Result<(), SignError> {
+        let Some(reuse) = &self.reuse else { return Ok(()) };
+        let Scratch { checks, messages, kept, owner, .. } = scratch;
+        let items: Vec<VerifyItem<'_>> = checks
+            .iter()
+            .filter_map(|check| {
+                let (message, signature) = (&messages[check.message.clone()], &kept[check.signature.clone()]);
+                Some(VerifyItem { key: reuse.public(check.key)?, message, signature })
+            })
+            .collect();
+        let mut outcome = Vec::new();
+        verify_batch(&items, &mut outcome);
+        match checks.iter().zip(outcome).find(|(_, result)| result.is_err()) {
+            None => Ok(()),
+            Some((check, _)) => Err(SignError::BadPrevious {
+                owner: self.plan.owner(check.item, owner).to_name(),
+                rtype: check.rtype,
+                tag: self.tags[check.key],
+            }),
         }
     }
 
@@ -103,36 +183,64 @@ impl<'a> Signer<'a> {
     }
 
     fn write(&self, items: &[Item], scratch: &mut Scratch) -> (Run, SignStatistics) {
-        let Scratch { room, owner, messages, ranges, signatures } = scratch;
         let mut run = Run::default();
         let mut statistics = SignStatistics::default();
-        // The RDATA of an RRSIG begins as its signed data do.
-        let fields_len = 18 + self.plan.zone().len();
-        let mut used = vec![0; self.keys.keys().len()];
+        let mut owner = std::mem::take(&mut scratch.owner);
+        let mut room = std::mem::take(&mut scratch.room);
+        let mut sources = 0;
         for &item in items {
-            run.begin_node(self.plan.owner(item, owner));
-            self.plan.visit(item, room, |_, piece| {
-                push_records(&mut run, piece);
-                statistics.chain_records += u64::from(matches!(piece.records, Records::Made(_)));
-                if !piece.signed {
-                    return;
+            run.begin_node(self.plan.owner(item, &mut owner));
+            self.plan.visit(item, &mut room, |_, piece| {
+                copy_records(&mut run, piece);
+                statistics.chain_records += u64::from(piece.is_of_chain());
+                if piece.signed {
+                    run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
+                    self.write_signatures(piece.rtype, &mut sources, scratch, &mut run, &mut statistics);
+                    statistics.rrsets_signed += 1;
                 }
-                run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
-                for &key in self.keys.signers(piece.rtype) {
-                    let length = self.keys.keys()[key].private().signature_octets();
-                    let number = used[key];
-                    used[key] += 1;
-                    let start = ranges[key][number].0;
-                    run.push_record(|out| {
-                        out.extend_from_slice(&messages[start..start + fields_len]);
-                        out.extend_from_slice(&signatures[key][number * length..][..length]);
-                    });
-                    statistics.signatures += 1;
-                }
-                statistics.rrsets_signed += 1;
             });
         }
+        (scratch.owner, scratch.room) = (owner, room);
         (run, statistics)
+    }
+
+    /// Writes the RRSIGs of one RRset, in canonical order as all records.
+    fn write_signatures(
+        &self,
+        rtype: Rtype,
+        next: &mut usize,
+        scratch: &mut Scratch,
+        run: &mut Run,
+        statistics: &mut SignStatistics,
+    ) {
+        let Scratch { messages, ranges, signatures, sources, kept, rdatas, .. } = scratch;
+        // The RDATA of an RRSIG begins as its signed data do.
+        let fields_len = 18 + self.plan.zone().len();
+        let signers = self.keys.signers(rtype);
+        rdatas.resize_with(signers.len(), Vec::new);
+        for (&key, rdata) in signers.iter().zip(rdatas.iter_mut()) {
+            rdata.clear();
+            match &sources[*next] {
+                Source::Kept(range) => {
+                    rdata.extend_from_slice(&kept[range.clone()]);
+                    statistics.signatures_kept += 1;
+                }
+                &Source::Made(number) => {
+                    let length = self.keys.keys()[key].private().signature_octets();
+                    let start = ranges[key][number].0;
+                    rdata.extend_from_slice(&messages[start..start + fields_len]);
+                    rdata.extend_from_slice(&signatures[key][number * length..][..length]);
+                    statistics.signatures += 1;
+                }
+            }
+            *next += 1;
+        }
+        if rdatas.len() > 1 {
+            rdatas.sort_unstable();
+        }
+        for rdata in rdatas.iter() {
+            run.push_record(|out| out.extend_from_slice(rdata));
+        }
     }
 
     /// The expiration less the RRset's share of jitter, the same for all its signatures.
@@ -140,12 +248,34 @@ impl<'a> Signer<'a> {
         if self.options.jitter == 0 {
             return self.options.expiration;
         }
-        let taken = mix(self.options.seed, owner, rtype) % (u64::from(self.options.jitter) + 1);
+        // With the time in the draw, what is refreshed together is spread anew.
+        let seed = self.options.seed ^ u64::from(self.options.now) << 32;
+        let taken = mix(seed, owner, rtype) % (u64::from(self.options.jitter) + 1);
         self.options.expiration.wrapping_sub(taken as u32)
     }
 }
 
-fn push_records(run: &mut Run, piece: Piece<'_>) {
+impl Scratch {
+    fn reset(&mut self, keys: usize) {
+        self.messages.clear();
+        self.ranges.resize_with(keys, Vec::new);
+        self.signatures.resize_with(keys, Vec::new);
+        self.ranges.iter_mut().for_each(Vec::clear);
+        self.signatures.iter_mut().for_each(Vec::clear);
+        self.sources.clear();
+        self.kept.clear();
+        self.checks.clear();
+    }
+}
+
+fn push_records(fields: &Rrsig<'_>, owner: NameRef<'_>, piece: Piece<'_>, out: &mut Vec<u8>) {
+    match piece.records {
+        Records::Kept(rrset) => push_signed_data(fields, owner, rrset.rdatas(), out),
+        Records::Made(rdata) => push_signed_data(fields, owner, std::iter::once(rdata), out),
+    }
+}
+
+fn copy_records(run: &mut Run, piece: Piece<'_>) {
     match piece.records {
         Records::Kept(rrset) => run.push_rrset(rrset),
         Records::Made(rdata) => {

@@ -1,9 +1,10 @@
 //! What is asked of signing, and what can be wrong with that.
 
+use super::Previous;
 use crate::denial::nsec3::MAX_ITERATIONS;
 use crate::denial::{Mechanism, Nsec3Params};
 use nonesuch_crypto::Algorithm;
-use nonesuch_proto::Name;
+use nonesuch_proto::{Name, Rtype};
 use std::fmt;
 use std::str::FromStr;
 
@@ -64,11 +65,11 @@ pub struct SignOptions<'a> {
     pub expiration: u32,
     /// Most seconds taken off the expiration, so that not all signatures expire at once; less than the period.
     pub jitter: u32,
-    /// What the jitter is drawn from: the same seed gives each RRset the same expiration.
+    /// What the jitter is drawn from, beside the time: the same of both gives each RRset the same expiration.
     pub seed: u64,
     /// What becomes of the SOA serial number.
     pub serial: SerialPolicy,
-    /// The time of signing, for the serial number.
+    /// The time of signing, for the serial number, the jitter, and what is kept of a previous zone.
     pub now: u32,
     /// Whether CDS (SHA-256) and CDNSKEY records of the keys that sign DNSKEY are published (RFC 7344), in place of
     /// those that the zone has.
@@ -77,6 +78,9 @@ pub struct SignOptions<'a> {
     pub dnskey_ttl: Option<u32>,
     /// Whether DNSKEY records that are not in the key set are dropped.
     pub drop_foreign_dnskeys: bool,
+    /// The zone as it was signed last, whose signatures are kept where they may, and behind whose serial the new one
+    /// comes.
+    pub previous: Option<Previous<'a>>,
     /// Called now and then with the number of signatures made so far, from any thread.
     pub progress: Option<&'a (dyn Fn(u64) + Sync)>,
 }
@@ -97,6 +101,7 @@ impl SignOptions<'_> {
             publish_cds: false,
             dnskey_ttl: None,
             drop_foreign_dnskeys: false,
+            previous: None,
             progress: None,
         }
     }
@@ -212,6 +217,44 @@ pub enum SignError {
     /// Signed, the zone would hold more than can be addressed.
     #[error("the signed zone would be too large: names take more than 4 GiB")]
     TooLarge,
+    /// The previous zone is another one.
+    #[error("the previous zone is {previous}, but the zone is {zone}: give the zone that was signed last")]
+    PreviousOfOtherZone {
+        /// The zone to be signed.
+        zone: Name,
+        /// Apex of the previous zone.
+        previous: Name,
+    },
+    /// Signatures made would be within the refresh window from the start.
+    #[error(
+        "signatures that expire within {refresh} s are made anew, but some made now would expire in {least} s: lower \
+         the refresh window or the jitter, or sign for longer"
+    )]
+    Refresh {
+        /// Seconds of the refresh window.
+        refresh: u32,
+        /// Least seconds from the time of signing to an expiration.
+        least: u32,
+    },
+    /// A signature of the previous zone does not verify.
+    #[error(
+        "the previous zone is not sound: the signature of {owner} {rtype} by key {tag} does not verify; sign without \
+         it, or verify it to see what else is wrong"
+    )]
+    BadPrevious {
+        /// Owner of the RRset.
+        owner: Name,
+        /// Its type.
+        rtype: Rtype,
+        /// Tag of the key.
+        tag: u16,
+    },
+    /// Changes are changes of a previous zone, and there is none.
+    #[error("changes are given without the zone that they change: give the zone that was signed last")]
+    NoPrevious,
+    /// A change does not fit the zone that it is to be made in.
+    #[error(transparent)]
+    Change(#[from] nonesuch_zone::change::ChangeError),
     /// A signature could not be made.
     #[error(transparent)]
     Crypto(#[from] nonesuch_crypto::SignError),

@@ -22,6 +22,8 @@ pub(super) struct Item {
 enum Chain {
     /// Nodes.
     Nsec(Vec<u32>),
+    /// Its records are in the contents already.
+    Within,
     /// Hashed names.
     Nsec3 { names: Vec<Hashed>, params: Nsec3Params, opt_out: bool },
 }
@@ -34,6 +36,13 @@ pub(super) struct Piece<'p> {
     pub(super) records: Records<'p>,
     /// Whether it gets signatures.
     pub(super) signed: bool,
+}
+
+impl Piece<'_> {
+    /// Whether it is a record of the chain.
+    pub(super) const fn is_of_chain(&self) -> bool {
+        matches!(self.records, Records::Made(_)) || matches!(self.rtype, Rtype::NSEC | Rtype::NSEC3)
+    }
 }
 
 /// The records of an RRset.
@@ -94,6 +103,12 @@ impl<'z> Plan<'z> {
         Ok(Self { contents, apex, standings, chain, chain_ttl: soa.negative_ttl(), items })
     }
 
+    /// A plan of `contents` as they are, the chain's records included.
+    pub(super) fn of_all(contents: &'z Contents, standings: Vec<Standing>) -> Self {
+        let items = (0..contents.node_count() as u32).map(|node| Item { node, link: NONE }).collect();
+        Self { contents, apex: contents, standings, chain: Chain::Within, chain_ttl: 0, items }
+    }
+
     pub(super) fn items(&self) -> &[Item] {
         &self.items
     }
@@ -144,6 +159,7 @@ impl<'z> Plan<'z> {
         }
         let link = link as usize;
         match &self.chain {
+            Chain::Within => None,
             Chain::Nsec(nodes) => {
                 let next = nodes[(link + 1) % nodes.len()];
                 self.collect_types(nodes[link], &mut room.types);
@@ -183,15 +199,15 @@ impl<'z> Plan<'z> {
 
     /// The RRsets of a node that go into the signed zone; the apex is already prepared.
     fn kept(&self, node: Node<'z>) -> impl Iterator<Item = Rrset<'z>> {
-        let is_apex = node.index() == 0;
-        node.rrsets().filter(move |rrset| is_apex || !rrset.rtype().is_made_by_signing())
+        let is_all = node.index() == 0 || matches!(self.chain, Chain::Within);
+        node.rrsets().filter(move |rrset| is_all || !rrset.rtype().is_made_by_signing())
     }
 }
 
 impl Chain {
     fn owner_octets(&self, contents: &Contents) -> usize {
         match self {
-            Self::Nsec(_) => 0,
+            Self::Nsec(_) | Self::Within => 0,
             Self::Nsec3 { names, .. } => {
                 names.len() * (1 + denial::nsec3::LABEL + contents.apex().view().len())
             }

@@ -4,6 +4,8 @@ mod aliases;
 mod faults;
 mod keys;
 mod random;
+mod resign;
+mod resign_random;
 mod rfc;
 mod root;
 mod signing;

@@ -1,0 +1,329 @@
+//! Applying a change set: what is removed must be there, what is added must not.
+
+use super::{ChangeSet, rank};
+use crate::builder::ZoneFault;
+use crate::contents::{Contents, Node, Rrset, Run};
+use crate::rules;
+use nonesuch_proto::{NameRef, Rtype, rdata, text};
+
+/// Whether the serial of an SOA record that is removed must be the zone's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum SerialRule {
+    /// It must: the change set is one of this very version.
+    #[default]
+    Exact,
+    /// It need not: the zone was signed, and its serial moved then.
+    Any,
+}
+
+/// Why a change does not fit a zone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeFault {
+    /// A record that is removed is not there.
+    #[error(
+        "the zone has no record '{0}' to remove: make the change set anew, from this version of the zone"
+    )]
+    Missing(String),
+    /// A record that is removed is there with another TTL.
+    #[error("the record '{record}' to remove has the TTL {found} in the zone: give that TTL")]
+    OtherTtl {
+        /// The record, as the change set has it.
+        record: String,
+        /// The TTL in the zone.
+        found: u32,
+    },
+    /// A record that is added is there.
+    #[error("the zone has the record '{0}' already: make the change set anew, from this version of the zone")]
+    AlreadyThere(String),
+    /// Records of one RRset would have different TTLs (RFC 2181 §5.2).
+    #[error(
+        "the record '{record}' comes to an RRset of TTL {found}: give that TTL, or remove and add the whole RRset"
+    )]
+    MixedTtl {
+        /// The record, as the change set has it.
+        record: String,
+        /// The TTL of the RRset.
+        found: u32,
+    },
+    /// The outcome would be no zone.
+    #[error("with the changes, {0}")]
+    Zone(ZoneFault),
+}
+
+/// Why a change set cannot be applied, with the line of the change where it was read from text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}")]
+pub struct ChangeError {
+    /// Line of the change set's text, from 1; 0 where there is none.
+    pub line: u32,
+    /// What does not fit.
+    pub fault: ChangeFault,
+}
+
+/// The changes at one name.
+#[derive(Clone, Copy, Debug)]
+pub struct Touched<'c> {
+    pub(super) set: &'c ChangeSet,
+    pub(super) removed: Option<Node<'c>>,
+    pub(super) added: Option<Node<'c>>,
+}
+
+impl ChangeSet {
+    /// The zone with the changes made.
+    ///
+    /// # Errors
+    /// The first change, in canonical order, that does not fit, or that leaves no zone.
+    pub fn apply(&self, old: &Contents, serial: SerialRule) -> Result<Contents, ChangeError> {
+        let mut run = Run::default();
+        let mut at = 0;
+        let mut apex = old.apex().clone();
+        for touched in self.touched() {
+            touched.check_in_zone(old.apex().view())?;
+            let (found, place) = match seek(old, at, touched.name()) {
+                Ok(index) => (Some(old.node(index)), index),
+                Err(index) => (None, index),
+            };
+            run.push_nodes(old, at..place);
+            let is_left = touched.apply_to(found, serial, &mut run)?;
+            if is_left && place == 0 && found.is_some() {
+                apex = touched.name_over(found).to_name();
+            }
+            at = place + usize::from(found.is_some());
+        }
+        run.push_nodes(old, at..old.node_count());
+        let new = Contents::from_runs(&apex, vec![run]);
+        self.check_zone(&new)?;
+        Ok(new)
+    }
+
+    /// The rules of [`rules::fault_of`] at the names that were touched, and that there is an SOA record.
+    fn check_zone(&self, new: &Contents) -> Result<(), ChangeError> {
+        let error = |line, fault| Err(ChangeError { line, fault: ChangeFault::Zone(fault) });
+        let mut at = 0;
+        for touched in self.touched() {
+            at = match seek(new, at, touched.name()) {
+                Ok(index) => {
+                    if let Some(fault) = rules::fault_of(new.node(index), new.apex().view()) {
+                        return error(touched.first_line(), fault);
+                    }
+                    index
+                }
+                Err(index) => index,
+            };
+        }
+        if new.soa().is_none() {
+            let apex = self.touched().next().filter(|touched| touched.name() == new.apex().view());
+            let line = apex.map_or(0, |touched| touched.first_line());
+            return error(line, ZoneFault::NoSoa(new.apex().clone()));
+        }
+        Ok(())
+    }
+
+    /// Line of a record of one side; `record` counts the records of the node before it.
+    fn line(&self, is_added: bool, node: Node<'_>, record: usize) -> u32 {
+        let (side, lines) =
+            if is_added { (&self.added, &self.added_lines) } else { (&self.removed, &self.removed_lines) };
+        if lines.is_empty() {
+            return 0;
+        }
+        let before = side.nodes().take(node.index()).flat_map(|node| node.rrsets());
+        let before: usize = before.map(|rrset| rrset.count()).sum();
+        lines.get(before + record).copied().unwrap_or(0)
+    }
+}
+
+impl<'c> Touched<'c> {
+    /// The name; in the case of the added records where there are some.
+    #[must_use]
+    pub fn name(&self) -> NameRef<'c> {
+        self.added.or(self.removed).map_or(NameRef::ROOT, Node::name)
+    }
+
+    /// What is removed there.
+    #[must_use]
+    pub const fn removed(&self) -> Option<Node<'c>> {
+        self.removed
+    }
+
+    /// What is added there.
+    #[must_use]
+    pub const fn added(&self) -> Option<Node<'c>> {
+        self.added
+    }
+
+    /// Line of the first change at the name; 0 where the change set was not read from text.
+    #[must_use]
+    pub fn first_line(&self) -> u32 {
+        let lines = [
+            self.added.map(|node| self.set.line(true, node, 0)),
+            self.removed.map(|node| self.set.line(false, node, 0)),
+        ];
+        lines.into_iter().flatten().min().unwrap_or(0)
+    }
+
+    /// That the name is the apex or below it.
+    ///
+    /// # Errors
+    /// [`ZoneFault::OutOfZone`].
+    pub fn check_in_zone(&self, apex: NameRef<'_>) -> Result<(), ChangeError> {
+        if self.name().is_at_or_below(apex) {
+            return Ok(());
+        }
+        let fault = ZoneFault::OutOfZone { owner: self.name().to_name(), apex: apex.to_name() };
+        Err(ChangeError { line: self.first_line(), fault: ChangeFault::Zone(fault) })
+    }
+
+    /// Appends the node with the changes made to `run`; `old` is the node of the same name where the zone has one.
+    /// Tells whether anything is left of it. Rules that concern the zone, as CNAME beside other data, are not checked
+    /// here.
+    ///
+    /// # Errors
+    /// The first change that does not fit.
+    pub fn apply_to(
+        &self,
+        old: Option<Node<'_>>,
+        serial: SerialRule,
+        run: &mut Run,
+    ) -> Result<bool, ChangeError> {
+        let sides = [old, self.removed, self.added];
+        let mut ranks: Vec<_> = sides.iter().flatten().flat_map(|node| node.rrsets().map(rank)).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        let mut begun = false;
+        for (covered, is_signature) in ranks {
+            let rtype = if is_signature { Rtype::RRSIG } else { covered };
+            let here = old.and_then(|node| find(node, rtype, covered));
+            let removed = self.removed.and_then(|node| find(node, rtype, covered));
+            let added = self.added.and_then(|node| find(node, rtype, covered));
+            let mut rdatas = self.remove(here, removed, serial)?;
+            self.check_added(&rdatas, here, added)?;
+            rdatas.extend(added.iter().flat_map(|rrset| rrset.rdatas()));
+            let Some(ttl) = added.or(here).map(Rrset::ttl).filter(|_| !rdatas.is_empty()) else { continue };
+            if !begun {
+                run.begin_node(self.name_over(old));
+                begun = true;
+            }
+            rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
+            run.begin_rrset(rtype, covered, ttl);
+            for record in rdatas {
+                run.push_record(|out| out.extend_from_slice(record));
+            }
+        }
+        Ok(begun)
+    }
+
+    /// The name under which the node stands afterwards: a name keeps its case while records of it stay.
+    fn name_over<'n>(&self, old: Option<Node<'n>>) -> NameRef<'n>
+    where
+        'c: 'n,
+    {
+        let stays = |old: &Node<'_>| {
+            old.rrsets().any(|rrset| {
+                let gone = self.removed.and_then(|node| find(node, rrset.rtype(), rrset.covered()));
+                gone.is_none_or(|gone| gone.count() < rrset.count())
+            })
+        };
+        old.filter(stays).or(self.added).or(old).map_or(NameRef::ROOT, Node::name)
+    }
+
+    /// The records of `old` that stay.
+    fn remove<'z>(
+        &self,
+        old: Option<Rrset<'z>>,
+        removed: Option<Rrset<'_>>,
+        serial: SerialRule,
+    ) -> Result<Vec<&'z [u8]>, ChangeError> {
+        let mut left: Vec<&[u8]> = old.iter().flat_map(|rrset| rrset.rdatas()).collect();
+        let Some(removed) = removed else { return Ok(left) };
+        for record in removed.rdatas() {
+            let is_same = |other: &&[u8]| {
+                rdata::cmp_canonical(removed.rtype(), other, record).is_eq()
+                    || serial == SerialRule::Any
+                        && removed.rtype() == Rtype::SOA
+                        && without_serial(other) == without_serial(record)
+            };
+            let Some(at) = left.iter().position(is_same) else {
+                return Err(self.error(false, removed, record, ChangeFault::Missing));
+            };
+            left.remove(at);
+            if let Some(found) = old.map(Rrset::ttl).filter(|ttl| *ttl != removed.ttl()) {
+                return Err(
+                    self.error(false, removed, record, |record| ChangeFault::OtherTtl { record, found })
+                );
+            }
+        }
+        Ok(left)
+    }
+
+    /// That none of the `added` records is among those that stay, and that these have the same TTL.
+    fn check_added(
+        &self,
+        left: &[&[u8]],
+        old: Option<Rrset<'_>>,
+        added: Option<Rrset<'_>>,
+    ) -> Result<(), ChangeError> {
+        let (Some(added), Some(old)) = (added, old.filter(|_| !left.is_empty())) else { return Ok(()) };
+        for record in added.rdatas() {
+            if left.iter().any(|other| rdata::cmp_canonical(added.rtype(), other, record).is_eq()) {
+                return Err(self.error(true, added, record, ChangeFault::AlreadyThere));
+            }
+            if old.ttl() != added.ttl() {
+                let found = old.ttl();
+                return Err(self.error(true, added, record, |record| ChangeFault::MixedTtl { record, found }));
+            }
+        }
+        Ok(())
+    }
+
+    fn error(
+        &self,
+        is_added: bool,
+        rrset: Rrset<'_>,
+        record: &[u8],
+        fault: impl FnOnce(String) -> ChangeFault,
+    ) -> ChangeError {
+        let node = if is_added { self.added } else { self.removed };
+        let line = node.map_or(0, |node| {
+            let records =
+                node.rrsets().flat_map(|rrset| rrset.rdatas().map(move |rdata| (rank(rrset), rdata)));
+            let before = records.take_while(|other| *other != (rank(rrset), record)).count();
+            self.set.line(is_added, node, before)
+        });
+        let mut out = Vec::new();
+        text::push_name(self.name(), &mut out);
+        out.extend_from_slice(format!(" {} IN {} ", rrset.ttl(), rrset.rtype()).as_bytes());
+        rdata::push_text(rrset.rtype(), record, &mut out);
+        ChangeError { line, fault: fault(String::from_utf8_lossy(&out).into_owned()) }
+    }
+}
+
+fn find(node: Node<'_>, rtype: Rtype, covered: Rtype) -> Option<Rrset<'_>> {
+    node.rrsets().find(|rrset| rrset.rtype() == rtype && rrset.covered() == covered)
+}
+
+/// RDATA of an SOA record in lower case without its serial (RFC 1035 §3.3.13: two names and five numbers).
+fn without_serial(rdata: &[u8]) -> (Vec<u8>, &[u8]) {
+    let (names, numbers) = rdata.split_at(rdata.len().saturating_sub(20));
+    (names.to_ascii_lowercase(), numbers.get(4..).unwrap_or_default())
+}
+
+/// The node of `name`, or where it would stand, at or behind `from`: in steps that double, so that both a few names
+/// far apart and many side by side are found fast.
+fn seek(contents: &Contents, from: usize, name: NameRef<'_>) -> Result<usize, usize> {
+    let is_before = |index: usize| contents.node(index).name() < name;
+    let (mut low, mut step) = (from, 1);
+    let mut high = from;
+    while high < contents.node_count() && is_before(high) {
+        low = high + 1;
+        high += step;
+        step *= 2;
+    }
+    high = high.min(contents.node_count());
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_before(middle) { low = middle + 1 } else { high = middle }
+    }
+    let is_there = low < contents.node_count() && contents.node(low).name() == name;
+    if is_there { Ok(low) } else { Err(low) }
+}

@@ -1,0 +1,225 @@
+//! Change sets: between two zones, as text, and applied.
+
+use super::{ChangeSet, SerialRule, is_data};
+use crate::Contents;
+use crate::read::read_text;
+use crate::write::write_zone;
+use nonesuch_proto::Name;
+use proptest::prelude::*;
+use std::path::Path;
+
+const HEAD: &str = "$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n";
+
+fn apex() -> Name {
+    "example.".parse().unwrap()
+}
+
+pub(crate) fn zone(rest: &str) -> Contents {
+    whole(&format!("{HEAD}{rest}"))
+}
+
+fn whole(text: &str) -> Contents {
+    read_text(text.as_bytes(), Path::new("zone"), Some(&apex())).unwrap().contents
+}
+
+pub(crate) fn written(contents: &Contents) -> String {
+    let mut out = Vec::new();
+    write_zone(contents, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn text(set: &ChangeSet) -> String {
+    let mut out = Vec::new();
+    set.write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn parse(text: &str) -> ChangeSet {
+    ChangeSet::parse(text.as_bytes(), &apex()).unwrap()
+}
+
+fn apply(old: &str, changes: &str) -> Result<String, String> {
+    let outcome = parse(changes).apply(&zone(old), SerialRule::Exact);
+    outcome.map(|new| written(&new)).map_err(|error| format!("{}: {error}", error.line))
+}
+
+#[test]
+fn the_text_has_one_record_a_line_in_canonical_order() {
+    let old = zone("a A 192.0.2.7\na A 192.0.2.8\nb 30 TXT x\nb 30 TXT y\nC TXT z\n");
+    let new = whole(
+        "$TTL 60\n@ SOA ns h 2 2 3 4 5\n@ NS ns\n@ NS ns2\nns A 192.0.2.1\na A 192.0.2.8\na A 192.0.2.9\n\
+         b 40 TXT x\nb 40 TXT y\nc TXT z\n",
+    );
+    let set = ChangeSet::between(&old, &new, |_| true);
+    assert_eq!(
+        text(&set),
+        "- example.\t60\tIN\tSOA\tns.example. h.example. 1 2 3 4 5\n\
+         + example.\t60\tIN\tSOA\tns.example. h.example. 2 2 3 4 5\n\
+         + example.\t60\tIN\tNS\tns2.example.\n\
+         - a.example.\t60\tIN\tA\t192.0.2.7\n\
+         + a.example.\t60\tIN\tA\t192.0.2.9\n\
+         - b.example.\t30\tIN\tTXT\t\"x\"\n\
+         - b.example.\t30\tIN\tTXT\t\"y\"\n\
+         + b.example.\t40\tIN\tTXT\t\"x\"\n\
+         + b.example.\t40\tIN\tTXT\t\"y\"\n\
+         - C.example.\t60\tIN\tTXT\t\"z\"\n\
+         + c.example.\t60\tIN\tTXT\t\"z\"\n"
+    );
+    assert_eq!(set.touched().count(), 4);
+    assert!(ChangeSet::between(&old, &old, |_| true).is_empty());
+    assert_eq!(written(&set.apply(&old, SerialRule::Exact).unwrap()), written(&new));
+}
+
+#[test]
+fn the_filter_leaves_out_what_signing_makes() {
+    let new = zone(
+        "a A 192.0.2.7\na RRSIG A 13 2 60 2 1 7 example. AAAA\na NSEC example. A\n@ NSEC3PARAM 1 0 0 -\n",
+    );
+    let data = ChangeSet::between(&zone(""), &new, is_data);
+    assert_eq!(text(&data), "+ a.example.\t60\tIN\tA\t192.0.2.7\n");
+    assert_eq!(text(&ChangeSet::between(&zone(""), &new, |_| true)).lines().count(), 4);
+}
+
+#[test]
+fn comments_relative_names_and_any_order_are_read() {
+    let changes =
+        "; a comment\n\n+ b 60 IN TXT \"; no comment\" ; one\n- a 1m A 192.0.2.7\n+ @ IN 60 NS ns.b\n";
+    let new = apply("a A 192.0.2.7\n", changes).unwrap();
+    let expected = zone("@ NS ns.b\nb TXT \"; no comment\"\n");
+    assert_eq!(new, written(&expected));
+}
+
+#[test]
+fn what_does_not_fit_is_named_with_its_line() {
+    let old = "a A 192.0.2.7\na A 192.0.2.8\nc CNAME a\n";
+    let cases = [
+        (
+            "+ z 60 A 192.0.2.1\n- a 60 A 192.0.2.9\n",
+            "2: the zone has no record 'a.example. 60 IN A 192.0.2.9'",
+        ),
+        ("\n- b 60 A 192.0.2.7\n", "2: the zone has no record 'b.example. 60 IN A 192.0.2.7'"),
+        ("- a 30 A 192.0.2.7\n", "1: the record 'a.example. 30 IN A 192.0.2.7' to remove has the TTL 60"),
+        ("+ a 60 A 192.0.2.7\n", "1: the zone has the record 'a.example. 60 IN A 192.0.2.7' already"),
+        ("- a 60 A 192.0.2.7\n+ a 30 A 192.0.2.9\n", "2: the record 'a.example. 30 IN A 192.0.2.9' comes to"),
+        ("+ a.other. 60 A 192.0.2.7\n", "1: with the changes, a.other. is not in the zone example."),
+        ("; \n+ c 60 A 192.0.2.7\n", "2: with the changes, c.example. has a CNAME record and A too"),
+        ("+ c 60 CNAME b\n", "1: with the changes, c.example. has more than one CNAME record"),
+        (
+            "- @ 60 SOA ns h 1 2 3 4 5\n",
+            "1: with the changes, the zone has no SOA record at its apex example.",
+        ),
+        (
+            "- @ 60 SOA ns h 9 2 3 4 5\n",
+            "1: the zone has no record 'example. 60 IN SOA ns.example. h.example. 9",
+        ),
+        ("+ @ 60 SOA ns h 2 2 3 4 5\n", "1: with the changes, a second SOA record, at example."),
+        ("+ a 60 SOA ns h 2 2 3 4 5\n", "1: with the changes, a second SOA record, at a.example."),
+    ];
+    for (changes, expected) in cases {
+        let error = apply(old, changes).expect_err(changes);
+        assert!(error.starts_with(expected), "{changes:?}: {error}");
+    }
+    let set = ChangeSet::between(&zone("b TXT x\n"), &zone(""), |_| true);
+    assert_eq!(set.apply(&zone(""), SerialRule::Exact).unwrap_err().line, 0);
+}
+
+#[test]
+fn malformed_text_is_named_with_its_place() {
+    let cases = [
+        ("a 60 A 192.0.2.1\n", "1: a change begins with"),
+        ("\n + a 60 A 192.0.2.1\n", "2: a change begins with"),
+        ("+a 60 A 192.0.2.1\n", "1: a change begins with"),
+        ("+ a A 192.0.2.1\n", "1:3: no TTL"),
+        ("+ a 60 A 192.0.2\n", "1:10: A: expected an IPv4 address"),
+        ("+ a 60 A\n", "1:8: A: a field is missing"),
+        ("+\n", "1:1: the first record has no owner name"),
+        ("+ a\n", "1:3: the record ends before its type"),
+        ("+ a..b 60 A 192.0.2.1\n", "1:3: bad owner name"),
+        ("+ a 60 ANY x\n", "1:8: ANY is a query or meta type"),
+        ("+ a 60 CH TXT x\n", "1:8: class CH"),
+        ("+ a 60 TXT \"x\n", "1:12: a double quote is not closed"),
+        ("+ a 60 TXT x\n; \n+ A 60 TXT \"x\"\n", "3: the same change stands in line 1 already"),
+        ("+ a 30 TXT y\n+ a 60 TXT x\n", "2: the TTL is not that of line 1"),
+    ];
+    for (changes, expected) in cases {
+        let error = ChangeSet::parse(changes.as_bytes(), &apex()).expect_err(changes).to_string();
+        assert!(error.starts_with(expected), "{changes:?}: {error}");
+    }
+}
+
+#[test]
+fn the_serial_of_a_signed_zone_may_have_moved() {
+    let changes = parse("- @ 60 SOA NS h 1 2 3 4 5\n+ @ 60 SOA ns h 2 2 3 4 5\n");
+    let signed = whole("$TTL 60\n@ SOA ns h 77 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n");
+    assert!(changes.apply(&signed, SerialRule::Exact).is_err());
+    assert_eq!(changes.apply(&signed, SerialRule::Any).unwrap().soa().unwrap().serial, 2);
+    let other = whole("$TTL 60\n@ SOA ns h 77 2 3 4 6\n@ NS ns\nns A 192.0.2.1\n");
+    assert!(changes.apply(&other, SerialRule::Any).is_err());
+}
+
+#[test]
+fn a_name_keeps_its_case_while_records_of_it_stay() {
+    let new = apply("WWW A 192.0.2.7\n", "+ www 60 TXT x\n").unwrap();
+    assert!(new.contains("WWW.example.\t60\tIN\tTXT"), "{new}");
+    let new = apply("WWW A 192.0.2.7\n", "- www 60 A 192.0.2.7\n+ wWw 60 TXT x\n").unwrap();
+    assert!(new.contains("wWw.example.\t60\tIN\tTXT"), "{new}");
+}
+
+/// Zones of few names and records, so that two of them have much in common.
+pub(crate) fn zones() -> impl Strategy<Value = Contents> {
+    let owners = ["@", "a", "A", "b.a", "B.a", "*.a", "c", "d\\.e", "\\000", "x.y.z", "\\255"];
+    let rdatas = [
+        "60 A 192.0.2.7",
+        "60 A 192.0.2.8",
+        "30 A 192.0.2.9",
+        "60 TXT x",
+        "60 TXT \"x y\" z",
+        "60 MX 1 m",
+        "60 MX 1 M",
+        "60 MX 2 m",
+        "60 NS ns.a",
+        "60 DS 1 13 2 00",
+        "60 NSEC a A NS",
+        "60 RRSIG A 13 2 60 2 1 7 @ AAAA",
+        "30 RRSIG A 13 2 60 2 1 8 @ BBBB",
+        "60 RRSIG TXT 13 2 60 2 1 7 @ AAAA",
+        "60 TYPE65280 \\# 1 ff",
+    ];
+    let records = proptest::collection::vec((0..owners.len(), 0..rdatas.len()), 0..40);
+    (records, 1..4u32).prop_map(move |(records, serial)| {
+        let lines: String =
+            records.iter().map(|(owner, rdata)| format!("{} {}\n", owners[*owner], rdatas[*rdata])).collect();
+        whole(&format!("@ 60 SOA ns h {serial} 2 3 4 5\n{lines}"))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_between_two_zones_turns_one_into_the_other(old in zones(), new in zones()) {
+        let set = ChangeSet::between(&old, &new, |_| true);
+        prop_assert_eq!(set.is_empty(), written(&old) == written(&new));
+        prop_assert_eq!(written(&set.apply(&old, SerialRule::Exact).unwrap()), written(&new));
+        let read = parse(&text(&set));
+        prop_assert_eq!(text(&read), text(&set));
+        prop_assert_eq!(written(&read.apply(&old, SerialRule::Exact).unwrap()), written(&new));
+        // Nothing stands on both sides, and a second time nothing fits.
+        prop_assert!(set.is_empty() || set.apply(&new, SerialRule::Exact).is_err());
+    }
+
+    #[test]
+    fn reading_never_panics(octets in proptest::collection::vec(prop_oneof![Just(b'+'), Just(b'-'), Just(b' '), Just(b'\n'), Just(b'a'), Just(b'6'), Just(b'A'), any::<u8>()], 0..64)) {
+        let _ = ChangeSet::parse(&octets, &apex());
+    }
+
+    #[test]
+    fn spans_are_copied_whole(zone in zones(), cut in 0..12usize) {
+        let cut = cut.min(zone.node_count());
+        let mut runs = [crate::Run::default(), crate::Run::default()];
+        runs[0].push_nodes(&zone, 0..cut);
+        runs[1].push_nodes(&zone, cut..zone.node_count());
+        let copy = Contents::from_runs(zone.apex(), runs.into());
+        prop_assert_eq!(written(&copy), written(&zone));
+    }
+}

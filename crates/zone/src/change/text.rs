@@ -1,0 +1,229 @@
+//! Change sets as text: one record a line, `- owner TTL IN type RDATA` for one that is removed and `+ …` for one that is
+//! added, `;` before a comment. Names may be relative to the zone's apex; TTLs are given.
+
+use super::ChangeSet;
+use crate::contents::{Contents, Node, Rrset, Run};
+use crate::lexer::Lexer;
+use crate::read::{Located, ReadFault, lex_fault, read_fixed_fields};
+use nonesuch_proto::{Name, NameError, NameRef, Rtype, push_name_from_text, rdata, text};
+use std::cmp::Ordering;
+use std::io::{self, Write};
+
+/// What is wrong with the text of a change set, with line and column from 1.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeReadError {
+    /// A line is malformed.
+    #[error("{line}:{column}: {fault}")]
+    Malformed {
+        /// Line.
+        line: u32,
+        /// Column, in octets.
+        column: u32,
+        /// What is wrong.
+        fault: ReadFault,
+    },
+    /// A line begins with neither sign.
+    #[error("{line}: a change begins with '- ' (record removed) or '+ ' (record added)")]
+    NoSign {
+        /// Line.
+        line: u32,
+    },
+    /// The same record is removed or added a second time.
+    #[error("{line}: the same change stands in line {first} already: remove one")]
+    Repeated {
+        /// Line.
+        line: u32,
+        /// The other line.
+        first: u32,
+    },
+    /// Records of one RRset on the same side have different TTLs.
+    #[error(
+        "{line}: the TTL is not that of line {first}, of the same RRset (RFC 2181 section 5.2): give one TTL"
+    )]
+    MixedTtl {
+        /// Line.
+        line: u32,
+        /// The other line.
+        first: u32,
+    },
+}
+
+impl ChangeSet {
+    /// Writes the change set, names in canonical order, the SOA record first as in zone files; at each RRset what is
+    /// removed stands before what is added.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut lines = Vec::new();
+        for touched in self.touched() {
+            let is_apex = touched.name() == self.apex().view();
+            push_node(touched.removed(), touched.added(), is_apex, &mut lines);
+            if lines.len() > 1 << 16 {
+                out.write_all(&lines)?;
+                lines.clear();
+            }
+        }
+        out.write_all(&lines)
+    }
+
+    /// Reads a change set of the zone `apex`.
+    ///
+    /// # Errors
+    /// What is wrong with the first line that is not sound.
+    pub fn parse(octets: &[u8], apex: &Name) -> Result<Self, ChangeReadError> {
+        let mut sides = [Records::default(), Records::default()];
+        let mut lexer = Lexer::new(octets);
+        loop {
+            let at = |(fault, at): Located| {
+                let (line, column) = Lexer::new(octets).position(at);
+                ChangeReadError::Malformed { line, column, fault }
+            };
+            match lexer.next_entry() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err((fault, offset)) => return Err(at((lex_fault(fault), offset))),
+            }
+            let sign = lexer.tokens.first().filter(|token| !lexer.begins_blank && !token.quoted);
+            let side = match sign.map(|token| token.octets) {
+                Some(b"-") => &mut sides[0],
+                Some(b"+") => &mut sides[1],
+                _ => return Err(ChangeReadError::NoSign { line: lexer.line }),
+            };
+            side.read(&lexer, apex).map_err(at)?;
+        }
+        let [removed, added] = sides;
+        let (removed, removed_lines) = removed.into_contents(apex)?;
+        let (added, added_lines) = added.into_contents(apex)?;
+        Ok(Self { removed, added, removed_lines, added_lines })
+    }
+}
+
+/// The RRsets of both sides in their order of types, SOA first at the apex.
+fn push_node(removed: Option<Node<'_>>, added: Option<Node<'_>>, is_apex: bool, out: &mut Vec<u8>) {
+    let signed = |sign: u8| {
+        move |rrset: Rrset<'_>| {
+            let is_late = !(is_apex && rrset.covered() == Rtype::SOA);
+            (is_late, super::rank(rrset), sign)
+        }
+    };
+    let minus = removed.into_iter().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset, b'-')));
+    let plus = added.into_iter().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset, b'+')));
+    let mut all: Vec<_> = minus.chain(plus).collect();
+    // '+' is less than '-' in ASCII.
+    all.sort_by_key(|(_, rrset, sign)| signed(u8::MAX - sign)(*rrset));
+    for (node, rrset, sign) in all {
+        for record in rrset.rdatas() {
+            out.extend_from_slice(&[sign, b' ']);
+            text::push_name(node.name(), out);
+            out.push(b'\t');
+            text::push_decimal(rrset.ttl(), out);
+            // Writing to a vector does not fail.
+            let _ = write!(out, "\tIN\t{}\t", rrset.rtype());
+            rdata::push_text(rrset.rtype(), record, out);
+            out.push(b'\n');
+        }
+    }
+}
+
+/// The records of one side as they come, in arenas.
+#[derive(Default)]
+struct Records {
+    octets: Vec<u8>,
+    records: Vec<Record>,
+}
+
+/// Owner in wire form, sort key of the owner and RDATA stand one behind the other in the arena.
+#[derive(Clone, Copy)]
+struct Record {
+    owner: usize,
+    key: usize,
+    rdata: usize,
+    end: usize,
+    ttl: u32,
+    rtype: Rtype,
+    covered: Rtype,
+    line: u32,
+}
+
+impl Records {
+    fn read(&mut self, lexer: &Lexer<'_>, apex: &Name) -> Result<(), Located> {
+        let tokens = &lexer.tokens[1..];
+        let end = lexer.tokens.last().map_or(0, |token| token.at);
+        let owner_token = tokens.first().ok_or((ReadFault::NoOwner, end))?;
+        let owner = self.octets.len();
+        let bad_owner = |error: NameError| (ReadFault::Owner(error), owner_token.at);
+        push_name_from_text(owner_token.octets, Some(apex.view()), &mut self.octets).map_err(bad_owner)?;
+        let (ttl, rtype, used) = read_fixed_fields(&tokens[1..], owner_token.at)?;
+        let ttl = ttl.ok_or((ReadFault::NoTtl, owner_token.at))?;
+        if rtype.is_meta() {
+            return Err((ReadFault::MetaType(rtype), tokens[used].at));
+        }
+        let key = self.octets.len();
+        let mut sort_key = Vec::with_capacity(key - owner);
+        NameRef::from_checked(&self.octets[owner..key]).push_sort_key(&mut sort_key);
+        self.octets.extend_from_slice(&sort_key);
+        let start = self.octets.len();
+        let fields = &tokens[1 + used..];
+        rdata::push_from_tokens(rtype, fields, Some(apex.view()), &mut self.octets).map_err(|error| {
+            let at = fields.get(error.token).map_or(end, |token| token.at);
+            (ReadFault::Rdata { rtype, fault: error.fault }, at)
+        })?;
+        let covered = match (rtype, &self.octets[start..]) {
+            (Rtype::RRSIG, [high, low, ..]) => Rtype(u16::from_be_bytes([*high, *low])),
+            _ => rtype,
+        };
+        let line = lexer.line;
+        let end = self.octets.len();
+        self.records.push(Record { owner, key, rdata: start, end, ttl, rtype, covered, line });
+        Ok(())
+    }
+
+    fn owner(&self, record: &Record) -> &[u8] {
+        &self.octets[record.owner..record.key]
+    }
+
+    fn rdata(&self, record: &Record) -> &[u8] {
+        &self.octets[record.rdata..record.end]
+    }
+
+    fn cmp_rrsets(&self, a: &Record, b: &Record) -> Ordering {
+        let key = |record: &Record| &self.octets[record.key..record.rdata];
+        let types = |record: &Record| (record.covered, record.rtype == Rtype::RRSIG);
+        key(a).cmp(key(b)).then_with(|| types(a).cmp(&types(b)))
+    }
+
+    /// Sorts the records into nodes and RRsets; with them the line of each.
+    fn into_contents(self, apex: &Name) -> Result<(Contents, Vec<u32>), ChangeReadError> {
+        let mut order = self.records.clone();
+        let cmp_rdata = |a: &Record, b: &Record| rdata::cmp_canonical(a.rtype, self.rdata(a), self.rdata(b));
+        order.sort_by(|a, b| {
+            self.cmp_rrsets(a, b).then_with(|| cmp_rdata(a, b)).then_with(|| a.line.cmp(&b.line))
+        });
+        let mut run = Run::default();
+        let mut previous: Option<&Record> = None;
+        for record in &order {
+            let key = |record: &Record| &self.octets[record.key..record.rdata];
+            if previous.is_none_or(|previous| key(previous) != key(record)) {
+                run.begin_node(NameRef::from_checked(self.owner(record)));
+            }
+            match previous.filter(|previous| self.cmp_rrsets(previous, record).is_eq()) {
+                None => run.begin_rrset(record.rtype, record.covered, record.ttl),
+                Some(previous) => {
+                    let (first, line) = (previous.line.min(record.line), previous.line.max(record.line));
+                    if previous.ttl != record.ttl {
+                        return Err(ChangeReadError::MixedTtl { line, first });
+                    }
+                    if cmp_rdata(previous, record).is_eq() {
+                        return Err(ChangeReadError::Repeated { line, first });
+                    }
+                }
+            }
+            run.push_record(|out| out.extend_from_slice(self.rdata(record)));
+            previous = Some(record);
+        }
+        let lines = order.iter().map(|record| record.line).collect();
+        Ok((Contents::from_runs(apex, vec![run]), lines))
+    }
+}

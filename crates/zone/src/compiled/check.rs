@@ -1,0 +1,141 @@
+//! What contents must keep to so that nothing that is done with them later goes astray: whoever makes [`Contents`] from
+//! text or by signing keeps to it; whoever takes them from a file checks it here.
+
+use super::{CompiledError, Flaw};
+use crate::builder::ZoneFault;
+use crate::contents::{Contents, RrsetEntry};
+use crate::rules;
+use nonesuch_proto::{NameRef, Rtype, rdata};
+use rayon::prelude::*;
+
+/// Names that are checked by one thread at once.
+const CHUNK: usize = 4096;
+
+/// Checks offsets, names, order, RRsets, RDATA, and the rules that make records a zone.
+pub(super) fn check(contents: &Contents) -> Result<(), CompiledError> {
+    if contents.nodes.is_empty() {
+        return Err(CompiledError::Zone(ZoneFault::NoSoa(contents.apex.clone())));
+    }
+    // Octets behind the last offset are checked with the last name; those before the first would be seen by nobody.
+    let starts_at_0 = contents.nodes[0].name == 0
+        && contents.nodes[0].first_rrset == 0
+        && contents.rrsets.first().is_some_and(|rrset| rrset.start == 0);
+    if !starts_at_0 || contents.names.len() > u32::MAX as usize {
+        return Err(CompiledError::Malformed { node: 0, flaw: Flaw::Offset });
+    }
+    let starts: Vec<usize> = (0..contents.nodes.len()).step_by(CHUNK).collect();
+    let first = starts.par_iter().map(|start| check_chunk(contents, *start)).find_first(Result::is_err);
+    first.unwrap_or(Ok(()))?;
+    // The apex in the header and at its node may differ in case alone.
+    if contents.node(0).name() != contents.apex.view() {
+        return Err(CompiledError::Malformed { node: 0, flaw: Flaw::NameOrder });
+    }
+    if contents.soa().is_none() {
+        return Err(CompiledError::Zone(ZoneFault::NoSoa(contents.apex.clone())));
+    }
+    Ok(())
+}
+
+fn check_chunk(contents: &Contents, start: usize) -> Result<(), CompiledError> {
+    let malformed = |node, flaw| CompiledError::Malformed { node, flaw };
+    let apex = contents.apex.view();
+    let before =
+        start.checked_sub(1).map(|index| name_of(contents, index).map_err(|flaw| malformed(index, flaw)));
+    let mut previous = before.transpose()?;
+    for index in start..contents.nodes.len().min(start + CHUNK) {
+        let name = name_of(contents, index).map_err(|flaw| malformed(index, flaw))?;
+        if !follows(name, previous, apex) {
+            return Err(malformed(index, Flaw::NameOrder));
+        }
+        previous = Some(name);
+        check_rrsets(contents, index).map_err(|flaw| malformed(index, flaw))?;
+        if let Some(fault) = rules::fault_of(contents.node(index), contents.apex.view()) {
+            return Err(CompiledError::Zone(fault));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is in the zone and comes after `previous`, which is in the zone, in canonical order. Most names have
+/// the parent of the one before, or are below it.
+fn follows(name: NameRef<'_>, previous: Option<NameRef<'_>>, apex: NameRef<'_>) -> bool {
+    let Some(previous) = previous else { return name.is_at_or_below(apex) };
+    let (Some(parent), Some(first)) = (name.parent(), name.labels().next()) else { return false };
+    if parent.wire() == previous.wire() {
+        return true;
+    }
+    let is_sibling =
+        previous.len() > apex.len() && previous.parent().is_some_and(|other| other.wire() == parent.wire());
+    if let Some(before) = previous.labels().next().filter(|_| is_sibling) {
+        let (before, first) = (before.iter(), first.iter());
+        return before.map(u8::to_ascii_lowercase).lt(first.map(u8::to_ascii_lowercase));
+    }
+    previous.cmp_canonical(name).is_lt() && name.is_at_or_below(apex)
+}
+
+/// The name of a node, whose offsets may be anything.
+fn name_of(contents: &Contents, index: usize) -> Result<NameRef<'_>, Flaw> {
+    let start = contents.nodes[index].name as usize;
+    let end = contents.nodes.get(index + 1).map_or(contents.names.len(), |next| next.name as usize);
+    NameRef::from_wire(contents.names.get(start..end).ok_or(Flaw::Offset)?).map_err(|_| Flaw::Name)
+}
+
+/// A node has RRsets, in the order of types, signatures behind what they cover.
+fn check_rrsets(contents: &Contents, index: usize) -> Result<(), Flaw> {
+    let start = contents.nodes[index].first_rrset as usize;
+    let end = contents.nodes.get(index + 1).map_or(contents.rrsets.len(), |next| next.first_rrset as usize);
+    let rrsets = contents.rrsets.get(start..end).filter(|rrsets| !rrsets.is_empty()).ok_or(Flaw::Offset)?;
+    let mut previous = None;
+    for (place, rrset) in rrsets.iter().enumerate() {
+        let is_signature = rrset.rtype == Rtype::RRSIG;
+        let rank = Some((rrset.covered, is_signature));
+        if rank <= previous {
+            return Err(Flaw::RrsetOrder);
+        }
+        previous = rank;
+        // RFC 2181 §8: TTLs have 31 bits.
+        let fits = is_signature || rrset.rtype == rrset.covered;
+        if !fits || rrset.rtype.is_meta() || rrset.ttl > 0x7fff_ffff || rrset.count == 0 {
+            return Err(Flaw::Rrset);
+        }
+        let behind = contents.rrsets.get(start + place + 1);
+        check_records(contents, rrset, behind.map_or(contents.rdata.len() as u64, |next| next.start))?;
+    }
+    Ok(())
+}
+
+/// The records of an RRset are well formed, in canonical order, and end where the next RRset's begin.
+fn check_records(contents: &Contents, rrset: &RrsetEntry, end: u64) -> Result<(), Flaw> {
+    let range = usize::try_from(rrset.start).ok().zip(usize::try_from(end).ok());
+    let mut rest = range.and_then(|(start, end)| contents.rdata.get(start..end)).ok_or(Flaw::Offset)?;
+    let mut previous: Option<&[u8]> = None;
+    for _ in 0..rrset.count {
+        let (length, tail) = rest.split_first_chunk::<2>().ok_or(Flaw::Offset)?;
+        let length = usize::from(u16::from_be_bytes(*length));
+        let (record, tail) = tail.split_at_checked(length).ok_or(Flaw::Offset)?;
+        rest = tail;
+        if !rdata::is_well_formed(rrset.rtype, record) {
+            return Err(Flaw::Rdata);
+        }
+        if rrset.rtype == Rtype::RRSIG && !record.starts_with(&rrset.covered.0.to_be_bytes()) {
+            return Err(Flaw::Rrset);
+        }
+        if previous.is_some_and(|previous| !is_before(rrset.rtype, previous, record)) {
+            return Err(Flaw::RecordOrder);
+        }
+        previous = Some(record);
+    }
+    if rest.is_empty() { Ok(()) } else { Err(Flaw::Offset) }
+}
+
+/// Canonical order of records (RFC 4034 §6.3). Canonical form only lowers letters: where no octet up to the first that
+/// differs is a capital one, octets are compared as they are.
+fn is_before(rtype: Rtype, a: &[u8], b: &[u8]) -> bool {
+    let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    match (a.get(..=common), b.get(common)) {
+        (Some(head), Some(octet)) if !head.iter().chain([octet]).any(u8::is_ascii_uppercase) => {
+            head[common] < *octet
+        }
+        _ => rdata::cmp_canonical(rtype, a, b).is_lt(),
+    }
+}
