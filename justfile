@@ -25,6 +25,10 @@ compare *ARGUMENTS:
 bench-sign *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench sign -- {{ARGUMENTS}}
 
+# Signing again after a change, from scratch and incrementally
+bench-resign *ARGUMENTS:
+    cargo bench -p nonesuch-cli --bench resign -- {{ARGUMENTS}}
+
 # Serving beside the installed peers, with ratios
 bench-serve *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench serve -- {{ARGUMENTS}}

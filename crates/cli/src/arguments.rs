@@ -178,7 +178,8 @@ pub(crate) struct KeyImportArguments {
 #[derive(Debug, Args)]
 pub(crate) struct SignArguments {
     /// Zone file.
-    pub(crate) file: PathBuf,
+    #[arg(required_unless_present = "changes")]
+    pub(crate) file: Option<PathBuf>,
     /// The zone's apex; else the owner of the file's SOA record.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
@@ -199,7 +200,7 @@ pub(crate) struct SignArguments {
     #[arg(long)]
     pub(crate) keep_nsec5key: bool,
     /// Output file; - for standard output. Default: FILE.signed
-    #[arg(long = "output", short = 'f')]
+    #[arg(long = "output", short = 'f', required_unless_present = "file")]
     pub(crate) output: Option<PathBuf>,
     /// First second of validity; default one hour ago.
     #[arg(long, value_parser = parse_time)]
@@ -239,9 +240,11 @@ pub(crate) struct SignArguments {
     /// Time of signing: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
     #[arg(long, value_parser = parse_time)]
     pub(crate) now: Option<u32>,
-    /// What the jitter is drawn from.
+    /// What the jitter is drawn from, beside the time.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) again: AgainArguments,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -260,6 +263,31 @@ impl FromStr for ZonemdHashes {
         }
         text.split(',').map(str::parse).collect::<Result<_, _>>().map(Self)
     }
+}
+
+/// Signing what was signed before.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Incremental signing")]
+pub(crate) struct AgainArguments {
+    /// The zone as it was signed last: a zone file or a compiled zone. Its signatures are kept where the records are the
+    /// same, the keys are, and they do not expire soon; the serial comes after its serial.
+    #[arg(long, value_name = "SIGNED")]
+    pub(crate) previous: Option<PathBuf>,
+    /// Changes of the unsigned zone since then, as `nonesuch zone diff --changes` prints them, in place of a zone file.
+    #[arg(long, requires = "previous", conflicts_with = "file")]
+    pub(crate) changes: Option<PathBuf>,
+    /// Make signatures anew that expire within so many seconds; default: a quarter of the validity.
+    #[arg(long, requires = "previous", value_name = "SECONDS")]
+    pub(crate) refresh: Option<u32>,
+    /// Verify the mathematics of every signature that is kept, not of a sample.
+    #[arg(long, requires = "previous")]
+    pub(crate) verify_previous: bool,
+    /// Write what differs from the previous signed zone, signatures included, as a change set.
+    #[arg(long, requires = "previous", value_name = "FILE")]
+    pub(crate) changes_out: Option<PathBuf>,
+    /// Write a compiled zone in place of a zone file.
+    #[arg(long)]
+    pub(crate) compiled: bool,
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ use nonesuch_lab::generate::GenerateError;
 use nonesuch_lab::load::{LoadError, QueryListError};
 use nonesuch_net::NetError;
 use nonesuch_zone::ReadError;
+use nonesuch_zone::change::{ChangeFault, ChangeReadError};
 use nonesuch_zone::image::CompileError;
 use std::io;
 use std::path::PathBuf;
@@ -98,6 +99,10 @@ pub(crate) enum Failure {
     NotServed { path: PathBuf, mechanism: &'static str },
     #[error("{mechanism} cannot be compared: `nonesuch serve` does not answer with it; leave it out")]
     NotCompared { mechanism: &'static str },
+    #[error("{}:{source}", path.display())]
+    ChangeSet { path: PathBuf, source: ChangeReadError },
+    #[error("{}:{line}: {fault}", path.display())]
+    Change { path: PathBuf, line: u32, fault: ChangeFault },
     #[error("{}: holds no DS or DNSKEY record of {zone}", path.display())]
     NoAnchor { path: PathBuf, zone: nonesuch_proto::Name },
     #[error(

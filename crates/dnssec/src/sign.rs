@@ -6,11 +6,15 @@ mod apex;
 mod chunk;
 mod options;
 mod plan;
+mod resign;
+mod reuse;
 mod serial;
 mod stream;
 mod zonemd;
 
 pub use options::{SerialPolicy, SignError, SignOptions, SignProgress, SignWarning};
+pub use resign::{Resigned, is_current, resign, resign_changes};
+pub use reuse::Previous;
 pub use stream::{SignSummary, sign_streaming};
 
 use crate::denial::Mapping;
@@ -27,6 +31,8 @@ pub struct SignStatistics {
     pub rrsets_signed: u64,
     /// Signatures made: with two algorithms two for each RRset.
     pub signatures: u64,
+    /// Signatures kept of the previous zone.
+    pub signatures_kept: u64,
     /// NSEC, NSEC3 or NSEC5 records made.
     pub chain_records: u64,
     /// Records of the signed zone.
@@ -39,6 +45,7 @@ impl SignStatistics {
     const fn add(&mut self, other: &Self) {
         self.rrsets_signed += other.rrsets_signed;
         self.signatures += other.signatures;
+        self.signatures_kept += other.signatures_kept;
         self.chain_records += other.chain_records;
         self.records += other.records;
     }
@@ -135,6 +142,7 @@ fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Resul
     if options.jitter >= period {
         return Err(SignError::Jitter { jitter: options.jitter, period });
     }
+    reuse::check(zone.view(), options)?;
     match options.mechanism.mapping() {
         Mapping::Itself => Ok(()),
         Mapping::Sha1 => check_nsec3(zone, options),

@@ -294,6 +294,15 @@ impl Run {
         self.rdata.extend_from_slice(&contents.rdata[rdata_start as usize..rdata_end as usize]);
     }
 
+    /// Makes room for as much as `contents` hold, and a sixteenth more.
+    pub fn reserve(&mut self, contents: &Contents) {
+        let room = |length: usize| length + length / 16;
+        self.names.reserve(room(contents.names.len()));
+        self.rdata.reserve(room(contents.rdata.len()));
+        self.nodes.reserve(room(contents.nodes.len()));
+        self.rrsets.reserve(room(contents.rrsets.len()));
+    }
+
     /// Copies a whole RRset to the current node.
     pub fn push_rrset(&mut self, rrset: Rrset<'_>) {
         self.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());
@@ -315,6 +324,14 @@ pub(crate) struct Room {
 }
 
 impl Contents {
+    /// The contents of the zone at `apex` that are one run, which is not copied.
+    #[must_use]
+    pub fn from_run(apex: &Name, run: Run) -> Self {
+        let all = run.into_contents(apex);
+        debug_assert!(all.nodes().zip(all.nodes().skip(1)).all(|(a, b)| a.name() < b.name()));
+        all
+    }
+
     /// Joins runs, given in canonical order, into the contents of the zone at `apex`. Each run is freed once it is
     /// copied.
     #[must_use]

@@ -1,5 +1,6 @@
 //! `nonesuch zone sign`.
 
+use super::resign;
 use crate::Outcome;
 use crate::arguments::SignArguments;
 use crate::commands::nsec5;
@@ -21,10 +22,11 @@ const BEFORE: u32 = 3600;
 const VALIDITY: u32 = 14 * 86_400;
 
 pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
+    let Some(file) = resign::plain_file(arguments) else { return resign::run(arguments) };
     let begun = Instant::now();
     let output = output(arguments);
-    check_output(&output, &arguments.file)?;
-    let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
+    check_output(&output, file)?;
+    let contents = zones::read_zone(file, arguments.origin.as_ref())?;
     let mut keys = keys::load(&arguments.keys, contents.apex())?;
     if arguments.hedged {
         keys.hedge();
@@ -74,15 +76,15 @@ fn write_signed(
     Ok(summary.unwrap_or_default())
 }
 
-fn output(arguments: &SignArguments) -> PathBuf {
+pub(super) fn output(arguments: &SignArguments) -> PathBuf {
     arguments.output.clone().unwrap_or_else(|| {
-        let mut name = arguments.file.clone().into_os_string();
+        let mut name = arguments.file.clone().unwrap_or_default().into_os_string();
         name.push(".signed");
         name.into()
     })
 }
 
-fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
+pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
     let now = zones::now_or(arguments.now);
     let inception = arguments.inception.unwrap_or_else(|| now.wrapping_sub(BEFORE));
     let expiration = arguments.expiration.unwrap_or_else(|| now.wrapping_add(VALIDITY));

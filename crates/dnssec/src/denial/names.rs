@@ -38,7 +38,7 @@ pub(crate) fn is_kept(contents: &Contents, node: Node<'_>) -> bool {
 }
 
 /// A delegation without DS (RFC 5155 §6).
-fn is_insecure_delegation(node: Node<'_>, standing: Standing) -> bool {
+pub(crate) fn is_insecure_delegation(node: Node<'_>, standing: Standing) -> bool {
     standing == Standing::Delegation && !node.has(Rtype::DS)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{KeyPair, Role, ZONE_KEY, roles};
 use nonesuch_crypto::Algorithm;
-use nonesuch_proto::{Name, Rtype};
+use nonesuch_proto::{Name, NameRef, Rtype};
 
 /// Why keys cannot sign a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -119,6 +119,13 @@ impl KeySet {
             Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY => &self.for_keys,
             _ => &self.for_data,
         }
+    }
+
+    /// As [`KeySet::signers`], for an RRset at `owner`. Away from the apex, DNSKEY, CDS and CDNSKEY are data as any other:
+    /// those at signalling names tell of other zones' keys (RFC 9615 §2).
+    #[must_use]
+    pub fn signers_at(&self, owner: NameRef<'_>, rtype: Rtype) -> &[usize] {
+        self.signers(if owner == self.zone.view() { rtype } else { Rtype::A })
     }
 
     /// The keys that the parent's DS RRset should name: those that sign the DNSKEY RRset, without revoked ones.

@@ -21,7 +21,7 @@ pub(super) fn prepare(
     let soa = contents.soa().ok_or_else(no_soa)?;
     let apex = contents.nodes().next().ok_or_else(no_soa)?;
     let mut rrsets = kept_rrsets(apex);
-    let (serial, warning) = serial::next(options.serial, soa.serial, options.now);
+    let (serial, warning) = serial::choose(options, soa.serial);
     let mut warnings: Vec<SignWarning> = warning.into_iter().collect();
     set_serial(&mut rrsets, serial);
     zonemd::prepare(&mut rrsets, options, (soa.ttl, serial), &mut warnings);

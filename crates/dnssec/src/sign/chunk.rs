@@ -1,13 +1,16 @@
 //! Signing a run of names: the signed data of all RRsets first, then all signatures of each key, then the records.
+//! Signatures of the previous zone stand in for those that need not be made.
 
 use super::plan::{Item, Piece, Plan, Records, Room};
+use super::reuse::{Reuse, Walk};
 use super::zonemd::Place;
 use super::{SignError, SignOptions, SignStatistics};
 use crate::keys::KeySet;
 use crate::rrsig::{Rrsig, push_signed_data};
-use nonesuch_crypto::sign_batch;
+use nonesuch_crypto::{VerifyItem, sign_batch, verify_batch};
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::{Rrset, Run};
+use nonesuch_zone::{Node, Rrset, Run};
+use std::ops::Range;
 
 /// Octets of RRSIG RDATA in front of the signer's name.
 const RRSIG_FIELDS: usize = 18;
@@ -23,12 +26,37 @@ pub(super) struct Scratch {
     ranges: Vec<Vec<(usize, usize)>>,
     /// For each key, the signatures in the order of its messages, all of one length.
     signatures: Vec<Vec<u8>>,
+    /// Where the RRSIGs come from, in the order in which they are written.
+    sources: Vec<Source>,
+    /// RDATA of RRSIGs that are kept, one after the other.
+    kept: Vec<u8>,
+    checks: Vec<Check>,
+    /// RDATA of the RRSIGs of one RRset.
+    rdatas: Vec<Vec<u8>>,
+}
+
+/// Where an RRSIG comes from.
+enum Source {
+    /// From the previous zone: its place in the RDATA kept.
+    Kept(Range<usize>),
+    /// It is made: the number of the key's message.
+    Made(usize),
+}
+
+/// A signature that is kept and verified.
+struct Check {
+    item: Item,
+    rtype: Rtype,
+    key: usize,
+    message: Range<usize>,
+    signature: Range<usize>,
 }
 
 pub(super) struct Signer<'a> {
     plan: &'a Plan<'a>,
     keys: &'a KeySet,
     options: &'a SignOptions<'a>,
+    reuse: Option<Reuse<'a>>,
     /// Tag of each key.
     tags: Vec<u16>,
     /// Where the ZONEMD RRset of the apex goes, which can be made and signed last only.
@@ -43,13 +71,7 @@ impl<'a> Signer<'a> {
         zonemd: Place,
     ) -> Self {
         let tags = keys.keys().iter().map(|key| key.tag()).collect();
-        Self { plan, keys, options, tags, zonemd }
-    }
-
-    /// Places of the keys that sign an RRset. Away from the apex, DNSKEY, CDS and CDNSKEY are data as any other: those
-    /// at signalling names tell of other zones' keys (RFC 9615 §2).
-    fn signers(&self, owner: NameRef<'_>, rtype: Rtype) -> &'a [usize] {
-        self.keys.signers(if owner == self.plan.zone() { rtype } else { Rtype::A })
+        Self { plan, keys, options, reuse: Reuse::new(keys, options), tags, zonemd }
     }
 
     /// Signs `items` and appends them to `run`.
@@ -59,44 +81,76 @@ impl<'a> Signer<'a> {
         scratch: &mut Scratch,
         run: &mut Run,
     ) -> Result<SignStatistics, SignError> {
-        let count = self.keys.keys().len();
-        scratch.messages.clear();
-        scratch.ranges.resize_with(count, Vec::new);
-        scratch.signatures.resize_with(count, Vec::new);
-        scratch.ranges.iter_mut().for_each(Vec::clear);
-        scratch.signatures.iter_mut().for_each(Vec::clear);
-        self.collect_messages(items, scratch);
+        scratch.reset(self.keys.keys().len());
+        let mut walk = self.walk(items, scratch);
+        for &item in items {
+            self.collect(item, walk.as_mut(), scratch);
+        }
+        self.check_kept(scratch)?;
         self.make_signatures(scratch)?;
         Ok(self.write(items, scratch, run))
     }
 
-    fn collect_messages(&self, items: &[Item], scratch: &mut Scratch) {
-        let Scratch { room, messages, ranges, .. } = scratch;
-        room.clear();
-        for &item in items {
-            self.plan.visit(item, room, |owner, piece| {
-                if !piece.signed || self.is_deferred(item, piece.rtype) {
-                    return;
-                }
-                let expiration = self.expiration(owner, piece.rtype);
-                for &key in self.signers(owner, piece.rtype) {
-                    let start = messages.len();
-                    self.push_message(owner, piece, key, expiration, messages);
-                    ranges[key].push((start, messages.len()));
-                }
-            });
+    fn walk(&self, items: &[Item], scratch: &mut Scratch) -> Option<Walk<'a>> {
+        let first = self.plan.owner(*items.first()?, &mut scratch.owner);
+        self.reuse.as_ref().map(|reuse| reuse.walk(first))
+    }
+
+    /// Finds the signatures of one name that are kept, and lays out the messages of the others.
+    fn collect(&self, item: Item, walk: Option<&mut Walk<'a>>, scratch: &mut Scratch) {
+        let previous = walk.and_then(|walk| walk.seek(self.plan.owner(item, &mut scratch.owner)));
+        let mut room = std::mem::take(&mut scratch.room);
+        self.plan.visit(item, &mut room, |owner, piece| {
+            if piece.signed && !is_deferred(item, piece.rtype) {
+                self.collect_rrset(item, owner, piece, previous, scratch);
+            }
+        });
+        scratch.room = room;
+    }
+
+    fn collect_rrset(
+        &self,
+        item: Item,
+        owner: NameRef<'_>,
+        piece: Piece<'_>,
+        previous: Option<Node<'a>>,
+        scratch: &mut Scratch,
+    ) {
+        let old = self.reuse.as_ref().and_then(|reuse| Some((reuse, reuse.signatures(previous, &piece)?)));
+        let expiration = self.expiration(owner, piece.rtype);
+        for &key in self.keys.signers_at(owner, piece.rtype) {
+            let kept = old.and_then(|(reuse, old)| reuse.kept(old, owner, &piece, key));
+            let Some((octets, fields)) = kept else {
+                let start = scratch.messages.len();
+                push_message(
+                    &self.fields(owner, piece, key, expiration),
+                    owner,
+                    piece,
+                    &mut scratch.messages,
+                );
+                let numbers = &mut scratch.ranges[key];
+                scratch.sources.push(Source::Made(numbers.len()));
+                numbers.push((start, scratch.messages.len()));
+                continue;
+            };
+            let start = scratch.kept.len();
+            scratch.kept.extend_from_slice(octets);
+            let end = scratch.kept.len();
+            scratch.sources.push(Source::Kept(start..end));
+            // One signature of each key in a chunk tells whether the previous zone is what it seems to be.
+            let sampled = !scratch.checks.iter().any(|check| check.key == key);
+            if sampled || self.reuse.as_ref().is_some_and(Reuse::verifies_all) {
+                let first = scratch.messages.len();
+                push_message(&fields, owner, piece, &mut scratch.messages);
+                let message = first..scratch.messages.len();
+                let signature = start + fields.fields_len()..end;
+                scratch.checks.push(Check { item, rtype: piece.rtype, key, message, signature });
+            }
         }
     }
 
-    fn push_message(
-        &self,
-        owner: NameRef<'_>,
-        piece: Piece<'_>,
-        key: usize,
-        expiration: u32,
-        out: &mut Vec<u8>,
-    ) {
-        let fields = Rrsig {
+    fn fields(&self, owner: NameRef<'_>, piece: Piece<'_>, key: usize, expiration: u32) -> Rrsig<'_> {
+        Rrsig {
             covered: piece.rtype,
             algorithm: self.keys.keys()[key].algorithm(),
             labels: owner.rrsig_labels(),
@@ -106,10 +160,29 @@ impl<'a> Signer<'a> {
             tag: self.tags[key],
             signer: self.plan.zone(),
             signature: &[],
-        };
-        match piece.records {
-            Records::Kept(rrset) => push_signed_data(&fields, owner, rrset.rdatas(), out),
-            Records::Made(rdata) => push_signed_data(&fields, owner, std::iter::once(rdata), out),
+        }
+    }
+
+    /// A previous zone with a signature that does not verify is not worked on: what else is wrong with it is not known.
+    fn check_kept(&self, scratch: &mut Scratch) -> Result<(), SignError> {
+        let Some(reuse) = &self.reuse else { return Ok(()) };
+        let Scratch { checks, messages, kept, owner, .. } = scratch;
+        let items: Vec<VerifyItem<'_>> = checks
+            .iter()
+            .filter_map(|check| {
+                let (message, signature) = (&messages[check.message.clone()], &kept[check.signature.clone()]);
+                Some(VerifyItem { key: reuse.public(check.key)?, message, signature })
+            })
+            .collect();
+        let mut outcome = Vec::new();
+        verify_batch(&items, &mut outcome);
+        match checks.iter().zip(outcome).find(|(_, result)| result.is_err()) {
+            None => Ok(()),
+            Some((check, _)) => Err(SignError::BadPrevious {
+                owner: self.plan.owner(check.item, owner).to_name(),
+                rtype: check.rtype,
+                tag: self.tags[check.key],
+            }),
         }
     }
 
@@ -122,46 +195,30 @@ impl<'a> Signer<'a> {
         Ok(())
     }
 
-    /// Whether the RRset is the digest of the zone, which is not known yet.
-    fn is_deferred(&self, item: Item, rtype: Rtype) -> bool {
-        rtype == Rtype::ZONEMD && item.is_apex()
-    }
-
     fn write(&self, items: &[Item], scratch: &mut Scratch, run: &mut Run) -> SignStatistics {
-        let Scratch { room, owner, messages, ranges, signatures } = scratch;
         let mut statistics = SignStatistics::default();
-        // The RDATA of an RRSIG begins as its signed data do.
-        let fields_len = RRSIG_FIELDS + self.plan.zone().len();
-        let mut used = vec![0; self.keys.keys().len()];
+        let mut owner = std::mem::take(&mut scratch.owner);
+        let mut room = std::mem::take(&mut scratch.room);
+        let mut sources = 0;
         room.rewind();
         for &item in items {
-            run.begin_node(self.plan.owner(item, owner));
-            self.plan.visit(item, room, |owner, piece| {
-                if self.is_deferred(item, piece.rtype) {
+            run.begin_node(self.plan.owner(item, &mut owner));
+            self.plan.visit(item, &mut room, |owner, piece| {
+                if is_deferred(item, piece.rtype) {
                     return self.push_room(run, piece);
                 }
-                push_records(run, piece);
+                copy_records(run, piece);
                 statistics.records += piece.records.count();
-                statistics.chain_records += u64::from(matches!(piece.records, Records::Made(_)));
-                if !piece.signed {
-                    return;
+                statistics.chain_records += u64::from(piece.is_of_chain());
+                if piece.signed {
+                    run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
+                    let signers = self.keys.signers_at(owner, piece.rtype);
+                    self.write_signatures(signers, &mut sources, scratch, run, &mut statistics);
+                    statistics.rrsets_signed += 1;
                 }
-                run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
-                for &key in self.signers(owner, piece.rtype) {
-                    let length = self.keys.keys()[key].private().signature_octets();
-                    let number = used[key];
-                    used[key] += 1;
-                    let start = ranges[key][number].0;
-                    run.push_record(|out| {
-                        out.extend_from_slice(&messages[start..start + fields_len]);
-                        out.extend_from_slice(&signatures[key][number * length..][..length]);
-                    });
-                    statistics.signatures += 1;
-                    statistics.records += 1;
-                }
-                statistics.rrsets_signed += 1;
             });
         }
+        (scratch.owner, scratch.room) = (owner, room);
         statistics
     }
 
@@ -170,7 +227,7 @@ impl<'a> Signer<'a> {
         if self.zonemd == Place::Last {
             return;
         }
-        push_records(run, piece);
+        copy_records(run, piece);
         run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
         let fields = RRSIG_FIELDS + self.plan.zone().len();
         for &key in self.keys.signers(piece.rtype) {
@@ -185,23 +242,66 @@ impl<'a> Signer<'a> {
         let piece = Piece { rtype, ttl: rrset.ttl(), records: Records::Kept(rrset), signed: true };
         let mut run = Run::default();
         run.begin_node(owner);
-        push_records(&mut run, piece);
+        copy_records(&mut run, piece);
         run.begin_rrset(Rtype::RRSIG, rtype, piece.ttl);
         let mut statistics =
             SignStatistics { rrsets_signed: 1, records: piece.records.count(), ..SignStatistics::default() };
         let expiration = self.expiration(owner, rtype);
+        let mut rdatas = Vec::new();
         for &key in self.keys.signers(rtype) {
             let (mut message, mut signature) = (Vec::new(), Vec::new());
-            self.push_message(owner, piece, key, expiration, &mut message);
+            push_message(&self.fields(owner, piece, key, expiration), owner, piece, &mut message);
             sign_batch(self.keys.keys()[key].private(), &[&message], &mut signature)?;
-            run.push_record(|out| {
-                out.extend_from_slice(&message[..RRSIG_FIELDS + owner.len()]);
-                out.extend_from_slice(&signature);
-            });
+            message.truncate(RRSIG_FIELDS + owner.len());
+            message.append(&mut signature);
+            rdatas.push(message);
             statistics.signatures += 1;
             statistics.records += 1;
         }
+        rdatas.sort_unstable();
+        for rdata in rdatas {
+            run.push_record(|out| out.extend_from_slice(&rdata));
+        }
         Ok((run, statistics))
+    }
+
+    /// Writes the RRSIGs of one RRset, in canonical order as all records.
+    fn write_signatures(
+        &self,
+        signers: &[usize],
+        next: &mut usize,
+        scratch: &mut Scratch,
+        run: &mut Run,
+        statistics: &mut SignStatistics,
+    ) {
+        let Scratch { messages, ranges, signatures, sources, kept, rdatas, .. } = scratch;
+        // The RDATA of an RRSIG begins as its signed data do.
+        let fields_len = RRSIG_FIELDS + self.plan.zone().len();
+        rdatas.resize_with(signers.len(), Vec::new);
+        for (&key, rdata) in signers.iter().zip(rdatas.iter_mut()) {
+            rdata.clear();
+            match &sources[*next] {
+                Source::Kept(range) => {
+                    rdata.extend_from_slice(&kept[range.clone()]);
+                    statistics.signatures_kept += 1;
+                }
+                &Source::Made(number) => {
+                    let length = self.keys.keys()[key].private().signature_octets();
+                    let start = ranges[key][number].0;
+                    rdata.extend_from_slice(&messages[start..start + fields_len]);
+                    rdata.extend_from_slice(&signatures[key][number * length..][..length]);
+                    statistics.signatures += 1;
+                }
+            }
+            *next += 1;
+            statistics.records += 1;
+        }
+        if rdatas.len() > 1 {
+            rdatas.sort_unstable();
+        }
+        for rdata in rdatas.iter() {
+            run.push_record(|out| out.extend_from_slice(rdata));
+        }
     }
 
     /// The expiration less the RRset's share of jitter, the same for all its signatures.
@@ -209,12 +309,41 @@ impl<'a> Signer<'a> {
         if self.options.jitter == 0 {
             return self.options.expiration;
         }
-        let taken = mix(self.options.seed, owner, rtype) % (u64::from(self.options.jitter) + 1);
+        // With the time in the draw, what is refreshed together is spread anew.
+        let seed = self.options.seed ^ u64::from(self.options.now) << 32;
+        let taken = mix(seed, owner, rtype) % (u64::from(self.options.jitter) + 1);
         self.options.expiration.wrapping_sub(taken as u32)
     }
 }
 
-fn push_records(run: &mut Run, piece: Piece<'_>) {
+/// Whether the RRset is the digest of the zone, which is not known yet.
+fn is_deferred(item: Item, rtype: Rtype) -> bool {
+    rtype == Rtype::ZONEMD && item.is_apex()
+}
+
+impl Scratch {
+    fn reset(&mut self, keys: usize) {
+        self.room.clear();
+        self.messages.clear();
+        self.ranges.resize_with(keys, Vec::new);
+        self.signatures.resize_with(keys, Vec::new);
+        self.ranges.iter_mut().for_each(Vec::clear);
+        self.signatures.iter_mut().for_each(Vec::clear);
+        self.sources.clear();
+        self.kept.clear();
+        self.checks.clear();
+    }
+}
+
+/// Appends the signed data of an RRset.
+fn push_message(fields: &Rrsig<'_>, owner: NameRef<'_>, piece: Piece<'_>, out: &mut Vec<u8>) {
+    match piece.records {
+        Records::Kept(rrset) => push_signed_data(fields, owner, rrset.rdatas(), out),
+        Records::Made(rdata) => push_signed_data(fields, owner, std::iter::once(rdata), out),
+    }
+}
+
+fn copy_records(run: &mut Run, piece: Piece<'_>) {
     match piece.records {
         Records::Kept(rrset) => run.push_rrset(rrset),
         Records::Made(rdata) => {

@@ -1,10 +1,11 @@
 //! What is asked of signing, and what can be wrong with that.
 
+use super::Previous;
 use crate::denial::nsec3::MAX_ITERATIONS;
 use crate::denial::nsec5::{Nsec5Chain, Nsec5Error};
 use crate::denial::{Mechanism, Nsec3Params};
 use nonesuch_crypto::Algorithm;
-use nonesuch_proto::Name;
+use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::zonemd::ZonemdHash;
 use std::fmt;
 use std::str::FromStr;
@@ -68,11 +69,11 @@ pub struct SignOptions<'a> {
     pub expiration: u32,
     /// Most seconds taken off the expiration, so that not all signatures expire at once; less than the period.
     pub jitter: u32,
-    /// What the jitter is drawn from: the same seed gives each RRset the same expiration.
+    /// What the jitter is drawn from, beside the time: the same of both gives each RRset the same expiration.
     pub seed: u64,
     /// What becomes of the SOA serial number.
     pub serial: SerialPolicy,
-    /// The time of signing, for the serial number.
+    /// The time of signing, for the serial number, the jitter, and what is kept of a previous zone.
     pub now: u32,
     /// Whether CDS (SHA-256) and CDNSKEY records of the keys that sign DNSKEY are published (RFC 7344), in place of
     /// those that the zone has.
@@ -84,6 +85,9 @@ pub struct SignOptions<'a> {
     /// Hash algorithms of the ZONEMD records that are made (RFC 8976), of scheme SIMPLE: those given, none where there
     /// are none; with `None` those of the ZONEMD records that the zone has.
     pub zonemd: Option<Vec<ZonemdHash>>,
+    /// The zone as it was signed last, whose signatures are kept where they may, and behind whose serial the new one
+    /// comes.
+    pub previous: Option<Previous<'a>>,
     /// Called now and then with what is done so far, from the calling thread.
     pub progress: Option<&'a (dyn Fn(SignProgress) + Sync)>,
 }
@@ -119,6 +123,7 @@ impl SignOptions<'_> {
             dnskey_ttl: None,
             drop_foreign_dnskeys: false,
             zonemd: None,
+            previous: None,
             progress: None,
         }
     }
@@ -250,6 +255,44 @@ pub enum SignError {
     /// The zone cannot be signed with NSEC5.
     #[error(transparent)]
     Nsec5(#[from] Nsec5Error),
+    /// The previous zone is another one.
+    #[error("the previous zone is {previous}, but the zone is {zone}: give the zone that was signed last")]
+    PreviousOfOtherZone {
+        /// The zone to be signed.
+        zone: Name,
+        /// Apex of the previous zone.
+        previous: Name,
+    },
+    /// Signatures made would be within the refresh window from the start.
+    #[error(
+        "signatures that expire within {refresh} s are made anew, but some made now would expire in {least} s: lower \
+         the refresh window or the jitter, or sign for longer"
+    )]
+    Refresh {
+        /// Seconds of the refresh window.
+        refresh: u32,
+        /// Least seconds from the time of signing to an expiration.
+        least: u32,
+    },
+    /// A signature of the previous zone does not verify.
+    #[error(
+        "the previous zone is not sound: the signature of {owner} {rtype} by key {tag} does not verify; sign without \
+         it, or verify it to see what else is wrong"
+    )]
+    BadPrevious {
+        /// Owner of the RRset.
+        owner: Name,
+        /// Its type.
+        rtype: Rtype,
+        /// Tag of the key.
+        tag: u16,
+    },
+    /// Changes are changes of a previous zone, and there is none.
+    #[error("changes are given without the zone that they change: give the zone that was signed last")]
+    NoPrevious,
+    /// A change does not fit the zone that it is to be made in.
+    #[error(transparent)]
+    Change(#[from] nonesuch_zone::change::ChangeError),
     /// A signature could not be made.
     #[error(transparent)]
     Crypto(#[from] nonesuch_crypto::SignError),

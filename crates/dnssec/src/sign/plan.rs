@@ -31,6 +31,8 @@ impl Item {
 enum Chain {
     /// Nodes.
     Nsec(Vec<u32>),
+    /// Its records are in the contents already.
+    Within,
     /// Hashed names.
     Nsec3 { names: Vec<Hashed>, params: Nsec3Params, opt_out: bool },
     /// Names hashed with the key of this tag.
@@ -45,6 +47,13 @@ pub(super) struct Piece<'p> {
     pub(super) records: Records<'p>,
     /// Whether it gets signatures.
     pub(super) signed: bool,
+}
+
+impl Piece<'_> {
+    /// Whether it is a record of the chain.
+    pub(super) const fn is_of_chain(&self) -> bool {
+        matches!(self.records, Records::Made(_)) || matches!(self.rtype, Rtype::NSEC | Rtype::NSEC3)
+    }
 }
 
 /// The records of an RRset.
@@ -150,6 +159,12 @@ impl<'z> Plan<'z> {
         Ok(Self { contents, apex, standings, chain, chain_ttl: soa.negative_ttl(), items })
     }
 
+    /// A plan of `contents` as they are, the chain's records included.
+    pub(super) fn of_all(contents: &'z Contents, standings: Vec<Standing>) -> Self {
+        let items = (0..contents.node_count() as u32).map(|node| Item { node, link: NONE }).collect();
+        Self { contents, apex: contents, standings, chain: Chain::Within, chain_ttl: 0, items }
+    }
+
     pub(super) fn items(&self) -> &[Item] {
         &self.items
     }
@@ -231,6 +246,7 @@ impl<'z> Plan<'z> {
         }
         let link = link as usize;
         match &self.chain {
+            Chain::Within => None,
             Chain::Nsec(nodes) => {
                 let next = nodes[(link + 1) % nodes.len()];
                 self.collect_types(nodes[link], &mut room.types);
@@ -282,15 +298,16 @@ impl<'z> Plan<'z> {
     /// The RRsets of a node that go into the signed zone; the apex is already prepared.
     fn kept(&self, node: Node<'z>) -> impl Iterator<Item = Rrset<'z>> {
         let (is_apex, apex) = (node.index() == 0, self.contents.apex().view());
+        let is_all = is_apex || matches!(self.chain, Chain::Within);
         let made = move |rtype| denial::is_made_by_signing(rtype, node.name(), apex);
-        node.rrsets().filter(move |rrset| is_apex || !made(rrset.rtype()))
+        node.rrsets().filter(move |rrset| is_all || !made(rrset.rtype()))
     }
 }
 
 impl Chain {
     fn owner_octets(&self, contents: &Contents) -> usize {
         match self {
-            Self::Nsec(_) => 0,
+            Self::Nsec(_) | Self::Within => 0,
             Self::Nsec3 { names, .. } => {
                 names.len() * (1 + denial::nsec3::LABEL + contents.apex().view().len())
             }

@@ -1,13 +1,35 @@
 //! The serial number of the signed zone (RFC 1982).
 
-use super::{SerialPolicy, SignWarning};
+use super::{SerialPolicy, SignOptions, SignWarning};
 use nonesuch_proto::serial::is_before;
 
 /// Serials that one day has in `YYYYMMDDnn`.
 const PER_DAY: u32 = 100;
 
+/// The serial of a zone whose unsigned form has the serial `unsigned`.
+pub(super) fn choose(options: &SignOptions<'_>, unsigned: u32) -> (u32, Option<SignWarning>) {
+    let previous = options.previous.and_then(|previous| previous.contents.soa());
+    match previous {
+        Some(previous) => after(options.serial, unsigned, previous.serial, options.now),
+        None => next(options.serial, unsigned, options.now),
+    }
+}
+
+/// The serial by `policy` that comes after that of the previous signed zone, which secondaries have, in any case.
+fn after(policy: SerialPolicy, unsigned: u32, previous: u32, now: u32) -> (u32, Option<SignWarning>) {
+    let is_later = is_before(previous, unsigned);
+    if policy != SerialPolicy::Keep {
+        return next(policy, if is_later { unsigned } else { previous }, now);
+    }
+    if is_later {
+        return (unsigned, None);
+    }
+    let used = increment(previous);
+    (used, Some(SignWarning::SerialBehind { policy, old: previous, wanted: unsigned, used }))
+}
+
 /// The serial that follows `old` by `policy` at `now`.
-pub(super) fn next(policy: SerialPolicy, old: u32, now: u32) -> (u32, Option<SignWarning>) {
+fn next(policy: SerialPolicy, old: u32, now: u32) -> (u32, Option<SignWarning>) {
     let wanted = match policy {
         SerialPolicy::Keep => return (old, None),
         SerialPolicy::Increment => return (increment(old), None),
@@ -75,6 +97,25 @@ mod tests {
         assert_eq!(used, 2_024_023_000);
         assert!(warning.is_some());
         assert!(next(SerialPolicy::Date, 2_024_030_100, NOW).1.is_some());
+    }
+
+    #[test]
+    fn behind_a_previous_zone_it_moves_in_any_case() {
+        let kept = |unsigned, previous| after(SerialPolicy::Keep, unsigned, previous, NOW);
+        assert_eq!(kept(8, 7), (8, None));
+        for unsigned in [7, 6] {
+            let (used, warning) = kept(unsigned, 7);
+            assert_eq!(used, 8);
+            let policy = SerialPolicy::Keep;
+            assert_eq!(warning, Some(SignWarning::SerialBehind { policy, old: 7, wanted: unsigned, used }));
+        }
+        assert_eq!(kept(5, u32::MAX).0, 5);
+        assert_eq!(kept(u32::MAX, u32::MAX).0, 1);
+        // The later of the two is what is counted from.
+        assert_eq!(after(SerialPolicy::Increment, 3, 7, NOW), (8, None));
+        assert_eq!(after(SerialPolicy::Increment, 9, 7, NOW), (10, None));
+        assert_eq!(after(SerialPolicy::Unixtime, 3, NOW, NOW).0, NOW + 1);
+        assert_eq!(after(SerialPolicy::Date, 3, 2_024_022_900, NOW), (2_024_022_901, None));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use nonesuch_zone::zonemd::push_canonical;
 use nonesuch_zone::{Contents, Run};
 
 /// Names signed at once by one thread.
-const CHUNK: usize = 512;
+pub(super) const CHUNK: usize = 512;
 
 /// What signing did, and what it did otherwise than asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

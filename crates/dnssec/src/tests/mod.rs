@@ -5,6 +5,8 @@ mod faults;
 mod keys;
 mod nsec5;
 mod random;
+mod resign;
+mod resign_random;
 mod rfc;
 mod root;
 mod signing;

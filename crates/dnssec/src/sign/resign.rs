@@ -1,0 +1,97 @@
+//! Signing a zone that was signed before: only what has changed or expires soon is signed anew.
+//!
+//! Two ways lead to the same zone. [`resign`] plans the whole zone from its unsigned contents, as signing does, and
+//! takes signatures over from the previous one (`reuse`). [`resign_changes`] starts from the previous signed zone
+//! and a change set: it plans the names that the changes touch, directly or through the chain (`dirty`, `chain`), and
+//! copies all others as they are (`mend`).
+
+mod chain;
+mod current;
+mod dirty;
+mod mend;
+mod scan;
+mod view;
+
+pub use current::is_current;
+
+use super::{SignError, SignOptions, Signed, check, sign};
+use crate::keys::KeySet;
+use nonesuch_proto::Rtype;
+use nonesuch_zone::change::ChangeSet;
+use nonesuch_zone::{Contents, Node, Run};
+
+/// What [`resign_changes`] made.
+#[derive(Debug)]
+pub struct Resigned {
+    /// The zone.
+    pub signed: Signed,
+    /// What differs from the previous signed zone, signatures and chain included: what a secondary needs (RFC 1995).
+    pub changes: ChangeSet,
+    /// Names planned anew; `None` where the whole zone was planned, because the keys' RRset, the parameters of the
+    /// chain or its TTL differ, or the previous zone is not as this signer makes it.
+    pub names_planned: Option<usize>,
+}
+
+/// Signs `contents` and keeps what may be kept of `options.previous`. `None` where the previous zone is what signing
+/// would make, and none of its signatures expires within the refresh window: it stays as it is, with its serial.
+///
+/// # Errors
+/// As [`sign`].
+pub fn resign(
+    contents: &Contents,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+) -> Result<Option<Signed>, SignError> {
+    if is_current(contents, keys, options)? { Ok(None) } else { sign(contents, keys, options).map(Some) }
+}
+
+/// Signs what comes of the previous zone of `options` by `changes`, which are changes of unsigned data: what signing
+/// makes is not among them. `None` as for [`resign`].
+///
+/// DNSKEY, CDS and CDNSKEY records of the previous zone count as data of the zone file: those of a key that has been
+/// removed stay until the changes, or [`SignOptions::drop_foreign_dnskeys`], remove them.
+///
+/// # Errors
+/// Where a change does not fit the zone, or as [`sign`]; also where `options` have no previous zone.
+pub fn resign_changes(
+    changes: &ChangeSet,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+) -> Result<Option<Resigned>, SignError> {
+    let previous = options.previous.ok_or(SignError::NoPrevious)?.contents;
+    check(previous, keys, options)?;
+    if previous.soa().is_none() {
+        return Err(SignError::NoSoa(previous.apex().clone()));
+    }
+    let edits = view::Edits::new(previous, changes)?;
+    if let Some(outcome) = mend::mend(&edits, keys, options)? {
+        return Ok(outcome);
+    }
+    let contents = edits.apply_to_all();
+    let Some(signed) = resign(&contents, keys, options)? else { return Ok(None) };
+    let changes = ChangeSet::between(previous, signed.contents(), |_| true);
+    Ok(Some(Resigned { signed, changes, names_planned: None }))
+}
+
+/// Contents of the apex alone, without what signing makes, and with another serial.
+fn apex_with_serial(apex: Node<'_>, serial: u32) -> Run {
+    let mut run = Run::default();
+    run.begin_node(apex.name());
+    for rrset in apex.rrsets().filter(|rrset| !rrset.rtype().is_made_by_signing()) {
+        if rrset.rtype() != Rtype::SOA {
+            run.push_rrset(rrset);
+            continue;
+        }
+        run.begin_rrset(Rtype::SOA, Rtype::SOA, rrset.ttl());
+        for rdata in rrset.rdatas() {
+            run.push_record(|out| {
+                out.extend_from_slice(rdata);
+                // The serial stands in front of the last four fields (RFC 1035 §3.3.13).
+                if let Some(tail) = out.last_chunk_mut::<20>() {
+                    tail[..4].copy_from_slice(&serial.to_be_bytes());
+                }
+            });
+        }
+    }
+    run
+}

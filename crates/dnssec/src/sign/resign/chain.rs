@@ -1,0 +1,231 @@
+//! Mending the chain: of each name that is planned anew the next one, and the names in front of those that come to
+//! the chain or leave it, whose next one is another.
+//!
+//! The records of both mechanisms stand in the order in which they are linked: NSEC3 owners sort as the hashes do.
+
+use super::dirty::Link;
+use super::view::View;
+use crate::denial::Mechanism;
+use crate::denial::nsec3::{Hash, LABEL, Nsec3, Nsec3Params, OPT_OUT};
+use crate::sign::reuse::Walk;
+use data_encoding::BASE32HEX_NOPAD;
+use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_zone::{Node, Standing};
+use std::borrow::Cow;
+
+/// A name of the signed zone that is planned anew.
+pub(super) struct Entry<'z> {
+    pub(super) name: NameRef<'z>,
+    /// Its place in the previous zone, or where it would stand.
+    pub(super) place: usize,
+    /// Whether it is there.
+    pub(super) found: bool,
+    /// Its data in the new zone.
+    pub(super) data: Option<Node<'z>>,
+    pub(super) standing: Standing,
+    /// Bit map of the chain's record that the new zone has here.
+    pub(super) link: Option<Cow<'z, [u8]>>,
+    /// Whether the previous zone has a record of the chain here.
+    was_linked: bool,
+}
+
+/// A member of the chain.
+#[derive(Clone, Copy)]
+enum Member {
+    /// A node of the previous zone that is not planned anew.
+    Old(usize),
+    Entry(usize),
+}
+
+/// The chain of the new zone around the names that are planned anew.
+pub(super) struct Mending<'v, 'z> {
+    pub(super) view: &'v View<'z>,
+    /// Type of the chain's records.
+    pub(super) rtype: Rtype,
+    /// In canonical order, the apex first.
+    pub(super) entries: Vec<Entry<'z>>,
+}
+
+impl<'v, 'z> Mending<'v, 'z> {
+    /// Gathers `changed` names, `links` of the chain and nodes with `stale` signatures, and finds out which records
+    /// of the chain change with them. All but `stale` are in canonical order.
+    pub(super) fn new(
+        view: &'v View<'z>,
+        rtype: Rtype,
+        changed: &[NameRef<'z>],
+        links: &'z [Link],
+        stale: &[u32],
+    ) -> Self {
+        let mut mending = Self { view, rtype, entries: Vec::with_capacity(changed.len() * 2 + stale.len()) };
+        let mut walk = Walk::new(view.old);
+        for &name in changed {
+            let entry = mending.entry(name, walk.find(name));
+            mending.entries.push(entry);
+        }
+        let mut walk = Walk::new(view.old);
+        for link in links {
+            let owner = link.owner.view();
+            let mut entry = mending.entry(owner, walk.find(owner));
+            entry.link = link.types.as_deref().map(Cow::Borrowed);
+            mending.entries.push(entry);
+        }
+        mending.sort(links);
+        mending.add_nodes(stale.iter().map(|index| *index as usize).collect());
+        let before = mending.find_predecessors();
+        mending.add_nodes(before);
+        mending
+    }
+
+    /// A name as it is in the new zone, its record of the chain as it was.
+    fn entry(&self, name: NameRef<'z>, found: Result<Node<'z>, usize>) -> Entry<'z> {
+        let (place, old) = match found {
+            Ok(node) => (node.index(), Some(node)),
+            Err(place) => (place, None),
+        };
+        let link = old.and_then(|node| node.rrset(self.rtype)).and_then(|rrset| rrset.rdatas().next());
+        let link = link.map(|rdata| Cow::Borrowed(bitmap_of(self.rtype, rdata)));
+        let data = self.view.data_over(name, || old);
+        let standing = data.map_or(Standing::Authoritative, |node| self.view.standing(name, node));
+        let was_linked = link.is_some();
+        Entry { name, place, found: old.is_some(), data, standing, link, was_linked }
+    }
+
+    /// Puts the entries in order and joins those of one name; the chain's say in `links` counts, which has all names
+    /// that it may have changed at.
+    fn sort(&mut self, links: &[Link]) {
+        let key = |entry: &Entry<'_>| (entry.place, entry.found);
+        self.entries.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.name.cmp_canonical(b.name)));
+        let hashed = self.rtype == Rtype::NSEC3;
+        self.entries.dedup_by(|later, first| {
+            let same = key(later) == key(first) && (first.found || later.name == first.name);
+            if same {
+                let at = links.binary_search_by(|link| link.owner.view().cmp_canonical(first.name));
+                if let Ok(at) = at {
+                    first.link = links[at].types.clone().map(Cow::Owned);
+                }
+            }
+            same
+        });
+        debug_assert!(hashed || self.entries.len() == links.len());
+    }
+
+    /// Plans more nodes of the previous zone anew, as they are.
+    fn add_nodes(&mut self, mut nodes: Vec<usize>) {
+        nodes.retain(|node| {
+            let here = self.entries.binary_search_by_key(&(*node, true), |entry| (entry.place, entry.found));
+            here.is_err()
+        });
+        nodes.sort_unstable();
+        nodes.dedup();
+        if nodes.is_empty() {
+            return;
+        }
+        for node in nodes {
+            let old = self.view.old.node(node);
+            let entry = self.entry(old.name(), Ok(old));
+            self.entries.push(entry);
+        }
+        // Names that come at one place stay in their order.
+        self.entries.sort_by_key(|entry| (entry.place, entry.found));
+    }
+
+    /// First and last member of the chain among the nodes in front of entry `index` and behind the one before it.
+    fn gap(&self, index: usize) -> (Option<Member>, Option<Member>) {
+        let start = match index.checked_sub(1).map(|before| &self.entries[before]) {
+            Some(before) => before.place + usize::from(before.found),
+            None => 0,
+        };
+        let end = self.entries.get(index).map_or_else(|| self.view.old.node_count(), |entry| entry.place);
+        let is_member = |index: &usize| self.view.old.node(*index).has(self.rtype);
+        let first = (start..end).find(is_member);
+        let last = (start..end).rev().find(is_member);
+        (first.map(Member::Old), last.map(Member::Old))
+    }
+
+    /// Nodes of the previous zone whose next one is another, because names behind them come or leave.
+    fn find_predecessors(&self) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut last = None;
+        // A change in front of all members is one behind the last.
+        let mut wraps = false;
+        for (index, entry) in self.entries.iter().enumerate() {
+            last = self.gap(index).1.or(last);
+            if entry.was_linked != entry.link.is_some() {
+                match last {
+                    Some(Member::Old(node)) => found.push(node),
+                    Some(Member::Entry(_)) => {}
+                    None => wraps = true,
+                }
+            }
+            if entry.link.is_some() {
+                last = Some(Member::Entry(index));
+            }
+        }
+        last = self.gap(self.entries.len()).1.or(last);
+        if let (true, Some(Member::Old(node))) = (wraps, last) {
+            found.push(node);
+        }
+        found
+    }
+
+    /// For each entry the next member of the chain behind it.
+    fn successors(&self) -> Vec<Option<Member>> {
+        let count = self.entries.len();
+        let linked = |index: usize| self.entries[index].link.is_some().then_some(Member::Entry(index));
+        // The last one points to the first.
+        let first = (0..count).find_map(|index| self.gap(index).0.or_else(|| linked(index)));
+        let mut next = self.gap(count).0.or(first);
+        let mut successors = vec![None; count];
+        for index in (0..count).rev() {
+            successors[index] = next;
+            next = self.gap(index).0.or_else(|| linked(index)).or(next);
+        }
+        successors
+    }
+
+    fn name_of(&self, member: Member) -> NameRef<'z> {
+        match member {
+            Member::Old(index) => self.view.old.node(index).name(),
+            Member::Entry(index) => self.entries[index].name,
+        }
+    }
+
+    /// RDATA of the chain's record of each entry, empty where it has none; `None` where an owner of the previous chain
+    /// is no hash.
+    pub(super) fn rdatas(&self, mechanism: Mechanism, params: &Nsec3Params) -> Option<Vec<Vec<u8>>> {
+        let rdata = |(entry, next): (&Entry<'_>, Option<Member>)| {
+            let mut rdata = Vec::new();
+            let (Some(types), Some(next)) = (&entry.link, next) else { return Some(rdata) };
+            let next = self.name_of(next);
+            if self.rtype == Rtype::NSEC {
+                next.push_canonical(&mut rdata);
+            } else {
+                params.push_fields(if mechanism.is_opt_out() { OPT_OUT } else { 0 }, &mut rdata);
+                let hash = hash_of(next)?;
+                rdata.push(hash.len() as u8);
+                rdata.extend_from_slice(&hash);
+            }
+            rdata.extend_from_slice(types);
+            Some(rdata)
+        };
+        self.entries.iter().zip(self.successors()).map(rdata).collect()
+    }
+}
+
+/// The bit map of a record of the chain; empty where that is malformed.
+fn bitmap_of(rtype: Rtype, rdata: &[u8]) -> &[u8] {
+    match rtype {
+        Rtype::NSEC => NameRef::split_from(rdata).map_or(&[][..], |(_, map)| map),
+        _ => Nsec3::parse(rdata).map_or(&[][..], |fields| fields.bitmap),
+    }
+}
+
+/// The hash that the owner of an NSEC3 record is made of; `None` where it is none.
+fn hash_of(owner: NameRef<'_>) -> Option<Hash> {
+    let label = owner.labels().next()?.to_ascii_uppercase();
+    let mut hash = Hash::default();
+    if label.len() != LABEL {
+        return None;
+    }
+    BASE32HEX_NOPAD.decode_mut(&label, &mut hash).is_ok().then_some(hash)
+}

@@ -1,0 +1,186 @@
+//! The previous signed zone with some names planned and signed anew: all others are copied as they are.
+
+use super::chain::{Entry, Mending};
+use super::dirty::{Changed, links};
+use super::scan::{Scan, chain_type, scan};
+use super::view::{Edits, View};
+use super::{Resigned, apex_with_serial};
+use crate::keys::KeySet;
+use crate::sign::chunk::{Scratch, Signer};
+use crate::sign::plan::Plan;
+use crate::sign::reuse::Reuse;
+use crate::sign::stream::CHUNK;
+use crate::sign::zonemd::Place;
+use crate::sign::{SerialPolicy, SignError, SignOptions, SignStatistics, Signed, apex};
+use nonesuch_proto::{Rtype, serial};
+use nonesuch_zone::{ChangeSet, Contents, Node, Rrset, Run, Standing};
+use rayon::prelude::*;
+
+/// Signs what comes of the previous zone by `edits`. The outer `None`: the chain cannot be mended, and the zone must
+/// be planned as a whole; the inner one: nothing is to be signed.
+pub(super) fn mend(
+    edits: &Edits<'_>,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+) -> Result<Option<Option<Resigned>>, SignError> {
+    let Some(rtype) = mendable(edits, options) else { return Ok(None) };
+    let Some(reuse) = Reuse::new(keys, options) else { return Ok(None) };
+    let Some(scan) = scan(edits.previous, keys, &reuse, options)? else { return Ok(None) };
+    let apex = edits.after.node(0);
+    if edits.touched.len() == 1 && scan.stale.is_empty() && is_current(edits, keys, options)? {
+        return Ok(Some(None));
+    }
+    let unsigned = edits.after.soa().map_or(0, |soa| soa.serial);
+    let alone = Contents::from_run(edits.after.apex(), apex_with_serial(apex, unsigned));
+    let (apex, serial, warnings) = apex::prepare(&alone, keys, options)?;
+    let view = View::new(edits, &apex);
+    let changed = Changed::of(&view);
+    let Some(links) = links(&view, &changed, options) else { return Ok(None) };
+    let mending = Mending::new(&view, rtype, &changed.names, &links, &scan.stale);
+    let Some(rdatas) = mending.rdatas(options.mechanism, &options.nsec3) else { return Ok(None) };
+    let (patch, standings) = unsigned_patch(&mending, &rdatas);
+    let (patch, mut statistics) = sign_patch(&patch, standings, keys, options)?;
+    add_kept(edits.previous, &mending.entries, &scan, &mut statistics);
+    statistics.serial = serial;
+    let changes = ChangeSet::between(&replaced(edits.previous, &mending.entries), &patch, |_| true);
+    let contents = splice(edits.previous, &mending.entries, &patch);
+    let names_planned = Some(mending.entries.len());
+    Ok(Some(Some(Resigned { signed: Signed { contents, statistics, warnings }, changes, names_planned })))
+}
+
+/// The type of the chain's records, where the whole chain does not change: its TTL follows from the SOA record, its
+/// hashed owners have the letter case of the apex, and a digest over all records (RFC 8976) is made of the whole zone.
+fn mendable(edits: &Edits<'_>, options: &SignOptions<'_>) -> Option<Rtype> {
+    let (old, new) = (edits.previous, &edits.after);
+    let (old_apex, new_apex) = (old.nodes().next()?, new.nodes().next()?);
+    let same_ttl = old.soa()?.negative_ttl() == new.soa()?.negative_ttl();
+    let same_name =
+        old.apex().wire() == new.apex().wire() && old_apex.name().wire() == new_apex.name().wire();
+    let digested = old_apex.has(Rtype::ZONEMD) || new_apex.has(Rtype::ZONEMD);
+    let dname = old_apex.has(Rtype::DNAME) != new_apex.has(Rtype::DNAME);
+    if same_ttl && same_name && !digested && !dname { chain_type(options.mechanism) } else { None }
+}
+
+/// Whether the apex would stay as it is, where no other name is touched.
+fn is_current(edits: &Edits<'_>, keys: &KeySet, options: &SignOptions<'_>) -> Result<bool, SignError> {
+    let (Some(old), Some(new)) = (edits.previous.soa(), edits.after.soa()) else { return Ok(false) };
+    if serial::is_before(old.serial, new.serial) {
+        return Ok(false);
+    }
+    let alone = Contents::from_run(edits.after.apex(), apex_with_serial(edits.after.node(0), old.serial));
+    let as_before = SignOptions { serial: SerialPolicy::Keep, previous: None, ..options.clone() };
+    let (apex, ..) = apex::prepare(&alone, keys, &as_before)?;
+    let is_chain = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3);
+    let mut olds = edits.previous.node(0).rrsets().filter(|rrset| !is_chain(rrset));
+    let same = apex.node(0).rrsets().all(|new| {
+        olds.next().is_some_and(|old| {
+            (old.rtype(), old.ttl()) == (new.rtype(), new.ttl()) && old.rdatas().eq(new.rdatas())
+        })
+    });
+    Ok(same && olds.next().is_none())
+}
+
+/// The entries that are left in the new zone with the chain's records, unsigned, and the standing of each.
+fn unsigned_patch(mending: &Mending<'_, '_>, rdatas: &[Vec<u8>]) -> (Contents, Vec<Standing>) {
+    let (mut run, mut standings) = (Run::default(), Vec::new());
+    let chain_ttl = mending.view.chain_ttl();
+    for (entry, rdata) in mending.entries.iter().zip(rdatas) {
+        if entry.data.is_none() && rdata.is_empty() {
+            continue;
+        }
+        run.begin_node(entry.data.map_or(entry.name, Node::name));
+        standings.push(entry.standing);
+        let mut link = (!rdata.is_empty()).then_some(rdata);
+        let mut push_link = |run: &mut Run, before: Rtype| {
+            if let Some(rdata) = link.take_if(|_| mending.rtype < before) {
+                run.begin_rrset(mending.rtype, mending.rtype, chain_ttl);
+                run.push_record(|out| out.extend_from_slice(rdata));
+            }
+        };
+        let is_apex = entry.place == 0 && entry.found;
+        for rrset in entry.data.into_iter().flat_map(Node::rrsets) {
+            // The prepared apex has nothing that signing makes but what belongs there.
+            if is_apex || !rrset.rtype().is_made_by_signing() {
+                push_link(&mut run, rrset.rtype());
+                run.push_rrset(rrset);
+            }
+        }
+        push_link(&mut run, Rtype(u16::MAX));
+    }
+    (Contents::from_run(mending.view.old.apex(), run), standings)
+}
+
+fn sign_patch(
+    patch: &Contents,
+    standings: Vec<Standing>,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+) -> Result<(Contents, SignStatistics), SignError> {
+    let plan = Plan::of_all(patch, standings);
+    let signer = Signer::new(&plan, keys, options, Place::Apex);
+    // Few names: chunks that keep all threads at work.
+    let chunk = (plan.items().len() / 16).clamp(16, CHUNK);
+    let outcomes: Result<Vec<(Run, SignStatistics)>, SignError> = plan
+        .items()
+        .par_chunks(chunk)
+        .map_init(Scratch::default, |scratch, items| {
+            let mut run = Run::default();
+            let statistics = signer.sign_chunk(items, scratch, &mut run)?;
+            Ok((run, statistics))
+        })
+        .collect();
+    let mut statistics = SignStatistics::default();
+    let runs = outcomes?.into_iter().map(|(run, part)| {
+        statistics.add(&part);
+        run
+    });
+    let runs = runs.collect();
+    Ok((Contents::from_runs(patch.apex(), runs), statistics))
+}
+
+/// Adds what is copied to what was planned anew.
+fn add_kept(previous: &Contents, entries: &[Entry<'_>], scan: &Scan, statistics: &mut SignStatistics) {
+    let (mut signatures, mut rrsets, mut chain) = (scan.signatures, scan.rrsets_signed, scan.chain_records);
+    for entry in entries.iter().filter(|entry| entry.found) {
+        for rrset in previous.node(entry.place).rrsets() {
+            match rrset.rtype() {
+                Rtype::RRSIG => {
+                    signatures -= rrset.count() as u64;
+                    rrsets -= 1;
+                }
+                Rtype::NSEC | Rtype::NSEC3 => chain -= 1,
+                _ => {}
+            }
+        }
+    }
+    statistics.signatures_kept += signatures;
+    statistics.rrsets_signed += rrsets;
+    statistics.chain_records += chain;
+}
+
+/// The nodes of the previous zone that are planned anew.
+fn replaced(previous: &Contents, entries: &[Entry<'_>]) -> Contents {
+    let mut run = Run::default();
+    for entry in entries.iter().filter(|entry| entry.found) {
+        run.push_nodes(previous, entry.place..entry.place + 1);
+    }
+    Contents::from_run(previous.apex(), run)
+}
+
+/// Puts the nodes of `patch` in place of those of the entries.
+fn splice(previous: &Contents, entries: &[Entry<'_>], patch: &Contents) -> Contents {
+    let mut run = Run::default();
+    run.reserve(previous);
+    let (mut at, mut next) = (0, 0);
+    for entry in entries {
+        run.push_nodes(previous, at..entry.place);
+        at = entry.place + usize::from(entry.found);
+        let is_left = next < patch.node_count() && patch.node(next).name() == entry.name;
+        if is_left {
+            run.push_nodes(patch, next..next + 1);
+            next += 1;
+        }
+    }
+    run.push_nodes(previous, at..previous.node_count());
+    Contents::from_run(patch.apex(), run)
+}

@@ -1,0 +1,153 @@
+//! One pass over the previous zone: whether its chain is one that can be mended, which signatures are too old to be
+//! kept, and whether a sample of them verifies.
+
+use crate::denial::Mapping;
+use crate::denial::Mechanism;
+use crate::denial::nsec3::OPT_OUT;
+use crate::keys::KeySet;
+use crate::rrsig::{Rrsig, push_signed_data};
+use crate::sign::reuse::Reuse;
+use crate::sign::{SignError, SignOptions};
+use nonesuch_crypto::{VerifyItem, verify_batch};
+use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_zone::{Contents, Node, Rrset};
+
+/// Signatures of which the mathematics is verified.
+const SAMPLE: usize = 32;
+
+/// What the pass found.
+pub(super) struct Scan {
+    /// Nodes with a signature that must be made anew, ascending.
+    pub(super) stale: Vec<u32>,
+    /// Signatures of the previous zone.
+    pub(super) signatures: u64,
+    /// RRsets that have signatures.
+    pub(super) rrsets_signed: u64,
+    /// Records of the chain.
+    pub(super) chain_records: u64,
+}
+
+/// What is looked for.
+struct Expected<'a> {
+    keys: &'a KeySet,
+    reuse: &'a Reuse<'a>,
+    rtype: Rtype,
+    /// What NSEC3 RDATA begin with; empty for NSEC.
+    fields: Vec<u8>,
+    /// TTL of the chain's records.
+    ttl: u32,
+}
+
+/// The type of the records of a chain that can be mended.
+pub(super) fn chain_type(mechanism: Mechanism) -> Option<Rtype> {
+    match mechanism {
+        Mechanism::Nsec => Some(Rtype::NSEC),
+        Mechanism::Nsec3 | Mechanism::Nsec3OptOut => Some(Rtype::NSEC3),
+        // Chains of other kinds are planned as a whole.
+        #[allow(unreachable_patterns)]
+        _ => None,
+    }
+}
+
+/// Looks through the previous zone; `None` where its chain is not the one that is asked for.
+pub(super) fn scan(
+    previous: &Contents,
+    keys: &KeySet,
+    reuse: &Reuse<'_>,
+    options: &SignOptions<'_>,
+) -> Result<Option<Scan>, SignError> {
+    let (Some(rtype), Some(soa)) = (chain_type(options.mechanism), previous.soa()) else { return Ok(None) };
+    let mut fields = Vec::new();
+    if options.mechanism.mapping() == Mapping::Sha1 {
+        options.nsec3.push_fields(if options.mechanism.is_opt_out() { OPT_OUT } else { 0 }, &mut fields);
+    }
+    let expected = Expected { keys, reuse, rtype, fields, ttl: soa.negative_ttl() };
+    let mut scan = Scan { stale: Vec::new(), signatures: 0, rrsets_signed: 0, chain_records: 0 };
+    for node in previous.nodes() {
+        let Some(is_stale) = expected.look_at(node, &mut scan) else { return Ok(None) };
+        if is_stale {
+            scan.stale.push(node.index() as u32);
+        }
+    }
+    verify_sample(previous, keys, reuse)?;
+    Ok(Some(scan))
+}
+
+impl Expected<'_> {
+    /// Whether a signature of the node is to be made anew; `None` where its chain record is of another chain.
+    fn look_at(&self, node: Node<'_>, scan: &mut Scan) -> Option<bool> {
+        let mut stale = false;
+        let mut unsigned_link = false;
+        for rrset in node.rrsets() {
+            match rrset.rtype() {
+                Rtype::RRSIG => {
+                    unsigned_link &= rrset.covered() != self.rtype;
+                    scan.signatures += rrset.count() as u64;
+                    scan.rrsets_signed += 1;
+                    stale |= !self.are_fresh(node.name(), rrset);
+                }
+                rtype @ (Rtype::NSEC | Rtype::NSEC3) => {
+                    let fits = rtype == self.rtype
+                        && rrset.ttl() == self.ttl
+                        && rrset.count() == 1
+                        && rrset.rdatas().all(|rdata| rdata.starts_with(&self.fields));
+                    if !fits {
+                        return None;
+                    }
+                    scan.chain_records += 1;
+                    unsigned_link = true;
+                }
+                _ => {}
+            }
+        }
+        Some(stale | unsigned_link)
+    }
+
+    /// Whether the signatures are those of the keys that sign such an RRset, and none is too old.
+    fn are_fresh(&self, owner: NameRef<'_>, signatures: Rrset<'_>) -> bool {
+        let signers = self.keys.signers_at(owner, signatures.covered());
+        signatures.count() == signers.len()
+            && signers.iter().all(|key| {
+                signatures.rdatas().any(|rdata| self.reuse.is_fresh_rdata(*key, rdata, signatures.ttl()))
+            })
+    }
+}
+
+/// Verifies some signatures, evenly spread over the zone, among those that could be kept.
+fn verify_sample(previous: &Contents, keys: &KeySet, reuse: &Reuse<'_>) -> Result<(), SignError> {
+    let count = previous.node_count();
+    let step = if reuse.verifies_all() { 1 } else { count.div_ceil(SAMPLE) };
+    let (mut messages, mut places) = (Vec::new(), Vec::new());
+    for start in (0..count).step_by(step.max(1)) {
+        let mut window = (start..(start + step).min(count)).map(|index| previous.node(index));
+        let is_signed = |node: &Node<'_>| node.rrsets().any(|rrset| rrset.rtype() == Rtype::RRSIG);
+        let Some(node) = window.find(is_signed) else { continue };
+        for rrset in node.rrsets() {
+            let Some(signatures) = node.signatures(rrset.rtype()) else { continue };
+            for fields in signatures.rdatas().filter_map(Rrsig::parse) {
+                let by = |key: &&usize| reuse.is_fresh(**key, &fields);
+                let Some(&key) = keys.signers_at(node.name(), rrset.rtype()).iter().find(by) else {
+                    continue;
+                };
+                let first = messages.len();
+                push_signed_data(&fields, node.name(), rrset.rdatas(), &mut messages);
+                places.push((node, fields, key, first..messages.len()));
+            }
+        }
+    }
+    let items = places.iter().filter_map(|(_, fields, key, message)| {
+        let message = &messages[message.clone()];
+        Some(VerifyItem { key: reuse.public(*key)?, message, signature: fields.signature })
+    });
+    let items: Vec<_> = items.collect();
+    let mut outcome = Vec::new();
+    verify_batch(&items, &mut outcome);
+    match places.iter().zip(outcome).find(|(_, result)| result.is_err()) {
+        None => Ok(()),
+        Some(((node, fields, ..), _)) => Err(SignError::BadPrevious {
+            owner: node.name().to_name(),
+            rtype: fields.covered,
+            tag: fields.tag,
+        }),
+    }
+}

@@ -1,0 +1,222 @@
+//! Keeping signatures of the zone as it was signed last.
+//!
+//! A signature is kept where it stands over the same records with the same TTL, by a key that would sign them anyway,
+//! and is valid for longer than the refresh window. Which key made it is told by tag and algorithm, as a validator
+//! does, and by the DNSKEY RRset of the previous zone, which must hold that very key: a signature by another key that
+//! has the same tag is never kept.
+
+use super::plan::{Piece, Records};
+use super::{SignError, SignOptions};
+use crate::keys::KeySet;
+use crate::rrsig::Rrsig;
+use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
+use nonesuch_proto::{NameRef, Rtype, rdata, serial};
+use nonesuch_zone::{Contents, Node, Rrset};
+use std::cmp::Ordering;
+
+/// The zone as it was signed last, and when its signatures are too old to be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Previous<'a> {
+    /// The signed zone.
+    pub contents: &'a Contents,
+    /// Signatures that expire within as many seconds from the time of signing are made anew.
+    pub refresh: u32,
+    /// Whether the mathematics of every signature kept is verified, not of a sample alone.
+    pub verify: bool,
+}
+
+impl<'a> Previous<'a> {
+    /// Keeps signatures of `contents`, but for those in the last quarter of a validity of `period` seconds: the share
+    /// that `dnssec-signzone` takes. Of 14 days it leaves a weekend and a working day to notice that no run succeeds.
+    #[must_use]
+    pub const fn new(contents: &'a Contents, period: u32) -> Self {
+        Self { contents, refresh: period / 4, verify: false }
+    }
+}
+
+/// Whether a previous zone can be used with these options at all.
+pub(super) fn check(apex: NameRef<'_>, options: &SignOptions<'_>) -> Result<(), SignError> {
+    let Some(previous) = options.previous else { return Ok(()) };
+    let zone = previous.contents.apex();
+    if zone.view() != apex {
+        return Err(SignError::PreviousOfOtherZone { zone: apex.to_name(), previous: zone.clone() });
+    }
+    // What is signed with the most jitter must outlast the window, or it is signed anew each time.
+    let valid = options.expiration.wrapping_sub(options.now);
+    let left = if serial::is_before(options.now, options.expiration) { valid } else { 0 };
+    let least = left.saturating_sub(options.jitter);
+    if previous.refresh >= least {
+        return Err(SignError::Refresh { refresh: previous.refresh, least });
+    }
+    Ok(())
+}
+
+/// What is known of a key of the key set.
+struct Signing {
+    tag: u16,
+    algorithm: Algorithm,
+    /// Where its signatures may be kept: for verifying those that are checked.
+    public: Option<PublicKey>,
+}
+
+/// The signatures that may be kept.
+pub(super) struct Reuse<'a> {
+    previous: &'a Contents,
+    keys: Vec<Signing>,
+    now: u32,
+    /// What is kept must expire after this time.
+    until: u32,
+    verify_all: bool,
+}
+
+impl<'a> Reuse<'a> {
+    /// `None` where the options name no previous zone.
+    pub(super) fn new(keys: &KeySet, options: &SignOptions<'a>) -> Option<Self> {
+        let Previous { contents, refresh, verify } = options.previous?;
+        let dnskeys = contents.apex_rrset(Rtype::DNSKEY);
+        let present: Vec<&[u8]> = dnskeys.into_iter().flat_map(Rrset::rdatas).collect();
+        let keys = keys.keys().iter().map(|key| {
+            let (tag, algorithm) = (key.tag(), key.algorithm());
+            let known = is_the_one(&present, &key.dnskey_rdata(), tag);
+            let public =
+                known.then(|| PublicKey::parse(algorithm, key.private().public_key()).ok()).flatten();
+            Signing { tag, algorithm, public }
+        });
+        let until = options.now.wrapping_add(refresh);
+        Some(Self { previous: contents, keys: keys.collect(), now: options.now, until, verify_all: verify })
+    }
+
+    /// A walk over the previous zone, to be asked for names in canonical order from `first` on.
+    pub(super) fn walk(&self, first: NameRef<'_>) -> Walk<'a> {
+        let at = self.previous.find(first).map_or_else(|place| place, Node::index);
+        Walk { contents: self.previous, at }
+    }
+
+    /// The signatures over `piece` in the previous zone, where that has the same records at `node`.
+    pub(super) fn signatures(&self, node: Option<Node<'a>>, piece: &Piece<'_>) -> Option<Rrset<'a>> {
+        let node = node?;
+        let is_same = node.rrset(piece.rtype).is_some_and(|old| has_records(old, piece));
+        if is_same { node.signatures(piece.rtype) } else { None }
+    }
+
+    /// The signature by `key` among `signatures` over `piece` at `owner` that is to be kept.
+    pub(super) fn kept(
+        &self,
+        signatures: Rrset<'a>,
+        owner: NameRef<'_>,
+        piece: &Piece<'_>,
+        key: usize,
+    ) -> Option<(&'a [u8], Rrsig<'a>)> {
+        let fits = |fields: &Rrsig<'_>| {
+            fields.labels == owner.rrsig_labels()
+                && fields.original_ttl == piece.ttl
+                && fields.signer == self.previous.apex().view()
+                && self.is_fresh(key, fields)
+        };
+        signatures.rdatas().find_map(|octets| {
+            let fields = Rrsig::parse(octets)?;
+            fits(&fields).then_some((octets, fields))
+        })
+    }
+
+    /// Whether a signature is by `key` and valid, beyond the refresh window.
+    pub(super) fn is_fresh(&self, key: usize, fields: &Rrsig<'_>) -> bool {
+        let Signing { tag, algorithm, public } = &self.keys[key];
+        fields.tag == *tag
+            && fields.algorithm == *algorithm
+            && public.is_some()
+            && !serial::is_before(self.now, fields.inception)
+            && serial::is_before(self.until, fields.expiration)
+    }
+
+    /// The same of RDATA, whose original TTL must be `ttl`, without a look at the rest of the fields.
+    pub(super) fn is_fresh_rdata(&self, key: usize, rdata: &[u8], ttl: u32) -> bool {
+        let Signing { tag, algorithm, public } = &self.keys[key];
+        let Some((fixed, _)) = rdata.split_first_chunk::<18>() else { return false };
+        let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+        fixed[16..] == tag.to_be_bytes()
+            && fixed[2] == algorithm.0
+            && word(4) == ttl
+            && public.is_some()
+            && !serial::is_before(self.now, word(12))
+            && serial::is_before(self.until, word(8))
+    }
+
+    /// The key, where its signatures may be kept.
+    pub(super) fn public(&self, key: usize) -> Option<&PublicKey> {
+        self.keys[key].public.as_ref()
+    }
+
+    pub(super) const fn verifies_all(&self) -> bool {
+        self.verify_all
+    }
+}
+
+/// Whether `dnskey` is among the zone's keys, and the only one with its tag and algorithm.
+fn is_the_one(present: &[&[u8]], dnskey: &[u8], tag: u16) -> bool {
+    let mut twins = present.iter().filter(|rdata| rdata.get(3) == dnskey.get(3) && key_tag(rdata) == tag);
+    twins.next().is_some_and(|found| *found == dnskey) && twins.next().is_none()
+}
+
+/// Whether an RRset has the records of `piece`. Names in RDATA may differ in case where canonical form levels it: a
+/// signature does not see it.
+fn has_records(old: Rrset<'_>, piece: &Piece<'_>) -> bool {
+    let same = |a: &[u8], b: &[u8]| a == b || rdata::cmp_canonical(piece.rtype, a, b).is_eq();
+    match piece.records {
+        Records::Kept(new) => {
+            old.count() == new.count() && old.rdatas().zip(new.rdatas()).all(|(a, b)| same(a, b))
+        }
+        Records::Made(new) => old.count() == 1 && old.rdatas().all(|rdata| rdata == new),
+    }
+}
+
+/// A place in contents that moves forward only.
+pub(super) struct Walk<'a> {
+    contents: &'a Contents,
+    at: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk that is to be asked for names in canonical order.
+    pub(super) const fn new(contents: &'a Contents) -> Self {
+        Self { contents, at: 0 }
+    }
+
+    /// The node of `name`, which comes after all names asked for before, or where it would stand.
+    ///
+    /// In steps that double, so that names side by side and names far apart are found fast.
+    pub(super) fn find(&mut self, name: NameRef<'_>) -> Result<Node<'a>, usize> {
+        let count = self.contents.node_count();
+        let (mut step, mut high) = (1, self.at);
+        while high < count {
+            let node = self.contents.node(high);
+            if node.name().wire() == name.wire() {
+                self.at = high;
+                return Ok(node);
+            }
+            if node.name().cmp_canonical(name).is_ge() {
+                break;
+            }
+            self.at = high + 1;
+            high += step;
+            step *= 2;
+        }
+        let (mut low, mut high) = (self.at, high.min(count));
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.contents.node(middle).name().cmp_canonical(name) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => (low, high) = (middle, middle),
+            }
+        }
+        self.at = low;
+        let node = (low < count).then(|| self.contents.node(low)).filter(|node| node.name() == name);
+        node.ok_or(low)
+    }
+
+    /// The node of `name`, which comes after all names asked for before.
+    pub(super) fn seek(&mut self, name: NameRef<'_>) -> Option<Node<'a>> {
+        self.find(name).ok()
+    }
+}

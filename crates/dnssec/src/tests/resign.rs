@@ -1,0 +1,288 @@
+//! Signing again what was signed before: what is kept, what is made anew, and the serial.
+
+use super::*;
+use crate::sign::{Previous, SerialPolicy, SignError, SignWarning, is_current, resign, resign_changes};
+use nonesuch_zone::ChangeSet;
+use nonesuch_zone::change::is_data;
+
+const DAY: u32 = 86_400;
+const PERIOD: u32 = EXPIRATION - INCEPTION;
+const RECORDS: &str = "a A 192.0.2.1\nb NS ns.elsewhere.test.\nc A 192.0.2.3\nd NS ns.elsewhere.test.\nd DS 1 13 2 \
+    0000000000000000000000000000000000000000000000000000000000000000\ne TXT \"e\"\n";
+
+/// Options of a run `days` after the first one.
+fn later(mechanism: Mechanism, previous: &Contents, days: u32) -> SignOptions<'_> {
+    let now = NOW + days * DAY;
+    let mut options = SignOptions::new(mechanism, now - 3600, now + 14 * DAY);
+    options.now = now;
+    options.previous = Some(Previous::new(previous, PERIOD));
+    options
+}
+
+fn sound_at(contents: &Contents, now: u32) {
+    let report = verify(contents, &VerifyOptions { now: Some(now), ..VerifyOptions::default() });
+    assert_eq!((report.faults, report.warnings), (vec![], vec![]), "{}", text(contents));
+}
+
+/// Each RRSIG record: owner, type covered, RDATA.
+fn signatures(contents: &Contents) -> Vec<(Name, Rtype, Vec<u8>)> {
+    let rrsets = contents.nodes().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset)));
+    let signatures = rrsets.filter(|(_, rrset)| rrset.rtype() == Rtype::RRSIG);
+    signatures
+        .flat_map(|(node, rrset)| {
+            rrset.rdatas().map(move |rdata| (node.name().to_name(), rrset.covered(), rdata.to_vec()))
+        })
+        .collect()
+}
+
+/// Owner and type of the signatures of `new` that `old` has not.
+fn fresh(old: &Contents, new: &Contents) -> Vec<(String, Rtype)> {
+    let before = signatures(old);
+    let fresh = signatures(new).into_iter().filter(|signature| !before.contains(signature));
+    fresh.map(|(owner, rtype, _)| (owner.to_string(), rtype)).collect()
+}
+
+#[test]
+fn one_changed_rrset_takes_two_signatures() {
+    for mechanism in ALL {
+        let keys = pair_of("example.");
+        let old = signed(&zone(RECORDS), mechanism);
+        let new = zone(&RECORDS.replace("192.0.2.3", "192.0.2.4"));
+        let options = later(mechanism, &old, 1);
+        let resigned = resign(&new, &keys, &options).unwrap().unwrap();
+        sound_at(resigned.contents(), options.now);
+        let expected = [("example.".to_owned(), Rtype::SOA), ("c.example.".to_owned(), Rtype::A)];
+        assert_eq!(fresh(&old, resigned.contents()), expected);
+        let statistics = resigned.statistics();
+        assert_eq!(statistics.signatures, 2);
+        assert_eq!(statistics.signatures_kept, signatures(&old).len() as u64 - 2);
+        assert_eq!(statistics.serial, 8);
+        let warning = SignWarning::SerialBehind { policy: SerialPolicy::Keep, old: 7, wanted: 7, used: 8 };
+        assert_eq!(resigned.warnings(), [warning]);
+    }
+}
+
+#[test]
+fn delegations_that_change_their_servers_take_no_signature() {
+    for mechanism in ALL {
+        let old = signed(&zone(RECORDS), mechanism);
+        let before = zone(RECORDS);
+        let after = zone(&RECORDS.replace("b NS ns.elsewhere.test.", "b NS other.elsewhere.test."));
+        let changes = ChangeSet::between(&before, &after, is_data);
+        let options = later(mechanism, &old, 1);
+        let resigned = resign_changes(&changes, &pair_of("example."), &options).unwrap().unwrap();
+        assert_eq!(resigned.signed.statistics().signatures, 1, "the SOA record's");
+        // The apex and the delegation; with NSEC3 the record of each, if any.
+        assert!(resigned.names_planned.unwrap() <= 4);
+    }
+}
+
+#[test]
+fn nothing_is_signed_where_nothing_changes_and_nothing_expires() {
+    let keys = pair_of("example.");
+    for mechanism in ALL {
+        let old = signed(&zone(RECORDS), mechanism);
+        for days in [1, 10] {
+            let options = later(mechanism, &old, days);
+            assert!(is_current(&zone(RECORDS), &keys, &options).unwrap());
+            assert!(resign(&zone(RECORDS), &keys, &options).unwrap().is_none());
+            let none = ChangeSet::between(&old, &old, is_data);
+            assert!(resign_changes(&none, &keys, &options).unwrap().is_none());
+        }
+        // Within the last quarter all of them are made anew.
+        let options = later(mechanism, &old, 11);
+        let none = ChangeSet::between(&old, &old, is_data);
+        let resigned = resign(&zone(RECORDS), &keys, &options).unwrap().unwrap();
+        assert_eq!(resigned.statistics().signatures_kept, 0);
+        assert_eq!(resigned.statistics().serial, 8);
+        let mended = resign_changes(&none, &keys, &options).unwrap().unwrap();
+        assert_eq!(text(mended.signed.contents()), text(resigned.contents()));
+        // A serial that has moved is published.
+        let moved = text(&zone(RECORDS)).replace(" 7 3600", " 9 3600");
+        let moved = read_zone(&moved, &name("example."));
+        let options = later(mechanism, &old, 1);
+        let resigned = resign(&moved, &keys, &options).unwrap().unwrap();
+        assert_eq!((resigned.statistics().signatures, resigned.statistics().serial), (1, 9));
+    }
+}
+
+#[test]
+fn whatever_else_is_asked_for_is_not_current() {
+    let keys = pair_of("example.");
+    let old = signed(&zone(RECORDS), Mechanism::Nsec3);
+    let current = |options: &SignOptions<'_>| is_current(&zone(RECORDS), &keys, options).unwrap();
+    let options = later(Mechanism::Nsec3, &old, 1);
+    assert!(current(&options));
+    assert!(!current(&SignOptions { mechanism: Mechanism::Nsec, ..options.clone() }));
+    assert!(!current(&SignOptions { mechanism: Mechanism::Nsec3OptOut, ..options.clone() }));
+    assert!(!current(&SignOptions { publish_cds: true, ..options.clone() }));
+    assert!(!current(&SignOptions { dnskey_ttl: Some(1), ..options.clone() }));
+    let nsec3 = Nsec3Params { salt: vec![1], iterations: 0 };
+    assert!(!current(&SignOptions { nsec3, ..options.clone() }));
+    assert!(!current(&SignOptions { previous: None, ..options.clone() }));
+    assert!(!is_current(&zone(RECORDS), &csk_of("example."), &options).unwrap());
+    for other in ["d", "c", "e A 192.0.2.9", "A A 192.0.2.1\n"] {
+        let records = if other.contains(' ') { format!("{RECORDS}{other}\n") } else { without(other) };
+        let is_same = other.starts_with("A A");
+        assert_eq!(is_current(&zone(&records), &keys, &options).unwrap(), is_same, "{other}");
+    }
+}
+
+/// The records without those of one owner.
+fn without(owner: &str) -> String {
+    let lines = RECORDS.lines().filter(|line| !line.starts_with(&format!("{owner} ")));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn every_step_of_a_roll_over_keeps_what_it_can() {
+    let zone_key = |seed| key("example.", 256, Algorithm::ED25519, seed);
+    let entry_point = |algorithm, seed| key("example.", 257, algorithm, seed);
+    let (old, new) = (Algorithm::ED25519, Algorithm::ECDSAP256SHA256);
+    let steps = || -> Vec<Vec<KeyPair>> {
+        vec![
+            vec![entry_point(old, 1), zone_key(2)],
+            vec![entry_point(old, 1), zone_key(2), zone_key(3)],
+            vec![entry_point(old, 1), zone_key(3)],
+            vec![entry_point(old, 4), entry_point(old, 1), zone_key(3)],
+            vec![entry_point(old, 4), zone_key(3)],
+            vec![entry_point(old, 4), zone_key(3), entry_point(new, 5)],
+            vec![entry_point(new, 5)],
+        ]
+    };
+    for mechanism in ALL {
+        let contents = zone(RECORDS);
+        let mut previous: Option<Contents> = None;
+        let mut outcomes = Vec::new();
+        for keys in steps() {
+            let keys = KeySet::new(&name("example."), keys).unwrap();
+            let signed = match &previous {
+                None => sign(&contents, &keys, &options(mechanism)).unwrap(),
+                Some(previous) => resign(&contents, &keys, &later(mechanism, previous, 0)).unwrap().unwrap(),
+            };
+            assert_sound(signed.contents());
+            let statistics = signed.statistics();
+            outcomes.push((statistics.signatures, statistics.signatures_kept));
+            previous = Some(signed.into_contents());
+        }
+        let data = outcomes[0].0 - 1;
+        // The SOA and DNSKEY RRsets change in each step, and with another ZSK or algorithm all else gets a signature.
+        assert_eq!(outcomes[1], (1 + 2 + data - 1, data - 1));
+        assert_eq!(outcomes[2], (2, data - 1));
+        assert_eq!(outcomes[3], (3, data - 1));
+        assert_eq!(outcomes[4], (2, data - 1));
+        assert_eq!(outcomes[5], (2 + 2 + data - 1, data - 1));
+        assert_eq!(outcomes[6], (2, data - 1));
+    }
+}
+
+#[test]
+fn signatures_by_a_key_that_the_previous_zone_did_not_publish_are_not_kept() {
+    let keys = pair_of("example.");
+    let old = signed(&zone(RECORDS), Mechanism::Nsec);
+    let tag = keys.keys().iter().find(|key| !key.is_sep()).unwrap().tag();
+    // Another key of the same tag would look so: the DNSKEY record differs.
+    let foreign = rewrite(&old, |_, rtype, _, rdata| {
+        if rtype == Rtype::DNSKEY && nonesuch_crypto::key_tag(rdata) == tag {
+            rdata.swap(4, 6);
+            rdata.swap(8, 10);
+        }
+    });
+    let signed = resign(&zone(RECORDS), &keys, &later(Mechanism::Nsec, &foreign, 0)).unwrap().unwrap();
+    assert_eq!(signed.statistics().signatures_kept, 0);
+    assert_sound(signed.contents());
+}
+
+#[test]
+fn a_previous_zone_with_bad_signatures_is_refused() {
+    let keys = pair_of("example.");
+    let old = signed(&zone(RECORDS), Mechanism::Nsec);
+    let damage = |owner: Option<&'static str>| {
+        rewrite(&old, move |node, rtype, _, rdata| {
+            if rtype == Rtype::RRSIG && owner.is_none_or(|owner| node.name() == name(owner).view()) {
+                let last = rdata.len() - 1;
+                rdata[last] ^= 1;
+            }
+        })
+    };
+    let none = ChangeSet::between(&old, &old, is_data);
+    let both = |options: &SignOptions<'_>| {
+        [sign(&zone(RECORDS), &keys, options).map(|_| ()), resign_changes(&none, &keys, options).map(|_| ())]
+    };
+    let bad = damage(None);
+    for outcome in both(&later(Mechanism::Nsec, &bad, 1)) {
+        assert!(matches!(outcome, Err(SignError::BadPrevious { .. })), "{outcome:?}");
+    }
+    let bad = damage(Some("e.example."));
+    let mut options = later(Mechanism::Nsec, &bad, 1);
+    options.previous.as_mut().unwrap().verify = true;
+    for outcome in both(&options) {
+        let Err(SignError::BadPrevious { owner, .. }) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(owner, name("e.example."));
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let keys = pair_of("example.");
+    let old = signed(&zone(RECORDS), Mechanism::Nsec);
+    let mut options = later(Mechanism::Nsec, &old, 1);
+    options.previous.as_mut().unwrap().refresh = 14 * DAY;
+    let outcome = sign(&zone(RECORDS), &keys, &options);
+    assert_eq!(outcome.err(), Some(SignError::Refresh { refresh: 14 * DAY, least: 14 * DAY }));
+    let mut options = later(Mechanism::Nsec, &old, 1);
+    options.jitter = 12 * DAY;
+    assert!(matches!(sign(&zone(RECORDS), &keys, &options).err(), Some(SignError::Refresh { .. })));
+    let other = read_zone("$TTL 1\nother. SOA a b 1 2 3 4 5\nother. NS a.\n", &name("other."));
+    let outcome = sign(&other, &pair_of("other."), &later(Mechanism::Nsec, &old, 1));
+    assert!(matches!(outcome.err(), Some(SignError::PreviousOfOtherZone { .. })));
+    let none = ChangeSet::between(&old, &old, is_data);
+    let outcome = resign_changes(&none, &keys, &super::options(Mechanism::Nsec));
+    assert_eq!(outcome.err(), Some(SignError::NoPrevious));
+}
+
+#[test]
+fn changes_that_do_not_fit_are_errors_that_name_the_line() {
+    let keys = pair_of("example.");
+    let old = signed(&zone(RECORDS), Mechanism::Nsec);
+    for (changes, line) in [
+        ("; comment\n- a.example. 3600 IN A 192.0.2.2\n", 2),
+        ("+ a.example. 3600 IN A 192.0.2.1\n", 1),
+        ("+ f.example. 3600 IN A 192.0.2.1\n- g.example. 3600 IN A 192.0.2.1\n", 2),
+        ("- a.example. 3600 IN NSEC c.example. A RRSIG NSEC\n", 1),
+        ("+ example. 3600 IN TXT \"a\"\n+ a.test. 3600 IN A 192.0.2.1\n+ a. 3600 IN A 192.0.2.1\n", 3),
+    ] {
+        let changes = ChangeSet::parse(changes.as_bytes(), &name("example.")).unwrap();
+        let outcome = resign_changes(&changes, &keys, &later(Mechanism::Nsec, &old, 1));
+        let Err(SignError::Change(error)) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(error.line, line);
+    }
+}
+
+#[test]
+fn with_jitter_refreshes_spread_over_the_days_and_go_on_doing_so() {
+    let records: String = (0..400).map(|at| format!("n{at} A 192.0.2.1\n")).collect();
+    let contents = zone(&records);
+    let keys = csk_of("example.");
+    let mut first = options(Mechanism::Nsec);
+    first.jitter = 9 * DAY;
+    let mut previous = sign(&contents, &keys, &first).unwrap().into_contents();
+    let total = signatures(&previous).len() as u64;
+    let mut made = Vec::new();
+    for day in 1..=40 {
+        let mut options = later(Mechanism::Nsec, &previous, day);
+        options.jitter = 9 * DAY;
+        let Some(signed) = resign(&contents, &keys, &options).unwrap() else {
+            made.push(0);
+            continue;
+        };
+        sound_at(signed.contents(), options.now);
+        made.push(signed.statistics().signatures);
+        previous = signed.into_contents();
+    }
+    // A signature lasts 5 to 14 days, of which 3.5 are the refresh window: a run makes about one in six anew.
+    let (most, sum) = (*made.iter().max().unwrap(), made.iter().sum::<u64>());
+    assert!(most < total / 3, "{most} of {total}: {made:?}");
+    assert!(sum > 4 * total && sum < 10 * total, "{sum} of {total}");
+    assert!(made[10..].iter().all(|made| *made > total / 30), "{made:?}");
+}

@@ -1,0 +1,204 @@
+//! Random zones and random edits: both ways of signing incrementally make the zone that signing from scratch makes,
+//! apart from the signatures that they keep, and make no signature that need not be made.
+
+use super::*;
+use crate::sign::{Previous, resign_changes};
+use nonesuch_zone::ChangeSet;
+use nonesuch_zone::change::{SerialRule, is_data};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+const DAY: u32 = 86_400;
+
+/// A record: owner below `example.`, TTL, type and RDATA.
+type Line = (String, u32, &'static str);
+
+/// Owners from a small alphabet, so that cuts, DNAMEs, wildcards and empty non-terminals meet, and that an owner may be
+/// the one of an NSEC3 record.
+fn any_owner() -> impl Strategy<Value = String> {
+    let mut labels: Vec<String> = ["a", "b", "C", "*", "\\000", "z1"].map(str::to_owned).to_vec();
+    for owner in ["a.example.", "example."] {
+        labels.push(hashed(owner).trim_end_matches(".example.").to_owned());
+    }
+    let labels = prop::sample::select(labels);
+    let below = prop::collection::vec(labels, 1..5).prop_map(|labels| labels.join("."));
+    prop_oneof![20 => below, 1 => Just("@".to_owned())]
+}
+
+fn any_line() -> impl Strategy<Value = Line> {
+    let data = prop::sample::select(vec![
+        "A 192.0.2.1",
+        "A 192.0.2.2",
+        "TXT \"text\"",
+        "MX 1 Mail",
+        "TYPE65400 \\# 2 0102",
+        "NS ns.elsewhere.test.",
+        "NS ns.elsewhere.test.",
+        "NS NS2.elsewhere.test.",
+        "DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000",
+        "DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000",
+        "DNAME target.test.",
+    ]);
+    (any_owner(), prop::sample::select(vec![3600, 3600, 600]), data)
+}
+
+/// What becomes of a record.
+#[derive(Clone, Copy, Debug)]
+enum Edit {
+    Keep,
+    Drop,
+    /// The owner in upper case.
+    Raise,
+    Ttl,
+}
+
+fn any_edits() -> impl Strategy<Value = Vec<Edit>> {
+    let edit = prop_oneof![12 => Just(Edit::Keep), 2 => Just(Edit::Drop), 1 => Just(Edit::Raise), 1 => Just(Edit::Ttl)];
+    prop::collection::vec(edit, 24)
+}
+
+fn edited(lines: &[Line], edits: &[Edit], more: &[Line]) -> Vec<Line> {
+    let kept = lines.iter().zip(edits).filter_map(|((owner, ttl, data), edit)| match edit {
+        Edit::Keep => Some((owner.clone(), *ttl, *data)),
+        Edit::Drop => None,
+        Edit::Raise => Some((owner.to_uppercase(), *ttl, *data)),
+        Edit::Ttl => Some((owner.clone(), 1200, *data)),
+    });
+    kept.chain(more.iter().cloned()).collect()
+}
+
+/// The zone of these records with this serial and SOA minimum.
+fn zone_of(lines: &[Line], serial: u32, minimum: u32) -> Contents {
+    let mut text = format!(
+        "$ORIGIN example.\n@ 3600 SOA ns1 hostmaster {serial} 3600 300 3600000 {minimum}\n@ 3600 NS ns.elsewhere.test.\n"
+    );
+    for (owner, ttl, data) in lines {
+        text += &format!("{owner} {ttl} {data}\n");
+    }
+    read_zone(&text, &name("example."))
+}
+
+/// How the zone is signed the first and the second time.
+#[derive(Clone, Debug)]
+struct Manner {
+    mechanism: Mechanism,
+    pair: bool,
+    salt: bool,
+    minimum: u32,
+}
+
+impl Manner {
+    fn keys(&self) -> KeySet {
+        if self.pair { pair_of("example.") } else { csk_of("example.") }
+    }
+
+    fn options(&self, now: u32) -> SignOptions<'static> {
+        let mut options = SignOptions::new(self.mechanism, now - 3600, now + 14 * DAY);
+        options.now = now;
+        options.jitter = 10 * DAY;
+        if self.salt {
+            options.nsec3 = Nsec3Params { salt: vec![1, 2], iterations: 1 };
+        }
+        options
+    }
+}
+
+fn any_manner() -> impl Strategy<Value = Manner> {
+    (prop::sample::select(ALL.to_vec()), any::<bool>(), any::<bool>())
+        .prop_map(|(mechanism, pair, salt)| Manner { mechanism, pair, salt, minimum: 900 })
+}
+
+/// The same manner, and sometimes another one.
+fn any_pair_of_manners() -> impl Strategy<Value = (Manner, Manner)> {
+    let minimum = prop::sample::select(vec![900, 900, 300]);
+    let other = (any_manner(), minimum).prop_map(|(manner, minimum)| Manner { minimum, ..manner });
+    (any_manner(), other, 0..4).prop_map(|(first, other, same)| {
+        let second = if same > 0 { first.clone() } else { other };
+        (first, second)
+    })
+}
+
+/// Asserts that each signature of `new` is that of `old` where that is as good.
+fn assert_minimal(old: &Contents, new: &Contents, now: u32, refresh: u32, made: u64) {
+    let mut missing = 0;
+    for node in new.nodes() {
+        for rrset in node.rrsets().filter(|rrset| rrset.rtype() == Rtype::RRSIG) {
+            let before = old.find(node.name()).ok();
+            let find = |rtype| before.and_then(|node| node.rrset(rtype));
+            let same = find(rrset.covered())
+                .zip(node.rrset(rrset.covered()))
+                .is_some_and(|(a, b)| a.ttl() == b.ttl() && a.rdatas().eq(b.rdatas()));
+            let olds: Vec<&[u8]> = before
+                .filter(|_| same)
+                .and_then(|node| node.signatures(rrset.covered()))
+                .map_or_else(Vec::new, |signatures| signatures.rdatas().collect());
+            for rdata in rrset.rdatas() {
+                let fields = Rrsig::parse(rdata).unwrap();
+                let good = olds.iter().find(|old| {
+                    let old = Rrsig::parse(old).unwrap();
+                    old.tag == fields.tag && old.expiration > now + refresh
+                });
+                match good {
+                    Some(good) => assert_eq!(*good, rdata, "{}", node.name().to_name()),
+                    None => missing += 1,
+                }
+            }
+        }
+    }
+    assert_eq!(missing, made);
+}
+
+/// The zone's text without the RDATA of its signatures.
+fn unsigned_text(contents: &Contents) -> String {
+    let cut = |line: &str| match line.split_once("\tRRSIG\t") {
+        Some((head, rdata)) => format!("{head}\tRRSIG\t{}\n", rdata.split(' ').next().unwrap_or("")),
+        None => format!("{line}\n"),
+    };
+    text(contents).lines().map(cut).collect()
+}
+
+fn config(cases: u32, seed: u64) -> ProptestConfig {
+    ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(800, 21))]
+
+    #[test]
+    fn both_ways_make_what_signing_makes(
+        lines in prop::collection::vec(any_line(), 0..24),
+        edits in any_edits(),
+        more in prop::collection::vec(any_line(), 0..5),
+        (first, second) in any_pair_of_manners(),
+        days in 0_u32..8,
+    ) {
+        let (before, after) = (zone_of(&lines, 7, 900), zone_of(&edited(&lines, &edits, &more), 9, second.minimum));
+        let old = sign(&before, &first.keys(), &first.options(NOW)).unwrap().into_contents();
+        let (keys, now, refresh) = (second.keys(), NOW + days * DAY, 3 * DAY);
+        let mut options = second.options(now);
+        options.drop_foreign_dnskeys = true;
+        let whole = sign(&after, &keys, &options).unwrap();
+        options.previous = Some(Previous { contents: &old, refresh, verify: true });
+
+        let resigned = sign(&after, &keys, &options).unwrap();
+        let report = verify(resigned.contents(), &VerifyOptions { now: Some(now), ..VerifyOptions::default() });
+        prop_assert_eq!(report.faults, vec![]);
+        prop_assert_eq!(resigned.statistics().serial, 9);
+        prop_assert_eq!(unsigned_text(resigned.contents()), unsigned_text(whole.contents()));
+        assert_minimal(&old, resigned.contents(), now, refresh, resigned.statistics().signatures);
+
+        let changes = ChangeSet::between(&before, &after, is_data);
+        let mended = resign_changes(&changes, &keys, &options).unwrap().unwrap();
+        prop_assert_eq!(text(mended.signed.contents()), text(resigned.contents()));
+        let same_chain = (first.mechanism, first.minimum) == (second.mechanism, second.minimum)
+            && (first.salt == second.salt || first.mechanism == Mechanism::Nsec);
+        let apex_dname = before.node(0).has(Rtype::DNAME) != after.node(0).has(Rtype::DNAME);
+        if same_chain && !apex_dname {
+            prop_assert!(mended.names_planned.is_some());
+            let (a, b) = (mended.signed.statistics(), resigned.statistics());
+            prop_assert_eq!(a, b);
+        }
+        let replayed = mended.changes.apply(&old, SerialRule::Exact).unwrap();
+        prop_assert_eq!(text(&replayed), text(mended.signed.contents()));
+    }
+}
