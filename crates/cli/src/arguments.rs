@@ -472,6 +472,9 @@ pub(crate) enum LabCommand {
     /// Measure raw rates of operations; prints one JSON document.
     #[command(hide = true)]
     Measure(LabMeasureArguments),
+    /// Count, strip, change and pack a zone on behalf of `lab run`; prints one JSON document.
+    #[command(hide = true)]
+    Zone(LabZoneArguments),
 }
 
 #[derive(Debug, Args)]
@@ -495,6 +498,12 @@ pub(crate) struct LabRunArguments {
     /// Measure as long as the experiment's [full] says; `lab list` tells how long that is.
     #[arg(long)]
     pub(crate) full: bool,
+    /// A zone file of your own, in place of the experiment's zones. Short for --set zones=ORIGIN=FILE.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) zone: Option<PathBuf>,
+    /// The apex of --zone; else the owner of the file's SOA record.
+    #[arg(long, short, requires = "zone")]
+    pub(crate) origin: Option<Name>,
     /// Set a parameter of the experiment; lists with commas. May be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_setting)]
     pub(crate) set: Vec<(String, String)>,
@@ -544,6 +553,30 @@ pub(crate) struct LabMeasureArguments {
     /// Follow orders on standard input, as `lab run` gives them.
     #[arg(long)]
     pub(crate) follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabZoneArguments {
+    /// Zone file.
+    pub(crate) file: PathBuf,
+    /// The zone's apex; else the owner of the file's SOA record.
+    #[arg(long, short)]
+    pub(crate) origin: Option<Name>,
+    /// Write the zone without what signing made in it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) unsigned: Option<PathBuf>,
+    /// Write a changed form of that.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) changed: Option<PathBuf>,
+    /// Share of the records that change.
+    #[arg(long, default_value_t = 0.01)]
+    pub(crate) share: f64,
+    /// What the changes are drawn from.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Compute what a transfer of the zone comes to.
+    #[arg(long)]
+    pub(crate) transfer: bool,
 }
 
 #[derive(Debug, Args)]

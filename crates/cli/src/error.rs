@@ -5,6 +5,7 @@ use nonesuch_dnssec::denial::nsec5::{Nsec5Error, ProofsFileError};
 use nonesuch_dnssec::keys::{KeyFileError, KeySetError};
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_lab::compare::{CompareError, SubjectError};
+use nonesuch_lab::experiment::signing::ExamineError;
 use nonesuch_lab::experiment::verification::FollowError;
 use nonesuch_lab::experiment::{DefinitionError, RunError, StoreError, UnreadableColumn};
 use nonesuch_lab::generate::GenerateError;
@@ -134,6 +135,8 @@ pub(crate) enum Failure {
     ResultsColumn(#[from] UnreadableColumn),
     #[error(transparent)]
     Orders(#[from] FollowError),
+    #[error(transparent)]
+    Examine(#[from] ExamineError),
     #[error("{0}")]
     Measurement(String),
 }

@@ -9,7 +9,7 @@ mod cells;
 mod figures;
 mod measure;
 mod present;
-mod server;
+pub(crate) mod server;
 mod subject;
 
 pub use crate::machine::Machine;

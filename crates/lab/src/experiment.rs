@@ -16,6 +16,7 @@ pub mod parquet_file;
 pub mod published;
 mod results;
 mod run;
+pub mod signing;
 mod statistics;
 pub mod store;
 pub mod verification;

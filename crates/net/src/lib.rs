@@ -1,4 +1,5 @@
-//! Sockets: UDP in batches, TCP. The one home of socket calls.
+//! Sockets: UDP in batches, TCP. The one home of socket calls, and of the few other system calls that the standard
+//! library lacks.
 //!
 //! This crate moves opaque octets and knows nothing of their meaning: a handler is given one
 //! message and leaves its answer in a buffer. [`bind`] opens the sockets of one address,
@@ -16,4 +17,4 @@ pub mod udp;
 
 pub use bind::{Listeners, bind};
 pub use error::{NetError, Transport};
-pub use sys::{BATCH, ReceiveBatch, SendBatch, pin_current_thread};
+pub use sys::{BATCH, ChildUsage, ReceiveBatch, SendBatch, pin_current_thread, wait_with_usage};

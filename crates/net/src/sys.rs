@@ -1,4 +1,5 @@
-//! The system calls that the standard library lacks: datagrams in batches, socket options, CPU pinning.
+//! The system calls that the standard library lacks: datagrams in batches, socket options, CPU pinning, what an ended
+//! process has cost.
 //!
 //! Every `unsafe` block of this crate is here. The arrays that the kernel reads and writes are owned by the
 //! batch types; their pointers are taken anew before each call, so that no pointer outlives a borrow.
@@ -7,6 +8,8 @@ use std::io;
 use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ExitStatus};
 use std::ptr;
 use std::time::Duration;
 
@@ -480,6 +483,53 @@ pub fn pin_current_thread(cpu: usize) -> io::Result<()> {
     // SAFETY: `set` is valid for the call and of the size given; 0 is the calling thread.
     let result = unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What an ended process, with the children that it waited for, has cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildUsage {
+    /// CPU time in the program.
+    pub user: Duration,
+    /// CPU time in the kernel on the program's behalf.
+    pub system: Duration,
+    /// Most resident memory, KiB. Linux counts what the process that started it had resident until then: this tells
+    /// nothing of a child that is smaller than its parent.
+    pub peak_resident_kib: u64,
+}
+
+/// Waits for the end of a child and tells what it has cost (wait4(2)).
+///
+/// # Errors
+/// When it was waited for before.
+pub fn wait_with_usage(child: Child) -> io::Result<(ExitStatus, ChildUsage)> {
+    let mut status: c_int = 0;
+    // SAFETY: rusage is made of integers, for which all zeroes is a valid value.
+    let mut usage: libc::rusage = unsafe { mem::zeroed() };
+    // A process number fits: the kernel gave it as such.
+    let pid = child.id() as libc::pid_t;
+    loop {
+        // SAFETY: `status` and `usage` are valid for the call. `child` is consumed by this function, so that nothing
+        // signals or waits for a process that has meanwhile been given its number.
+        if unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) } == pid {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    // The process is gone; what is left are ends of pipes.
+    drop(child);
+    let time = |time: libc::timeval| {
+        let (seconds, micros) = (time.tv_sec.max(0), time.tv_usec.max(0));
+        Duration::from_secs(seconds as u64) + Duration::from_micros(micros as u64)
+    };
+    let usage = ChildUsage {
+        user: time(usage.ru_utime),
+        system: time(usage.ru_stime),
+        peak_resident_kib: usage.ru_maxrss.max(0) as u64,
+    };
+    Ok((ExitStatus::from_raw(status), usage))
 }
 
 /// Ends the reading of a datagram socket, which wakes a thread that waits in a receive call.

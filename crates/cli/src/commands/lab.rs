@@ -2,11 +2,12 @@
 
 use crate::Outcome;
 use crate::arguments::{
-    LabCommand, LabListArguments, LabMeasureArguments, LabReportArguments, LabRunArguments,
+    LabCommand, LabListArguments, LabMeasureArguments, LabReportArguments, LabRunArguments, LabZoneArguments,
 };
 use crate::error::Failure;
 use crate::files::print_line;
 use crate::{progress, zones};
+use nonesuch_lab::experiment::signing::{ExamineOptions, examine};
 use nonesuch_lab::experiment::verification::{MeasureOptions, follow, measure};
 use nonesuch_lab::experiment::{
     Choices, Definition, Report, Results, RunOptions, Step, built_in, run as run_experiment, store,
@@ -20,6 +21,7 @@ pub(crate) fn run(command: &LabCommand) -> Result<Outcome, Failure> {
         LabCommand::Run(arguments) => run_one(arguments),
         LabCommand::Report(arguments) => report(arguments),
         LabCommand::Measure(arguments) => measure_raw(arguments),
+        LabCommand::Zone(arguments) => examine_zone(arguments),
     }
 }
 
@@ -90,6 +92,13 @@ fn run_one(arguments: &LabRunArguments) -> Result<Outcome, Failure> {
 
 fn definition(arguments: &LabRunArguments) -> Result<Definition, Failure> {
     let mut set = arguments.set.clone();
+    if let Some(path) = &arguments.zone {
+        let path = path.display();
+        let zone =
+            arguments.origin.as_ref().map_or_else(|| path.to_string(), |origin| format!("{origin}={path}"));
+        // As TOML: a path may have commas.
+        set.push(("zones".to_owned(), serde_json::json!([zone]).to_string()));
+    }
     set.extend(arguments.cpu.iter().map(|cpu| ("cpu".to_owned(), cpu.clone())));
     let choices = Choices { full: arguments.full, set: &set };
     Ok(match (&arguments.experiment, &arguments.name) {
@@ -129,5 +138,19 @@ fn measure_raw(arguments: &LabMeasureArguments) -> Result<Outcome, Failure> {
         seed: arguments.seed,
     });
     print_line(&serde_json::json!(report.map_err(Failure::Measurement)?).to_string())?;
+    Ok(Outcome::Done)
+}
+
+fn examine_zone(arguments: &LabZoneArguments) -> Result<Outcome, Failure> {
+    let examined = examine(&ExamineOptions {
+        file: arguments.file.clone(),
+        origin: arguments.origin.clone(),
+        unsigned: arguments.unsigned.clone(),
+        changed: arguments.changed.clone(),
+        share: arguments.share,
+        seed: arguments.seed,
+        transfer: arguments.transfer,
+    })?;
+    print_line(&serde_json::json!(examined).to_string())?;
     Ok(Outcome::Done)
 }

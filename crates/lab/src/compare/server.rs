@@ -60,14 +60,14 @@ pub enum ServerError {
 
 /// A running server. It is killed when this is dropped.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     /// Where it listens.
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// From its start to its ready line.
-    pub(super) ready_after: Duration,
+    pub(crate) ready_after: Duration,
     /// Whether it was kept on the CPU asked for.
-    pub(super) pinned: bool,
+    pub(crate) pinned: bool,
 }
 
 /// Kills a child that is not handed on.
@@ -90,7 +90,7 @@ fn stop(child: &mut Child) {
 impl Server {
     /// Starts `command`, kept on `cpu` if given, and waits until it prints a line with the word "ready" and the address
     /// that it listens on. What it writes to standard error goes to the file `log`.
-    pub(super) fn start(
+    pub(crate) fn start(
         mut command: Command,
         cpu: Option<usize>,
         log: &Path,
@@ -111,7 +111,7 @@ impl Server {
     }
 
     /// Number of the process.
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 }

@@ -14,10 +14,13 @@ use std::path::Path;
 use toml::{Spanned, Table, Value};
 
 /// The experiments that are built in: file name and text.
-const BUILT_IN: &[(&str, &str)] = &[(
-    "experiments/verification-benchmark.toml",
-    include_str!("../../../../experiments/verification-benchmark.toml"),
-)];
+const BUILT_IN: &[(&str, &str)] = &[
+    (
+        "experiments/verification-benchmark.toml",
+        include_str!("../../../../experiments/verification-benchmark.toml"),
+    ),
+    ("experiments/pqc-signing.toml", include_str!("../../../../experiments/pqc-signing.toml")),
+];
 
 /// Octets of the largest file that is taken for an experiment.
 const FILE_MAX: u64 = 1 << 20;
@@ -69,6 +72,7 @@ struct Document {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum MethodName {
     VerificationBenchmark,
+    ZoneSigning,
 }
 
 /// Both tables of parameters, read as what they are: the fault's place is then known.
@@ -252,8 +256,10 @@ mod tests {
         \n[parameters]\niterations = 3\n\n[full]\nseconds = 5\n";
 
     fn parameters(text: &str, choices: Choices<'_>) -> Result<Parameters, DefinitionError> {
-        let Method::VerificationBenchmark(parameters) = Definition::parse(text, "my.toml", choices)?.method;
-        Ok(parameters)
+        match Definition::parse(text, "my.toml", choices)?.method {
+            Method::VerificationBenchmark(parameters) => Ok(parameters),
+            other => panic!("{other:?}"),
+        }
     }
 
     fn set(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -327,7 +333,7 @@ mod tests {
             (
                 "method = \"verification-benchmark\"",
                 "method = \"guess\"",
-                "my.toml:4:10: unknown variant `guess`, expected `verification-benchmark`",
+                "my.toml:4:10: unknown variant `guess`, expected `verification-benchmark` or `zone-signing`",
             ),
             ("title = \"Mine\"", "titel = \"Mine\"", "my.toml:2:1: unknown field `titel`, expected one of "),
             ("title = \"Mine\"", "", "my.toml:1:1: missing field `title`"),

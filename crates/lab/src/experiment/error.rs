@@ -99,6 +99,22 @@ pub enum RunError {
         /// Which operation.
         operation: &'static str,
     },
+    /// There is no room for what is measured.
+    #[error("{}: a folder for zones cannot be made: {source}; name another place with TMPDIR", path.display())]
+    Folder {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A zone cannot be made or read.
+    #[error("{zone}: {reason}")]
+    Zone {
+        /// The zone.
+        zone: String,
+        /// Why.
+        reason: String,
+    },
     /// A program that measures on our behalf fails.
     #[error("{program}: {reason}")]
     Probe {

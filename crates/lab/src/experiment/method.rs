@@ -7,7 +7,7 @@ use super::definition::{MethodName, Raw};
 use super::error::{DefinitionError, RunError};
 use super::results::{Results, UnreadableColumn};
 use super::run::{Found, RunOptions};
-use super::verification;
+use super::{signing, verification};
 use crate::report::Section;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -19,6 +19,8 @@ use std::time::Duration;
 pub enum Method {
     /// Operations on signatures, counted.
     VerificationBenchmark(verification::Parameters),
+    /// Whole zones, signed and verified.
+    ZoneSigning(signing::Parameters),
 }
 
 /// What a method found out beside its data, for the record.
@@ -28,6 +30,8 @@ pub enum Method {
 pub enum About {
     /// What was measured with what.
     VerificationBenchmark(verification::About),
+    /// What was measured with what.
+    ZoneSigning(signing::About),
 }
 
 /// A report's parts that are a method's own.
@@ -49,6 +53,7 @@ impl Method {
     pub(super) fn of(name: MethodName, raw: &Raw<'_>) -> Result<Self, DefinitionError> {
         match name {
             MethodName::VerificationBenchmark => raw.parameters().map(Self::VerificationBenchmark),
+            MethodName::ZoneSigning => raw.parameters().map(Self::ZoneSigning),
         }
     }
 
@@ -57,6 +62,7 @@ impl Method {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::VerificationBenchmark(_) => "verification-benchmark",
+            Self::ZoneSigning(_) => "zone-signing",
         }
     }
 
@@ -65,18 +71,27 @@ impl Method {
     pub fn duration(&self) -> Duration {
         match self {
             Self::VerificationBenchmark(parameters) => parameters.duration(),
+            Self::ZoneSigning(parameters) => parameters.duration(),
         }
     }
 
     pub(super) fn run(&self, options: &RunOptions<'_>) -> Result<Found, RunError> {
         match self {
             Self::VerificationBenchmark(parameters) => verification::run(parameters, options),
+            Self::ZoneSigning(parameters) => signing::run(parameters, options),
         }
     }
 
     pub(super) fn report(results: &Results) -> Result<Report, UnreadableColumn> {
-        match &results.record.about {
-            About::VerificationBenchmark(about) => verification::report(about, results),
+        match (&results.record.experiment.method, &results.record.about) {
+            (Self::VerificationBenchmark(parameters), About::VerificationBenchmark(about)) => {
+                verification::report(about, parameters, results)
+            }
+            (Self::ZoneSigning(parameters), About::ZoneSigning(about)) => {
+                signing::report(about, parameters, results)
+            }
+            // A record that says two things was not written by this program.
+            _ => Err(UnreadableColumn("method".to_owned())),
         }
     }
 }

@@ -23,7 +23,7 @@ pub use probe::{Counted, FollowError, MeasureOptions, Measurement, ProbeReport, 
 pub use subject::{Choice, Operation, Selection, Subject, SubjectError};
 
 pub(super) use present::report;
-pub(super) use runner::run;
+pub(super) use runner::{pin, run};
 
 use super::level::Level;
 use serde::{Deserialize, Serialize};

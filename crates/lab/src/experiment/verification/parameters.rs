@@ -75,6 +75,8 @@ pub struct Count(u32);
 
 impl Count {
     const MOST: u32 = 1_000_000;
+    /// One.
+    pub const ONE: Self = Self(1);
 
     /// The number.
     #[must_use]

@@ -11,7 +11,7 @@ use super::ratios::{self, Ratios, ratios};
 use super::subject::Operation;
 use super::summary::{Line, lines, rate, schemes};
 use super::{About, Parameters, SubjectFacts, openssl, runner};
-use crate::experiment::method::{Method, Report};
+use crate::experiment::method::Report;
 use crate::experiment::published::{self, PublishedTable};
 use crate::experiment::results::{Results, UnreadableColumn};
 use crate::report::{Axis, Bar, Block, Chart, Column, Section, Series, Table, figure, grouped};
@@ -42,9 +42,12 @@ struct View<'r> {
     published: Option<&'static PublishedTable>,
 }
 
-/// The report of `results`, whose record has `about`.
-pub(in crate::experiment) fn report(about: &About, results: &Results) -> Result<Report, UnreadableColumn> {
-    let Method::VerificationBenchmark(parameters) = &results.record.experiment.method;
+/// The report of `results`, whose record has `about` and `parameters`.
+pub(in crate::experiment) fn report(
+    about: &About,
+    parameters: &Parameters,
+    results: &Results,
+) -> Result<Report, UnreadableColumn> {
     let named = results.record.experiment.published.iter().any(|id| id == PUBLISHED_RATIOS);
     let published = published::table(PUBLISHED_RATIOS).filter(|_| named);
     let view = View { about, parameters, lines: lines(about, &results.data)?, published };

@@ -41,7 +41,7 @@ pub(in crate::experiment) fn run(
 }
 
 /// Programs that this thread starts keep to its CPU too.
-fn pin(cpu: Cpu) -> Result<Option<u64>, RunError> {
+pub(in crate::experiment) fn pin(cpu: Cpu) -> Result<Option<u64>, RunError> {
     let number = match cpu {
         Cpu::None => return Ok(None),
         Cpu::Number(number) => number as usize,

@@ -153,6 +153,14 @@ impl Choice {
     }
 }
 
+impl Choice {
+    /// Whether it is held to withstand quantum computers.
+    #[must_use]
+    pub const fn is_post_quantum(&self) -> bool {
+        matches!(self.algorithm, Algorithm::MLDSA44 | Algorithm::FALCON512 | Algorithm::MAYO2)
+    }
+}
+
 /// Lengths of an algorithm's keys, ascending, those too that are known to be weak: zones still have them.
 fn lengths(entry: &AlgorithmEntry) -> Vec<u16> {
     let lengths = entry.scheme.key_lengths.as_ref();

@@ -81,7 +81,7 @@ fn sample_data() -> DataTable {
 }
 
 fn of(results: &Results) -> &About {
-    let AnyAbout::VerificationBenchmark(about) = &results.record.about;
+    let AnyAbout::VerificationBenchmark(about) = &results.record.about else { panic!("another method") };
     about
 }
 
@@ -161,7 +161,7 @@ fn the_report_says_what_matters() {
 #[test]
 fn levels_are_compared_where_there_are_two() {
     let mut results = sample();
-    let AnyAbout::VerificationBenchmark(about) = &mut results.record.about;
+    let AnyAbout::VerificationBenchmark(about) = &mut results.record.about else { panic!("another method") };
     about.backends.push(Backend {
         name: "nonesuch".to_owned(),
         level: "x86-64-v2".to_owned(),
@@ -306,7 +306,7 @@ fn a_cpu_that_is_not_there_is_refused_with_the_remedy() {
 #[test]
 fn parameters_have_their_defaults_in_the_file() {
     let definition = Definition::find("verification-benchmark", Choices::default()).expect("built in");
-    let Method::VerificationBenchmark(parameters) = definition.method;
+    let Method::VerificationBenchmark(parameters) = definition.method else { panic!("another method") };
     assert_eq!(parameters.levels, [Level::Native, Level::X86_64V3, Level::X86_64V2]);
     assert_eq!(Parameters { levels: vec![Level::Native], ..parameters }, Parameters::default());
 }

@@ -29,7 +29,9 @@ fn counts_stand_in_the_report_and_are_read_back() {
     for count in &foreign.counts {
         results.data.push(count.cells()).expect("a row");
     }
-    let crate::experiment::About::VerificationBenchmark(about) = &mut results.record.about;
+    let crate::experiment::About::VerificationBenchmark(about) = &mut results.record.about else {
+        panic!("another method")
+    };
     about.foreign = Some(foreign.facts.clone());
     assert_eq!(counts(about, &results.data), Ok(foreign.counts));
     // Counts are no times.

@@ -1,0 +1,255 @@
+//! A zone some time later: a share of its records changed, as a registry's half-hourly delta changes them.
+//!
+//! One change in three each removes a delegation with what stands below it, adds one beside it, or gives one other DS
+//! records (other name servers, where it has none: those are not signed, RFC 4035 §2.2, so that nothing is signed anew).
+//! The serial moves by one.
+
+use nonesuch_proto::{Name, Rtype, rdata};
+use nonesuch_zone::{Contents, Node, Run, Standing, standings};
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Delegations that are gone.
+    pub removed_delegations: u64,
+    /// Delegations that are new.
+    pub added_delegations: u64,
+    /// Delegations with other DS records, or other name servers.
+    pub altered_delegations: u64,
+    /// Records that are gone, those too that others took the place of.
+    pub removed_records: u64,
+    /// Records that are new.
+    pub added_records: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Remove,
+    AddBeside,
+    Alter,
+}
+
+const ACTIONS: [Action; 3] = [Action::Remove, Action::AddBeside, Action::Alter];
+
+/// The zone with about `share` of its records removed or added, drawn by `seed`. A zone without delegations has its
+/// serial moved alone.
+#[must_use]
+pub fn change(contents: &Contents, share: f64, seed: u64) -> (Contents, Changes) {
+    let wanted = (contents.record_count() as f64 * share).ceil() as u64;
+    let delegations: Vec<Node<'_>> = contents
+        .nodes()
+        .zip(standings(contents))
+        .filter(|(_, standing)| *standing == Standing::Delegation)
+        .map(|(node, _)| node)
+        .collect();
+    let mut generator = ChaCha8Rng::seed_from_u64(seed);
+    let mut changer =
+        Changer { contents, done: Changes::default(), chosen: BTreeMap::new(), added: Vec::new() };
+    // Half of the delegations at most, so that there is always one that was not drawn yet.
+    while changer.touched() < wanted && changer.chosen.len() < delegations.len() / 2 {
+        let place = generator.random_range(0..delegations.len());
+        changer.choose(&delegations, place);
+    }
+    changer.finish(&delegations)
+}
+
+struct Changer<'z> {
+    contents: &'z Contents,
+    done: Changes,
+    /// What becomes of delegations, by their place among all.
+    chosen: BTreeMap<usize, Action>,
+    added: Vec<(Name, Node<'z>)>,
+}
+
+fn records(node: Node<'_>) -> u64 {
+    node.rrsets().map(|rrset| rrset.count() as u64).sum()
+}
+
+impl<'z> Changer<'z> {
+    fn touched(&self) -> u64 {
+        self.done.removed_records + self.done.added_records
+    }
+
+    fn choose(&mut self, delegations: &[Node<'z>], place: usize) {
+        if self.chosen.contains_key(&place) {
+            return;
+        }
+        let (node, action) = (delegations[place], ACTIONS[self.chosen.len() % ACTIONS.len()]);
+        match action {
+            Action::Remove => {
+                self.done.removed_delegations += 1;
+                self.done.removed_records += records(node) + below(node).map(records).sum::<u64>();
+            }
+            Action::AddBeside => {
+                let Some(name) = self.name_beside(node) else { return };
+                self.done.added_delegations += 1;
+                self.done.added_records += records(node);
+                self.added.push((name, node));
+            }
+            Action::Alter => {
+                let altered = records_of(node, altered_type(node));
+                self.done.altered_delegations += 1;
+                self.done.removed_records += altered;
+                self.done.added_records += altered;
+            }
+        }
+        self.chosen.insert(place, action);
+    }
+
+    /// A name with a longer first label, which the zone does not have.
+    fn name_beside(&self, node: Node<'_>) -> Option<Name> {
+        let parent = node.name().parent()?;
+        let label = node.name().labels().next()?;
+        let name = Name::prepend(&[label, b"-n"].concat(), parent).ok()?;
+        self.contents.find(name.view()).is_err().then_some(name)
+    }
+
+    fn finish(mut self, delegations: &[Node<'z>]) -> (Contents, Changes) {
+        // What is drawn twice, or longer than labels are, is not there: names are unique.
+        self.added.sort_by(|a, b| a.0.cmp(&b.0));
+        let chosen: Vec<(Node<'_>, Action)> =
+            self.chosen.iter().map(|(place, action)| (delegations[*place], *action)).collect();
+        let (mut chosen, mut added) = (chosen.into_iter().peekable(), self.added.into_iter().peekable());
+        let mut run = Run::default();
+        let mut gone: Option<Node<'_>> = None;
+        for node in self.contents.nodes() {
+            while let Some((name, like)) =
+                added.next_if(|(name, _)| name.view().cmp_canonical(node.name()).is_lt())
+            {
+                push(&mut run, &name, like);
+            }
+            let action = chosen.next_if(|(other, _)| other.name() == node.name()).map(|(_, action)| action);
+            if action == Some(Action::Remove) {
+                gone = Some(node);
+            }
+            if gone.is_some_and(|gone| node.name().is_at_or_below(gone.name())) {
+                continue;
+            }
+            push_changed(&mut run, node, action == Some(Action::Alter));
+        }
+        added.for_each(|(name, like)| push(&mut run, &name, like));
+        (Contents::from_runs(self.contents.apex(), vec![run]), self.done)
+    }
+}
+
+/// The names below a name.
+fn below<'z>(node: Node<'z>) -> impl Iterator<Item = Node<'z>> {
+    std::iter::successors(node.next(), |next| next.next())
+        .take_while(move |next| next.name().is_below(node.name()))
+}
+
+fn records_of(node: Node<'_>, rtype: Rtype) -> u64 {
+    node.rrset(rtype).map_or(0, |rrset| rrset.count() as u64)
+}
+
+/// The type of the records that are altered at a delegation.
+fn altered_type(node: Node<'_>) -> Rtype {
+    if node.has(Rtype::DS) { Rtype::DS } else { Rtype::NS }
+}
+
+fn push(run: &mut Run, name: &Name, like: Node<'_>) {
+    run.begin_node(name.view());
+    like.rrsets().for_each(|rrset| run.push_rrset(rrset));
+}
+
+fn push_changed(run: &mut Run, node: Node<'_>, altered: bool) {
+    run.begin_node(node.name());
+    let altered = altered.then(|| altered_type(node));
+    for rrset in node.rrsets() {
+        let rtype = rrset.rtype();
+        if Some(rtype) != altered && rtype != Rtype::SOA {
+            run.push_rrset(rrset);
+            continue;
+        }
+        let mut altered: Vec<Vec<u8>> = rrset.rdatas().map(|rdata| alter(rtype, rdata)).collect();
+        altered.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
+        run.begin_rrset(rtype, rrset.covered(), rrset.ttl());
+        altered.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
+    }
+}
+
+/// Other RDATA; two records that differ stay different.
+fn alter(rtype: Rtype, rdata: &[u8]) -> Vec<u8> {
+    let mut altered = rdata.to_vec();
+    match rtype {
+        // Five numbers of four octets end it; the first is the serial (RFC 1035 §3.3.13).
+        Rtype::SOA => {
+            let serial = altered.len().checked_sub(20).and_then(|at| altered[at..].first_chunk_mut::<4>());
+            if let Some(serial) = serial {
+                *serial = u32::from_be_bytes(*serial).wrapping_add(1).to_be_bytes();
+            }
+        }
+        // The last octet of the digest.
+        Rtype::DS => {
+            if let Some(last) = altered.last_mut() {
+                *last ^= 1;
+            }
+        }
+        // One more letter before the server's name, where it has room for one.
+        _ => {
+            if altered.len() < 255 && (1..63).contains(&altered[0]) {
+                altered[0] += 1;
+                altered.insert(1, b'x');
+            }
+        }
+    }
+    altered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{GenerateOptions, Like, generate};
+    use nonesuch_zone::read::read_text;
+    use nonesuch_zone::write::write_zone;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    fn read(text: &[u8]) -> Contents {
+        read_text(text, Path::new("test"), Some(&"zz".parse().expect("a name"))).expect("a zone").contents
+    }
+
+    fn lines(contents: &Contents) -> BTreeSet<String> {
+        let mut text = Vec::new();
+        write_zone(contents, &mut text).expect("written");
+        String::from_utf8(text).expect("UTF-8").lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn as_many_records_change_as_is_said() {
+        let mut text = Vec::new();
+        generate(&GenerateOptions { like: Like::Tld, names: 2000, seed: 1, origin: "zz." }, &mut text)
+            .expect("generated");
+        let zone = read(&text);
+        let (changed, done) = change(&zone, 0.05, 7);
+        let (before, after) = (lines(&zone), lines(&changed));
+        // The SOA record moves too.
+        assert_eq!(before.difference(&after).count() as u64, done.removed_records + 1);
+        assert_eq!(after.difference(&before).count() as u64, done.added_records + 1);
+        let share = (done.removed_records + done.added_records) as f64 / zone.record_count() as f64;
+        assert!((0.05..0.052).contains(&share), "{share}");
+        assert!(
+            done.removed_delegations > 10 && done.added_delegations > 10 && done.altered_delegations > 10
+        );
+        // What is written can be read, and is in order.
+        let mut again = Vec::new();
+        write_zone(&changed, &mut again).expect("written");
+        assert_eq!(lines(&read(&again)), after);
+        assert_eq!(changed.record_count(), zone.record_count() + done.added_records - done.removed_records);
+        let names: Vec<_> = changed.nodes().map(|node| node.name()).collect();
+        assert!(names.is_sorted_by(|a, b| a.cmp_canonical(*b).is_lt()));
+        assert_eq!(lines(&change(&zone, 0.05, 7).0), after, "the same seed makes the same changes");
+        assert_ne!(lines(&change(&zone, 0.05, 8).0), after);
+    }
+
+    #[test]
+    fn a_zone_without_delegations_moves_its_serial() {
+        let zone = read(b"@ 60 SOA ns h 4294967295 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.1\n");
+        let (changed, done) = change(&zone, 0.5, 1);
+        assert_eq!((changed.soa().map(|soa| soa.serial), done), (Some(0), Changes::default()));
+    }
+}

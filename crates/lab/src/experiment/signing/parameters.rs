@@ -1,0 +1,312 @@
+//! The parameters of the experiment.
+
+use super::plan;
+use crate::experiment::level::Level;
+use crate::experiment::verification::{Choice, Count, Cpu, Selection, Subject};
+use crate::generate::Like;
+use nonesuch_dnssec::Mechanism;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// What is signed, by what, and how often.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Parameters {
+    /// Runs of each job, as far as there is time.
+    pub runs: Count,
+    /// No job begins that would end later than this.
+    pub minutes: Minutes,
+    /// Algorithms that the study compared.
+    pub algorithms: Vec<Selection>,
+    /// Algorithms beside these: measured where time is left.
+    pub additions: Vec<Selection>,
+    /// Denial mechanisms.
+    pub denial: Vec<Denial>,
+    /// Instruction levels.
+    pub levels: Vec<Level>,
+    /// Zones, from the smallest.
+    pub zones: Vec<ZoneChoice>,
+    /// Share of the records that change before the zone is signed again with what is left; 0 for not at all.
+    pub change_share: Share,
+    /// Zones that are also served, transferred and signed again.
+    pub served: Sizes,
+    /// The CPU that everything is kept on.
+    pub cpu: Cpu,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        let zone = |like, names| ZoneChoice::Like { like, names };
+        Self {
+            runs: Count::ONE,
+            minutes: Minutes(0.0),
+            algorithms: Vec::new(),
+            additions: Vec::new(),
+            denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut].map(Denial).to_vec(),
+            levels: vec![Level::Native],
+            zones: vec![zone(Like::Tld, 10_000)],
+            change_share: Share(0.01),
+            served: Sizes::Middle,
+            cpu: Cpu::None,
+        }
+    }
+}
+
+impl Parameters {
+    /// What is signed with, each once: the algorithms, then the additions, which are marked.
+    #[must_use]
+    pub fn choices(&self) -> Vec<(Choice, bool)> {
+        let list = |selections: &[Selection]| -> Vec<Choice> {
+            // An empty list of subjects stands for all; here it stands for none.
+            let all = if selections.is_empty() { Vec::new() } else { Subject::list(selections, 0, 0) };
+            all.iter().filter(|subject| !subject.is_vrf()).filter_map(Subject::choice).collect()
+        };
+        let algorithms = list(&self.algorithms);
+        let is_new = |choice: &Choice| !algorithms.contains(choice);
+        let additions: Vec<Choice> = list(&self.additions).into_iter().filter(is_new).collect();
+        let first = algorithms.iter().map(|choice| (*choice, false));
+        first.chain(additions.iter().map(|choice| (*choice, true))).collect()
+    }
+
+    /// How long all of it takes, about, where every level is there.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        let all = plan::whole_duration(self);
+        if self.minutes.0 > 0.0 { all.min(Duration::from_secs_f64(self.minutes.0 * 60.0)) } else { all }
+    }
+}
+
+/// A denial mechanism, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Denial(pub Mechanism);
+
+impl TryFrom<String> for Denial {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|error: nonesuch_dnssec::denial::UnknownMechanism| error.to_string())
+    }
+}
+
+impl From<Denial> for String {
+    fn from(denial: Denial) -> Self {
+        denial.0.to_string()
+    }
+}
+
+/// Minutes, at most a year; 0 is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Minutes(pub(super) f64);
+
+impl Minutes {
+    const MOST: f64 = 525_600.0;
+
+    /// The time; nothing where there is no limit.
+    #[must_use]
+    pub fn limit(self) -> Option<Duration> {
+        (self.0 > 0.0).then(|| Duration::from_secs_f64(self.0 * 60.0))
+    }
+}
+
+impl TryFrom<f64> for Minutes {
+    type Error = String;
+
+    fn try_from(value: f64) -> Result<Self, String> {
+        // NaN is refused too.
+        if (0.0..=Self::MOST).contains(&value) {
+            return Ok(Self(value));
+        }
+        Err(format!("{value} is not from 0 (no limit) to {}", Self::MOST))
+    }
+}
+
+impl From<Minutes> for f64 {
+    fn from(minutes: Minutes) -> Self {
+        minutes.0
+    }
+}
+
+/// A share, from 0 to a half.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+pub struct Share(pub(super) f64);
+
+impl TryFrom<f64> for Share {
+    type Error = String;
+
+    fn try_from(value: f64) -> Result<Self, String> {
+        if (0.0..=0.5).contains(&value) {
+            return Ok(Self(value));
+        }
+        Err(format!("{value} is not from 0 to 0.5"))
+    }
+}
+
+impl From<Share> for f64 {
+    fn from(share: Share) -> Self {
+        share.0
+    }
+}
+
+/// Some of the zones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Sizes {
+    /// None.
+    None,
+    /// The one in the middle; of two, the smaller.
+    Middle,
+    /// All.
+    All,
+}
+
+impl Sizes {
+    /// Whether the zone at `place` of `count` is among them.
+    #[must_use]
+    pub const fn holds(self, place: usize, count: usize) -> bool {
+        match self {
+            Self::None => false,
+            Self::Middle => place == count.saturating_sub(1) / 2,
+            Self::All => true,
+        }
+    }
+}
+
+/// A zone: generated, or the user's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
+pub enum ZoneChoice {
+    /// Like another zone, with so many names: `nl:200000`.
+    Like {
+        /// What it is like.
+        like: Like,
+        /// Its names.
+        names: u64,
+    },
+    /// A zone file, `FILE` or `ORIGIN=FILE`. What signing made in it is taken out.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The apex, where the file does not tell.
+        origin: Option<String>,
+    },
+}
+
+/// Not a zone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no zone: give KIND:NAMES with at least one name, as nl:200000, or a zone file as FILE or ORIGIN=FILE"
+)]
+pub struct ZoneChoiceError(String);
+
+impl FromStr for ZoneChoice {
+    type Err = ZoneChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, ZoneChoiceError> {
+        let wrong = || ZoneChoiceError(text.to_owned());
+        if let Some((kind, names)) = text.split_once(':')
+            && let Some(like) = kind_of(kind)
+        {
+            let names = names.replace('_', "").parse().ok().filter(|names| *names > 0).ok_or_else(wrong)?;
+            return Ok(Self::Like { like, names });
+        }
+        let (origin, path) = match text.split_once('=') {
+            Some((origin, path)) if !origin.is_empty() => (Some(origin.to_owned()), path),
+            _ => (None, text),
+        };
+        if path.is_empty() { Err(wrong()) } else { Ok(Self::File { path: path.into(), origin }) }
+    }
+}
+
+/// The kind of a generated zone.
+fn kind_of(text: &str) -> Option<Like> {
+    // Where the generator has no rows of their own for the study's zones, they are like any top-level domain.
+    text.parse().ok().or_else(|| matches!(text, "nl" | "se" | "nu").then_some(Like::Tld))
+}
+
+impl fmt::Display for ZoneChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Like { like, names } => f.pad(&format!("{like}:{names}")),
+            Self::File { path, origin: None } => f.pad(&path.display().to_string()),
+            Self::File { path, origin: Some(origin) } => f.pad(&format!("{origin}={}", path.display())),
+        }
+    }
+}
+
+impl TryFrom<String> for ZoneChoice {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map_err(|error: ZoneChoiceError| error.to_string())
+    }
+}
+
+impl From<ZoneChoice> for String {
+    fn from(choice: ZoneChoice) -> Self {
+        choice.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_in_all_forms() {
+        let read = |text: &str| text.parse::<ZoneChoice>();
+        assert_eq!(read("tld:200"), Ok(ZoneChoice::Like { like: Like::Tld, names: 200 }));
+        assert_eq!(read("tld:1_000"), Ok(ZoneChoice::Like { like: Like::Tld, names: 1000 }));
+        let file = |path: &str, origin: Option<&str>| {
+            Ok(ZoneChoice::File { path: path.into(), origin: origin.map(str::to_owned) })
+        };
+        assert_eq!(read("a/se.zone"), file("a/se.zone", None));
+        assert_eq!(read("se.=a/se.zone"), file("a/se.zone", Some("se.")));
+        assert_eq!(read("./tld:200"), file("./tld:200", None));
+        for wrong in ["", "tld:", "tld:0", "tld:x", "se.="] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        for text in ["tld:200", "a/se.zone", "se.=a/se.zone"] {
+            assert_eq!(read(text).map(|choice| choice.to_string()), Ok(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn algorithms_come_before_additions_and_each_once() {
+        let selections = |names: &[&str]| names.iter().map(|name| name.parse().expect("a choice")).collect();
+        let parameters = Parameters {
+            algorithms: selections(&["ECDSAP256SHA256", "RSASHA256/1280", "vrf-p256"]),
+            additions: selections(&["ED25519", "ECDSAP256SHA256"]),
+            ..Parameters::default()
+        };
+        let names: Vec<(String, bool)> =
+            parameters.choices().iter().map(|(choice, addition)| (choice.to_string(), *addition)).collect();
+        let expected = [("ECDSAP256SHA256", false), ("RSASHA256/1280", false), ("ED25519", true)];
+        assert_eq!(names, expected.map(|(name, addition)| (name.to_owned(), addition)));
+        assert!(Parameters::default().choices().is_empty());
+    }
+
+    #[test]
+    fn the_middle_of_the_zones() {
+        let middle =
+            |count| (0..count).filter(|place| Sizes::Middle.holds(*place, count)).collect::<Vec<_>>();
+        assert_eq!((middle(1), middle(2), middle(3), middle(4)), (vec![0], vec![0], vec![1], vec![1]));
+        assert!(Sizes::All.holds(2, 3) && !Sizes::None.holds(0, 1));
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        for wrong in [-1.0, f64::NAN, 1e9] {
+            assert!(Minutes::try_from(wrong).is_err() && Share::try_from(wrong).is_err());
+        }
+        assert!(Minutes::try_from(0.0).is_ok_and(|minutes| minutes.limit().is_none()));
+        assert!(Share::try_from(0.6).is_err());
+    }
+}

@@ -1,0 +1,287 @@
+//! Which jobs there are, in which order, and which of them there is time for.
+//!
+//! A round goes over all algorithms and levels for one zone and one mechanism. Without a limit of time rounds follow
+//! each other run by run. With one, those come first that the study's figures are made of; an RSA key takes minutes for
+//! a large zone, so what there is no time for is left out and told.
+
+use super::parameters::{Parameters, Sizes, ZoneChoice};
+use crate::experiment::verification::Choice;
+use nonesuch_crypto::Algorithm;
+use nonesuch_dnssec::Mechanism;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What all others are measured against.
+pub(super) const BASE: Algorithm = Algorithm::ECDSAP256SHA256;
+
+/// CPU time of a signature and of its verification, µs, on a processor of 2.6 GHz within x86-64-v2: a first guess, until
+/// the algorithm was measured.
+const GUESSES: &[(Algorithm, Option<u16>, [f64; 2])] = &[
+    (Algorithm::RSASHA256, Some(1024), [160.0, 15.0]),
+    (Algorithm::RSASHA256, Some(1280), [370.0, 20.0]),
+    (Algorithm::RSASHA256, Some(2048), [880.0, 30.0]),
+    (Algorithm::RSASHA256, Some(3072), [2800.0, 50.0]),
+    (Algorithm::RSASHA256, Some(4096), [6500.0, 80.0]),
+    (Algorithm::ECDSAP256SHA256, None, [30.0, 65.0]),
+    (Algorithm::ECDSAP384SHA384, None, [150.0, 250.0]),
+    (Algorithm::ED25519, None, [20.0, 30.0]),
+    (Algorithm::ED448, None, [100.0, 200.0]),
+    (Algorithm::MLDSA44, None, [380.0, 90.0]),
+    (Algorithm::FALCON512, None, [260.0, 40.0]),
+    (Algorithm::MAYO2, None, [60.0, 15.0]),
+];
+/// Of any other algorithm.
+const UNKNOWN: [f64; 2] = [1000.0, 1000.0];
+/// Reading, hashing and writing for each signature, both jobs together, µs.
+const OTHER_WORK: f64 = 30.0;
+/// Starting two processes, s.
+const STARTS: f64 = 0.05;
+/// What serving, packing and signing again come to, in times of signing and verifying.
+const EXTRAS: f64 = 0.7;
+/// Delegations with DS records, where they were not counted.
+const SIGNED_SHARE: f64 = 0.5;
+
+/// A zone signed and verified once; what the numbers stand for is the runner's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub(super) run: u32,
+    pub(super) zone: usize,
+    pub(super) denial: usize,
+    pub(super) algorithm: usize,
+    pub(super) level: usize,
+}
+
+/// What a plan is made for.
+pub(super) struct Shape<'s> {
+    pub(super) runs: u32,
+    pub(super) zones: usize,
+    pub(super) denials: usize,
+    pub(super) levels: usize,
+    /// The algorithms, and which of them are additions.
+    pub(super) choices: &'s [(Choice, bool)],
+    /// Whether time is limited.
+    pub(super) limited: bool,
+}
+
+/// One zone and one mechanism, for the study's algorithms or for the additions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Round {
+    run: u32,
+    zone: usize,
+    denial: usize,
+    additions: bool,
+}
+
+impl Shape<'_> {
+    /// All cells, in their order.
+    pub(super) fn cells(&self) -> Vec<Cell> {
+        let mut rounds = Vec::new();
+        for run in 0..self.runs {
+            for zone in 0..self.zones {
+                for denial in 0..self.denials {
+                    rounds.extend([false, true].map(|additions| Round { run, zone, denial, additions }));
+                }
+            }
+        }
+        if self.limited {
+            // The sort is stable.
+            rounds.sort_by_key(|round| self.urgency(*round));
+        }
+        rounds.into_iter().flat_map(|round| self.round(round)).collect()
+    }
+
+    /// The less, the earlier. The last mechanism is the one that large zones use.
+    const fn urgency(&self, round: Round) -> u8 {
+        let (first, last) = (round.zone == 0, round.zone + 1 == self.zones);
+        let last_denial = round.denial + 1 == self.denials;
+        match (round.run, round.additions) {
+            (0, false) if first => 0,
+            (0, false) if last && last_denial => 1,
+            (0, false) if !last => 2,
+            (0, true) if first => 3,
+            (0, true) if !last && last_denial => 4,
+            (1.., false) if first => 5,
+            (0, _) => 6,
+            _ => 7,
+        }
+    }
+
+    /// In a round of additions what they are measured against has its turn once more.
+    fn round(&self, round: Round) -> Vec<Cell> {
+        let is_of = |addition: bool, choice: &Choice| {
+            addition == round.additions || (self.limited && choice.algorithm == BASE && self.has_additions())
+        };
+        let places = self.choices.iter().enumerate();
+        let mut places: Vec<usize> = places
+            .filter(|(_, (choice, addition))| is_of(*addition, choice))
+            .map(|(place, _)| place)
+            .collect();
+        // The first is what all others are held against, so that a round that is cut short has it.
+        places.sort_by_key(|place| self.choices[*place].0.algorithm != BASE);
+        let Round { run, zone, denial, .. } = round;
+        let cell = |algorithm, level| Cell { run, zone, denial, algorithm, level };
+        places
+            .into_iter()
+            .flat_map(|algorithm| (0..self.levels).map(move |level| cell(algorithm, level)))
+            .collect()
+    }
+
+    fn has_additions(&self) -> bool {
+        self.choices.iter().any(|(_, addition)| *addition)
+    }
+}
+
+/// CPU time of a signature and of its verification, µs.
+fn guess(choice: Choice) -> [f64; 2] {
+    let same = |algorithm: Algorithm| {
+        // Both hashes of RSA cost the same.
+        algorithm == choice.algorithm || (choice.bits.is_some() && algorithm == Algorithm::RSASHA256)
+    };
+    let found = GUESSES.iter().find(|(algorithm, bits, _)| same(*algorithm) && *bits == choice.bits);
+    found.map_or(UNKNOWN, |(.., guess)| *guess)
+}
+
+/// Signatures of a zone, about: of its DS RRsets, and of a chain over its delegations (RFC 4035 §2.2) or, with opt-out,
+/// over those with DS records (RFC 5155 §6). Other zones have a few for each name.
+pub(super) fn signatures(names: u64, delegations: u64, signed: u64, mechanism: Mechanism) -> f64 {
+    if delegations < names / 4 {
+        return names as f64 * 2.5;
+    }
+    let chain = if mechanism.is_opt_out() { signed } else { delegations };
+    (chain + signed) as f64
+}
+
+/// How long jobs take: guessed, then learnt.
+#[derive(Debug, Default)]
+pub(super) struct Costs {
+    /// Seconds on the wall for each signature, signing and verifying together, by algorithm and level.
+    learnt: HashMap<(usize, usize), f64>,
+    /// Seconds of serving, packing and signing again, for each signature.
+    extras: Option<f64>,
+}
+
+impl Costs {
+    /// Seconds that signing and verifying take.
+    pub(super) fn expect(&self, cell: Cell, choice: Choice, signatures: f64, extras: bool) -> f64 {
+        let guess = || (guess(choice).iter().sum::<f64>() + OTHER_WORK) * 1e-6 / cores();
+        let each = self.learnt.get(&(cell.algorithm, cell.level)).copied().unwrap_or_else(guess);
+        let more = if extras { self.extras.unwrap_or(each * EXTRAS) } else { 0.0 };
+        signatures * (each + more) + STARTS
+    }
+
+    /// What signing and verifying took.
+    pub(super) fn learn(&mut self, cell: Cell, signatures: u64, seconds: f64) {
+        if signatures > 0 {
+            self.learnt.insert((cell.algorithm, cell.level), seconds / signatures as f64);
+        }
+    }
+
+    /// What serving, packing and signing again took.
+    pub(super) fn learn_extras(&mut self, signatures: u64, seconds: f64) {
+        if signatures > 0 {
+            self.extras = Some(seconds / signatures as f64);
+        }
+    }
+}
+
+/// CPUs that a job spreads over: signing and verifying do, all but reading and writing.
+fn cores() -> f64 {
+    std::thread::available_parallelism().map_or(1.0, |count| (count.get() as f64 * 0.85).max(1.0))
+}
+
+/// All jobs of an experiment, by the guesses.
+pub(super) fn whole_duration(parameters: &Parameters) -> Duration {
+    let choices = parameters.choices();
+    let (costs, zones) = (Costs::default(), parameters.zones.len());
+    let mut seconds = 0.0;
+    for (place, zone) in parameters.zones.iter().enumerate() {
+        // Of a file that was not read, any number is as good.
+        let names = match zone {
+            ZoneChoice::Like { names, .. } => *names,
+            ZoneChoice::File { path, .. } => std::fs::metadata(path).map_or(0, |data| data.len() / 150),
+        };
+        let signed = (names as f64 * SIGNED_SHARE) as u64;
+        for denial in &parameters.denial {
+            let signatures = signatures(names, names, signed, denial.0);
+            for (algorithm, (choice, _)) in choices.iter().enumerate() {
+                for level in 0..parameters.levels.len() {
+                    let cell = Cell { run: 0, zone: place, denial: 0, algorithm, level };
+                    let extras = level == 0
+                        && parameters.served != Sizes::None
+                        && parameters.served.holds(place, zones);
+                    seconds += costs.expect(cell, *choice, signatures, extras);
+                }
+            }
+        }
+    }
+    Duration::try_from_secs_f64(seconds * f64::from(parameters.runs.value())).unwrap_or(Duration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choices() -> Vec<(Choice, bool)> {
+        let names =
+            [("RSASHA256/1280", false), ("ECDSAP256SHA256", false), ("MAYO2", false), ("ED25519", true)];
+        names.map(|(name, addition)| (name.parse().expect("a choice"), addition)).to_vec()
+    }
+
+    fn shape(choices: &[(Choice, bool)], limited: bool) -> Shape<'_> {
+        Shape { runs: 2, zones: 3, denials: 3, levels: 2, choices, limited }
+    }
+
+    #[test]
+    fn without_a_limit_runs_follow_each_other_and_nothing_is_twice() {
+        let choices = choices();
+        let cells = shape(&choices, false).cells();
+        assert_eq!(cells.len(), 2 * 3 * 3 * 2 * 4);
+        assert!(cells.is_sorted_by_key(|cell| (cell.run, cell.zone, cell.denial)));
+        for (place, cell) in cells.iter().enumerate() {
+            assert!(!cells[..place].contains(cell));
+        }
+        // Each round begins with what others are held against.
+        assert_eq!((cells[0].algorithm, cells[1].algorithm, cells[2].algorithm), (1, 1, 0));
+    }
+
+    #[test]
+    fn with_a_limit_the_studys_cells_come_first_and_each_round_has_its_base() {
+        let choices = choices();
+        let cells = shape(&choices, true).cells();
+        let of = |cell: &Cell| (cell.run, cell.zone, cell.denial, cell.algorithm == 3);
+        let rounds: Vec<_> = {
+            let mut rounds: Vec<_> = cells.iter().map(of).collect();
+            rounds.dedup();
+            rounds.into_iter().filter(|round| !round.3).collect()
+        };
+        assert_eq!(rounds[..4], [(0, 0, 0, false), (0, 0, 1, false), (0, 0, 2, false), (0, 2, 2, false)]);
+        // Every cell is there.
+        for cell in shape(&choices, false).cells() {
+            assert!(cells.contains(&cell), "{cell:?}");
+        }
+        for (place, _) in cells.iter().enumerate().filter(|(_, cell)| cell.algorithm == 3 && cell.level == 0)
+        {
+            assert_eq!((cells[place - 2].algorithm, cells[place - 1].algorithm), (1, 1));
+        }
+    }
+
+    #[test]
+    fn costs_are_guessed_then_learnt() {
+        let choices = choices();
+        let cell = Cell { run: 0, zone: 0, denial: 0, algorithm: 0, level: 1 };
+        let mut costs = Costs::default();
+        let before = costs.expect(cell, choices[0].0, 1e6, false);
+        assert!(before > 1.0);
+        costs.learn(cell, 1000, 2.0);
+        assert!((costs.expect(cell, choices[0].0, 1e6, false) - 2000.0 - STARTS).abs() < 1e-6);
+        costs.learn_extras(1000, 0.5);
+        assert!((costs.expect(cell, choices[0].0, 1e6, true) - 2500.0 - STARTS).abs() < 1e-6);
+        assert_eq!(guess("RSASHA512/2048".parse().expect("a choice")), [880.0, 30.0]);
+    }
+
+    #[test]
+    fn opt_out_signs_secure_delegations_alone() {
+        assert_eq!(signatures(1000, 1000, 300, Mechanism::Nsec), 1300.0);
+        assert_eq!(signatures(1000, 1000, 300, Mechanism::Nsec3OptOut), 600.0);
+    }
+}

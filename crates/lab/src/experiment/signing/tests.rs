@@ -1,0 +1,270 @@
+//! The report of known figures.
+
+use super::rows::{Job, Row, columns};
+use super::summary::View;
+use super::*;
+use crate::experiment::data::DataTable;
+use crate::experiment::{
+    About as AnyAbout, Choices, Definition, FORMAT, Method, Record, Results, RunError, RunOptions, run, store,
+};
+use crate::machine::Machine;
+use crate::report::{Block, Chart, Section, Table};
+use std::path::Path;
+
+const P256: &str = "ECDSAP256SHA256";
+const FALCON: &str = "FALCON512";
+const RSA: &str = "RSASHA256/1280";
+
+fn row(run: u32, job: Job, zone: &str, level: &str, algorithm: &str, cpu: f64) -> Row {
+    let made = matches!(job, Job::Sign | Job::Resign);
+    Row {
+        run,
+        job,
+        zone: zone.to_owned(),
+        level: level.to_owned(),
+        algorithm: algorithm.to_owned(),
+        denial: if algorithm.is_empty() { String::new() } else { "nsec3-opt-out".to_owned() },
+        signatures: Some(1000),
+        records: made.then_some(5000),
+        octets: (made || job == Job::Transfer).then_some(if algorithm == FALCON {
+            4_000_000
+        } else {
+            1_000_000
+        }),
+        messages: (job == Job::Transfer).then_some(9),
+        wall_seconds: Some(cpu * 0.6),
+        user_seconds: Some(cpu * 0.75),
+        system_seconds: Some(cpu * 0.25),
+        memory_kib: Some(2048),
+    }
+}
+
+fn sample_data() -> DataTable {
+    let mut data = DataTable::new(columns());
+    let mut push = |row: Row| data.push(row.cells()).expect("a row");
+    for zone in ["tld:50", "tld:1000"] {
+        for run in 0..3 {
+            // The middle run is the median.
+            let more = [0.0, 0.1, 0.2][run as usize];
+            for (level, times) in [("x86-64-v3", 2.0), ("x86-64-v2", 20.0)] {
+                push(row(run, Job::Sign, zone, level, P256, 0.9 + more));
+                push(row(run, Job::Sign, zone, level, FALCON, times + more - 0.1));
+                push(row(run, Job::Verify, zone, level, P256, 2.0));
+                push(row(run, Job::Verify, zone, level, FALCON, 1.0));
+            }
+            push(row(run, Job::Sign, zone, "x86-64-v3", RSA, 4.0));
+        }
+    }
+    push(row(0, Job::Serve, "tld:50", "x86-64-v3", "", 1.0));
+    push(row(0, Job::Serve, "tld:50", "x86-64-v3", FALCON, 1.0));
+    push(row(0, Job::Transfer, "tld:50", "", "", 1.0));
+    push(row(0, Job::Transfer, "tld:50", "", FALCON, 1.0));
+    push(row(0, Job::Resign, "tld:50", "x86-64-v3", FALCON, 0.2));
+    data
+}
+
+fn sample() -> Results {
+    let definition = Definition::find("pqc-signing", Choices::default()).expect("built in");
+    let zone = |name: &str, names: u64, changes: Option<Changes>| ZoneFacts {
+        zone: name.to_owned(),
+        source: "generated".to_owned(),
+        origin: "zz.".to_owned(),
+        records: names * 3,
+        names,
+        delegations: names,
+        signed_delegations: names / 2,
+        octets: 300_000,
+        changes,
+    };
+    let level = |level: &str| LevelFacts { level: level.to_owned(), ..LevelFacts::default() };
+    let algorithm = |name: &str, scheme: &str, experimental: Option<&str>| AlgorithmFacts {
+        algorithm: name.to_owned(),
+        scheme: scheme.to_owned(),
+        library: "a library".to_owned(),
+        experimental: experimental.map(str::to_owned),
+        post_quantum: experimental.is_some(),
+        ..AlgorithmFacts::default()
+    };
+    let changes =
+        Changes { removed_records: 1, added_records: 2, added_delegations: 1, ..Changes::default() };
+    let about = About {
+        zones: vec![zone("tld:50", 50, Some(changes)), zone("tld:1000", 1000, None)],
+        levels: vec![level("x86-64-v3"), level("x86-64-v2")],
+        algorithms: vec![
+            algorithm(RSA, "RSA-1280", None),
+            algorithm(P256, "ECDSA P-256", None),
+            algorithm(FALCON, "Falcon-512", Some("it will change")),
+        ],
+        left_out: vec!["tld:1000, NSEC: RSA-1280 at x86-64-v3".to_owned()],
+        ..About::default()
+    };
+    let record = Record {
+        format: FORMAT,
+        experiment: definition,
+        date: "2026-03-01T12:00:00Z".to_owned(),
+        command: "nonesuch lab run pqc-signing".to_owned(),
+        seed: 1,
+        machine: Machine { cpu: "A CPU".to_owned(), cpus: 2, optimised: true, ..Machine::default() },
+        about: AnyAbout::ZoneSigning(about),
+        notes: Vec::new(),
+    };
+    Results { record, data: sample_data() }
+}
+
+fn about(results: &Results) -> &About {
+    let AnyAbout::ZoneSigning(about) = &results.record.about else { panic!("another method") };
+    about
+}
+
+fn charts(section: &Section) -> Vec<&Chart> {
+    let mut found = Vec::new();
+    for block in &section.blocks {
+        if let Block::Charts(charts) = block {
+            found.extend(charts);
+        }
+    }
+    found
+}
+
+fn tables(section: &Section) -> Vec<&Table> {
+    section
+        .blocks
+        .iter()
+        .filter_map(|block| if let Block::Table(table) = block { Some(table) } else { None })
+        .collect()
+}
+
+#[test]
+fn ratios_are_of_medians_of_the_same_zone_mechanism_and_level() {
+    let results = sample();
+    let view = View::new(about(&results), &results.data).expect("lines");
+    let line = |level: &str, algorithm: &str| {
+        view.find(Job::Sign, "tld:1000", level, algorithm, "nsec3-opt-out").expect("a line")
+    };
+    let near = |value: Option<f64>, wanted: f64| value.is_some_and(|value| (value - wanted).abs() < 1e-9);
+    assert!(
+        near(line("x86-64-v3", FALCON).cpu_times, 2.0) && near(line("x86-64-v2", FALCON).cpu_times, 20.0)
+    );
+    assert!(near(line("x86-64-v3", P256).cpu_times, 1.0) && near(line("x86-64-v3", FALCON).wall_times, 2.0));
+    assert!(near(line("x86-64-v3", P256).per_cpu_second(), 1000.0));
+    assert_eq!(line("x86-64-v3", P256).cpu.map(|cpu| cpu.count), Some(3));
+    let unsigned = view.find_any(Job::Serve, "tld:50", "", "").expect("a line");
+    assert_eq!(unsigned.cpu_times, None);
+}
+
+#[test]
+fn the_three_figures_are_the_studys() {
+    let report = sample().report().expect("a report");
+    let section =
+        |title: &str| report.sections.iter().find(|section| section.title.starts_with(title)).expect("there");
+    let signing = charts(section("Figure 1"));
+    // The larger zone first, the lower level left; P-256 is the line, not a bar.
+    let titles: Vec<&str> = signing.iter().map(|chart| chart.title.as_str()).collect();
+    assert_eq!(titles[0], "Signing, like tld, 1,000 delegations: x86-64-v2");
+    assert_eq!((titles.len(), titles[1].ends_with("x86-64-v3"), titles[2].contains("50")), (4, true, true));
+    assert_eq!(signing[1].groups, ["RSA-1280", "Falcon-512* (PQC)"]);
+    assert_eq!(signing[0].groups, ["Falcon-512* (PQC)"]);
+    assert!(signing.iter().all(|chart| chart.reference.as_ref().is_some_and(|line| line.value == 1.0)));
+    assert!(signing.iter().all(|chart| chart.scale() == signing[0].scale()), "they share their axis");
+    let bar = signing[0].series[0].bars[0].expect("a bar");
+    assert!(
+        (bar.value - 20.0).abs() < 1e-9
+            && bar.spread.is_some_and(|(least, most)| least < 20.0 && most > 20.0)
+    );
+    assert_eq!(charts(section("Figure 2"))[0].groups, ["Falcon-512* (PQC)"]);
+    let sizes = charts(section("Figure 3"));
+    assert_eq!(sizes[0].groups, ["RSA-1280", "ECDSA P-256", "Falcon-512* (PQC)"]);
+    assert!(sizes[0].reference.as_ref().is_some_and(|line| line.name == "unsigned" && line.value == 0.3));
+    assert_eq!(sizes[0].series[0].bars[2].map(|bar| bar.value), Some(4.0));
+}
+
+#[test]
+fn published_figures_stand_beside() {
+    let report = sample().report().expect("a report");
+    assert!(report.lead.contains("20.0 times with x86-64-v2 (published: 20.3)"), "{}", report.lead);
+    assert!(report.lead.contains("4.0 times the octets"), "{}", report.lead);
+    let beside = report.sections.iter().find(|section| section.title.starts_with("Beside")).expect("there");
+    let tables = tables(beside);
+    let first = &tables[0].rows[0];
+    assert_eq!(first[..5], ["Falcon-512*", "x86-64-v2", "20.3", "like tld, 1,000 delegations", "20.0"]);
+    let size = tables[1].rows.iter().find(|row| row[0] == "Falcon-512*").expect("a row");
+    assert_eq!((size[1].as_str(), size[3].as_str()), ("4.01", "4.00"));
+    let finding = &tables[2].rows[0];
+    assert_eq!((finding[1].as_str(), finding[3].as_str()), ("Falcon-512* / RSA-1280", "0.50"));
+}
+
+#[test]
+fn what_was_left_out_is_told_and_data_alone_make_the_page() {
+    let results = sample();
+    let report = results.report().expect("a report");
+    assert!(report.text.contains("! Not all was measured"), "{}", report.text);
+    assert!(report.text.contains("Falcon-512*"), "{}", report.text);
+    let folder = tempfile::tempdir().expect("a folder");
+    store::save(folder.path(), &results).expect("saved");
+    let loaded = store::load(folder.path()).expect("loaded");
+    assert_eq!(loaded, results);
+    let page = loaded.page().expect("a page").to_html();
+    assert_eq!(page, results.page().expect("a page").to_html());
+    for text in [
+        "tld:1000, NSEC: RSA-1280 at x86-64-v3",
+        "Falcon-512* is experimental: it will change.",
+        "11924",
+        "20.3",
+    ] {
+        assert!(page.contains(text), "{text}");
+    }
+    let again =
+        report.sections.iter().find(|section| section.title.starts_with("Signing again")).expect("there");
+    assert_eq!(tables(again)[0].rows[0][4..7], ["zone files", "2.00", "0.200"]);
+    let serving = report.sections.iter().find(|section| section.title.starts_with("Serving")).expect("there");
+    let names: Vec<&str> = tables(serving)[0].rows.iter().map(|row| row[2].as_str()).collect();
+    assert_eq!(names, ["unsigned", "Falcon-512*"]);
+}
+
+#[test]
+fn a_report_of_no_rows_and_a_record_of_two_methods_are_no_panic() {
+    let mut results = sample();
+    results.data = DataTable::new(columns());
+    assert!(results.page().is_ok());
+    results.data = DataTable::new(columns()[..3].to_vec());
+    assert!(results.page().is_err());
+    let other = Definition::find("verification-benchmark", Choices::default()).expect("built in");
+    let results = Results { record: Record { experiment: other, ..results.record }, data: sample_data() };
+    assert!(results.page().is_err());
+}
+
+#[test]
+fn nothing_to_measure_is_told_before_anything_is_made() {
+    let definition = |set: &[(&str, &str)]| {
+        let set: Vec<(String, String)> =
+            set.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        Definition::find("pqc-signing", Choices { full: false, set: &set })
+    };
+    let nothing =
+        definition(&[("algorithms", "[]"), ("additions", "[]"), ("levels", "native")]).expect("sound");
+    let options = RunOptions {
+        seed: 1,
+        now: 0,
+        command: String::new(),
+        program: Path::new("/bin/false"),
+        progress: &|_| {},
+    };
+    let error = run(&nothing, &options).expect_err("refused");
+    assert!(matches!(error, RunError::Nothing { .. }), "{error}");
+    for (key, value, says) in [
+        ("zones", "tld:0", "'tld:0' is no zone: give KIND:NAMES"),
+        ("denial", "nsec4", "unknown denial mechanism"),
+        ("minutes", "-1", "-1 is not from 0 (no limit)"),
+        ("served", "some", "unknown variant `some`"),
+        ("change-share", "0.9", "0.9 is not from 0 to 0.5"),
+    ] {
+        let error = definition(&[(key, value)]).expect_err(value).to_string();
+        assert!(error.starts_with(&format!("--set {key}={value}: {says}")), "{error}");
+    }
+    let Ok(Definition { method: Method::ZoneSigning(full), .. }) =
+        Definition::find("pqc-signing", Choices { full: true, set: &[] })
+    else {
+        panic!("another method")
+    };
+    assert_eq!((full.runs.value(), full.minutes.limit(), full.choices().len()), (16, None, 7));
+}
