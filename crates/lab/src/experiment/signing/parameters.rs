@@ -212,7 +212,7 @@ impl FromStr for ZoneChoice {
     fn from_str(text: &str) -> Result<Self, ZoneChoiceError> {
         let wrong = || ZoneChoiceError(text.to_owned());
         if let Some((kind, names)) = text.split_once(':')
-            && let Some(like) = kind_of(kind)
+            && let Ok(like) = kind.parse::<Like>()
         {
             let names = names.replace('_', "").parse().ok().filter(|names| *names > 0).ok_or_else(wrong)?;
             return Ok(Self::Like { like, names });
@@ -223,12 +223,6 @@ impl FromStr for ZoneChoice {
         };
         if path.is_empty() { Err(wrong()) } else { Ok(Self::File { path: path.into(), origin }) }
     }
-}
-
-/// The kind of a generated zone.
-fn kind_of(text: &str) -> Option<Like> {
-    // Where the generator has no rows of their own for the study's zones, they are like any top-level domain.
-    text.parse().ok().or_else(|| matches!(text, "nl" | "se" | "nu").then_some(Like::Tld))
 }
 
 impl fmt::Display for ZoneChoice {

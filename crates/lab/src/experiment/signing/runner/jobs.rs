@@ -122,7 +122,7 @@ impl Runner<'_> {
             }
         };
         let mut command = self.signing(cell, None, keys, &out.0, now);
-        command.arg("--previous").arg(&image.0).arg("--changes").arg(changes);
+        command.arg("--previous").arg(&image.0).arg("--changes").arg(changes).arg("--compiled");
         self.run_resigning(cell, Job::ResignCompiled, &mut command, &out.0)
     }
 
