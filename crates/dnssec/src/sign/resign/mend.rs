@@ -44,6 +44,7 @@ pub(super) fn mend(
     statistics.serial = serial;
     let changes = ChangeSet::between(&replaced(edits.previous, &mending.entries), &patch, |_| true);
     let contents = splice(edits.previous, &mending.entries, &patch);
+    statistics.records = contents.record_count();
     let names_planned = Some(mending.entries.len());
     Ok(Some(Some(Resigned { signed: Signed { contents, statistics, warnings }, changes, names_planned })))
 }
