@@ -3,17 +3,19 @@
 use crate::Outcome;
 use crate::arguments::{CompileArguments, CompileVerify};
 use crate::error::Failure;
-use crate::files::{print_line, write_failure, write_output};
+use crate::files::{check_output, print_line, write_failure, write_output};
 use crate::zones;
+use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::verify::Mode;
-use nonesuch_dnssec::{VerifyOptions, into_verified};
+use nonesuch_dnssec::{Mechanism, VerifyOptions, into_verified};
 use nonesuch_zone::{Contents, Verification, compiled};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(arguments: &CompileArguments) -> Result<Outcome, Failure> {
+    let output = output(arguments);
+    check_output(&output, &arguments.file)?;
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
     let Some((contents, verification)) = verify(arguments, contents)? else { return Ok(Outcome::No) };
-    let output = output(arguments);
     let mut octets = 0;
     write_output(&output, 0o644, |out| {
         let mut out = Counting { out, octets: 0 };
@@ -52,10 +54,12 @@ fn verify(
             for warning in &verified.report().warnings {
                 tracing::warn!("{}: {warning}", arguments.file.display());
             }
-            // Of an unsigned zone there is nothing to verify.
-            let verification = match (verified.mechanism(), mode) {
+            // Of an unsigned zone there is nothing to verify, and names are not matched to the records of their VRF hashes
+            // without the proofs.
+            let mapping = verified.mechanism().map(Mechanism::mapping);
+            let verification = match (mapping, mode) {
                 (None, _) => Verification::Nothing,
-                (Some(_), Mode::Structural) => Verification::Structural { at },
+                (Some(Mapping::Vrf), _) | (_, Mode::Structural) => Verification::Structural { at },
                 (Some(_), _) => Verification::Full { at },
             };
             Ok(Some((verified.into_contents(), verification)))

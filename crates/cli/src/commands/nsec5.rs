@@ -14,6 +14,7 @@ use nonesuch_dnssec::denial::nsec5::{
     prove_chain,
 };
 use nonesuch_dnssec::keys::{Nsec5Key, proofs_file_name};
+use nonesuch_dnssec::sign::SignError;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::Contents;
 use std::fmt;
@@ -56,7 +57,7 @@ pub(crate) fn prepare(
     let dir = arguments.nsec5_keys.clone().unwrap_or_else(|| beside(output));
     let key = find_or_make_key(&dir, arguments.vrf, contents)?;
     let path = dir.join(proofs_file_name(contents.apex()));
-    let stored = stored_proofs(&path);
+    let stored = stored_proofs(&path, keys);
     let bar = progress::bar(contents.node_count() as u64, "proving");
     let update = |done| bar.set_position(done);
     let mut options = ProveOptions::new(arguments.denial);
@@ -74,9 +75,10 @@ impl Proved {
         Nsec5Chain { proofs: &self.proofs, keep_keys }
     }
 
-    /// Stores the proofs, of the signed zone of `serial`, for the server and for the next signing.
-    pub(crate) fn store(&mut self, serial: u32) -> Result<(), Failure> {
+    /// Stores the proofs, of the signed zone of `serial`, for the server and for the next signing, sealed by one of `keys`.
+    pub(crate) fn store(&mut self, serial: u32, keys: &KeySet) -> Result<(), Failure> {
         self.proofs.set_serial(serial);
+        self.proofs.seal(keys).map_err(SignError::from)?;
         write_output(&self.path, KEY_MODE, |mut out| {
             self.proofs.write_to(&mut out).map_err(write_failure(&self.path))
         })
@@ -143,12 +145,20 @@ fn beside(file: &Path) -> PathBuf {
     file.parent().unwrap_or_else(|| Path::new("")).join(FOLDER)
 }
 
-/// The proofs of before; those that cannot be read are made anew.
-fn stored_proofs(path: &Path) -> Option<Proofs> {
-    read_proofs(path).unwrap_or_else(|failure| {
+/// The proofs of before; those that cannot be read, or are not known to be the signer's own, are made anew.
+fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
+    let proofs = read_proofs(path).unwrap_or_else(|failure| {
         tracing::warn!("{failure}; all proofs are made anew");
         None
-    })
+    })?;
+    if !proofs.is_sealed_by(keys) {
+        tracing::warn!(
+            "{}: none of the given keys has sealed this file; all proofs are made anew",
+            path.display()
+        );
+        return None;
+    }
+    Some(proofs)
 }
 
 /// Reads a file of proofs; `None` where there is none.

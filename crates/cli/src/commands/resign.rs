@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     };
     let serial = finish(arguments, &output, outcome, previous.as_ref(), begun)?;
     if let Some(proved) = &mut proved {
-        proved.store(serial)?;
+        proved.store(serial, &keys)?;
     }
     Ok(Outcome::Done)
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
         tracing::warn!("{warning}");
     }
     if let Some(proved) = &mut proved {
-        proved.store(summary.statistics.serial)?;
+        proved.store(summary.statistics.serial, &keys)?;
     }
     if output != Path::new("-") {
         let seconds = (signing.as_secs_f64(), begun.elapsed().as_secs_f64());

@@ -9,6 +9,7 @@ mod resign;
 mod resign_random;
 mod rfc;
 mod root;
+mod seals;
 mod signing;
 mod unusual;
 mod zonemd;

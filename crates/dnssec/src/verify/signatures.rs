@@ -46,6 +46,10 @@ pub(super) fn check(
     signing_keys
 }
 
+/// Keys whose signatures are verified in batches: for each, tables of up to 256 KiB are made. Those of more keys, of
+/// which no honest zone has so many, are verified one by one.
+const KEYS_IN_BATCHES: usize = 32;
+
 /// A signature with what is known of it.
 struct Signature<'z> {
     tag: u16,
@@ -207,17 +211,20 @@ impl<'c, 'z> Checker<'c, 'z> {
         if self.options.mode == Mode::Structural {
             return self.tries.iter().map(|(_, key)| supported(*key).map(|_| true)).collect();
         }
-        let items = self.tries.iter().filter_map(|&(place, key)| {
+        let item = |&(place, key): &(usize, usize)| {
             let signature = &self.signatures[place];
             let message = &self.messages[signature.message.clone()];
             Some(VerifyItem { key: supported(key)?, message, signature: signature.octets })
-        });
-        let items: Vec<_> = items.collect();
+        };
+        let in_batch = |try_: &&(usize, usize)| try_.1 < KEYS_IN_BATCHES;
+        let items: Vec<_> = self.tries.iter().filter(in_batch).filter_map(item).collect();
         let mut results: Vec<Result<(), BadSignature>> = Vec::with_capacity(items.len());
         verify_batch(&items, &mut results);
         let mut results = results.into_iter();
-        let outcome = |(_, key): &(usize, usize)| {
-            supported(*key).and_then(|_| results.next()).map(|result| result.is_ok())
+        let outcome = |try_: &(usize, usize)| {
+            let VerifyItem { key, message, signature } = item(try_)?;
+            let result = if in_batch(&try_) { results.next()? } else { key.verify(message, signature) };
+            Some(result.is_ok())
         };
         self.tries.iter().map(outcome).collect()
     }

@@ -164,9 +164,10 @@ fn mnemonics() -> &'static [Option<(u64, u8)>; PLACES] {
     })
 }
 
-/// A short mnemonic in upper case as one word; `None` where `text` is longer, or empty.
+/// A short mnemonic in upper case as one word; `None` where `text` is longer, or empty, or has an octet that fills up
+/// words.
 fn pack(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > SHORT {
+    if text.is_empty() || text.len() > SHORT || text.contains(&0) {
         return None;
     }
     Some(text.iter().fold(0, |word, octet| word << 8 | u64::from(octet.to_ascii_uppercase())))

@@ -125,6 +125,13 @@ fn table_is_sorted_and_found() {
 }
 
 #[test]
+fn zero_octets_are_no_part_of_a_mnemonic() {
+    for text in [&b"\0A"[..], b"A\0", b"\0\0NS", b"\0"] {
+        assert_eq!(entry_by_mnemonic(text).map(|entry| entry.mnemonic), None, "{text:?}");
+    }
+}
+
+#[test]
 fn cut_or_lengthened_text_is_refused() {
     // Types whose last field takes any number of tokens, or none.
     let open = [

@@ -234,26 +234,27 @@ impl<'c> Touched<'c> {
         removed: Option<Rrset<'_>>,
         serial: SerialRule,
     ) -> Result<Vec<&'z [u8]>, ChangeError> {
-        let mut left: Vec<&[u8]> = old.iter().flat_map(|rrset| rrset.rdatas()).collect();
-        let Some(removed) = removed else { return Ok(left) };
+        let mut left: Vec<Option<&[u8]>> = old.iter().flat_map(|rrset| rrset.rdatas()).map(Some).collect();
+        let records: Vec<&[u8]> = left.iter().flatten().copied().collect();
+        let Some(removed) = removed else { return Ok(records) };
+        let any_serial = serial == SerialRule::Any && removed.rtype() == Rtype::SOA;
         for record in removed.rdatas() {
-            let is_same = |other: &&[u8]| {
-                rdata::cmp_canonical(removed.rtype(), other, record).is_eq()
-                    || serial == SerialRule::Any
-                        && removed.rtype() == Rtype::SOA
-                        && without_serial(other) == without_serial(record)
+            // Records stand in canonical order.
+            let found = if any_serial {
+                records.iter().position(|other| without_serial(other) == without_serial(record))
+            } else {
+                records.binary_search_by(|other| rdata::cmp_canonical(removed.rtype(), other, record)).ok()
             };
-            let Some(at) = left.iter().position(is_same) else {
+            if found.and_then(|at| left[at].take()).is_none() {
                 return Err(self.error(false, removed, record, ChangeFault::Missing));
-            };
-            left.remove(at);
+            }
             if let Some(found) = old.map(Rrset::ttl).filter(|ttl| *ttl != removed.ttl()) {
                 return Err(
                     self.error(false, removed, record, |record| ChangeFault::OtherTtl { record, found })
                 );
             }
         }
-        Ok(left)
+        Ok(left.into_iter().flatten().collect())
     }
 
     /// That none of the `added` records is among those that stay, and that these have the same TTL.
@@ -265,7 +266,7 @@ impl<'c> Touched<'c> {
     ) -> Result<(), ChangeError> {
         let (Some(added), Some(old)) = (added, old.filter(|_| !left.is_empty())) else { return Ok(()) };
         for record in added.rdatas() {
-            if left.iter().any(|other| rdata::cmp_canonical(added.rtype(), other, record).is_eq()) {
+            if left.binary_search_by(|other| rdata::cmp_canonical(added.rtype(), other, record)).is_ok() {
                 return Err(self.error(true, added, record, ChangeFault::AlreadyThere));
             }
             if old.ttl() != added.ttl() {

@@ -15,18 +15,35 @@
 //! | | the names in canonical order, each in wire form and lower case as if the apex were the root |
 //! | 32 `n` | their hashes, in the same order |
 //! | octets of a proof × `n` | their proofs, in the same order |
+//! | 1 | algorithm of the signing key that sealed the file; 0 where none did |
+//! | 2 | its key tag |
+//! | 2 + length | the seal: its signature over the SHA-256 digest of all before these fields, behind its length |
 //! | 32 | SHA-256 of all that stands before |
+//!
+//! The digest tells damage. The seal tells the next signing that the hashes are those that the signer stored: whoever may
+//! write the folder without having a signing key could otherwise have a name signed that does not belong to its hash.
 
 use super::{Hash, Proofs};
-use crate::keys::Nsec5Key;
-use nonesuch_crypto::DigestType;
+use crate::keys::{KeyPair, KeySet, Nsec5Key};
 use nonesuch_crypto::vrf::VrfAlgorithm;
-use nonesuch_proto::{MAX_NAME, NameRef};
+use nonesuch_crypto::{Algorithm, DigestType, PublicKey, SignError, sign_batch};
+use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
 use std::io::{self, Write};
 
 const MAGIC: &[u8; 8] = b"NSEC5PRF";
 const VERSION: u16 = 1;
 const DIGEST: usize = 32;
+/// What is signed begins so. Signed data of RRsets begin with the type covered, and there is no type 0: no seal can be
+/// taken for the signature of an RRset.
+const SEALED: &[u8] = b"\0\0Nonesuch NSEC5 proofs";
+
+/// The signature of a signing key over a file of proofs.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Seal {
+    algorithm: Algorithm,
+    tag: u16,
+    signature: Vec<u8>,
+}
 
 /// Why octets are no file of proofs that can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,9 +70,52 @@ impl Proofs {
     /// As `out`; where the zone has more names than the format can count.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         let head = self.head().ok_or_else(|| io::Error::other("too many names for a file of proofs"))?;
-        let parts = [head.as_slice(), &self.names, self.hashes.as_flattened(), &self.proofs];
+        let seal = self.seal_octets();
+        let parts = [head.as_slice(), &self.names, self.hashes.as_flattened(), &self.proofs, &seal];
         parts.iter().try_for_each(|part| out.write_all(part))?;
         out.write_all(&digest(&parts))
+    }
+
+    /// Seals the proofs, with their serial, with the first of `keys` that signs data.
+    ///
+    /// # Errors
+    /// Where the library fails.
+    pub fn seal(&mut self, keys: &KeySet) -> Result<(), SignError> {
+        let Some(key) = keys.signers(Rtype::A).first().map(|place| &keys.keys()[*place]) else {
+            return Ok(());
+        };
+        let mut signature = Vec::new();
+        sign_batch(key.private(), &[&self.sealed_message()], &mut signature)?;
+        self.seal = Some(Seal { algorithm: key.algorithm(), tag: key.tag(), signature });
+        Ok(())
+    }
+
+    /// Whether one of `keys` has sealed the proofs as they are.
+    #[must_use]
+    pub fn is_sealed_by(&self, keys: &KeySet) -> bool {
+        let Some(seal) = &self.seal else { return false };
+        let is_by = |key: &&KeyPair| key.algorithm() == seal.algorithm && key.tag() == seal.tag;
+        let message = self.sealed_message();
+        keys.keys().iter().filter(is_by).any(|key| {
+            PublicKey::parse(key.algorithm(), key.private().public_key())
+                .is_ok_and(|public| public.verify(&message, &seal.signature).is_ok())
+        })
+    }
+
+    fn sealed_message(&self) -> Vec<u8> {
+        let head = self.head().unwrap_or_default();
+        let digest = digest(&[&head, &self.names, self.hashes.as_flattened(), &self.proofs]);
+        [SEALED, &digest].concat()
+    }
+
+    fn seal_octets(&self) -> Vec<u8> {
+        let Some(Seal { algorithm, tag, signature }) = &self.seal else { return vec![0; 5] };
+        let mut octets = vec![algorithm.0];
+        octets.extend_from_slice(&tag.to_be_bytes());
+        // The longest signature has some thousand octets.
+        octets.extend_from_slice(&(signature.len() as u16).to_be_bytes());
+        octets.extend_from_slice(signature);
+        octets
     }
 
     fn head(&self) -> Option<Vec<u8>> {
@@ -113,6 +173,7 @@ fn read_body(mut rest: &[u8]) -> Option<Proofs> {
         return None;
     };
     let proofs = take(rest, count.checked_mul(proof_octets as u64)?)?;
+    let seal = read_seal(rest)?;
     let is_sound =
         rest.is_empty() && is_lower_case(zone.wire()) && has_names(names, count, zone.wire().len());
     is_sound.then(|| Proofs {
@@ -123,7 +184,17 @@ fn read_body(mut rest: &[u8]) -> Option<Proofs> {
         hashes: hashes.to_vec(),
         proofs: proofs.to_vec(),
         proof_octets,
+        seal,
     })
+}
+
+/// The seal, or that there is none.
+fn read_seal(rest: &mut &[u8]) -> Option<Option<Seal>> {
+    let algorithm = Algorithm(take_number::<1>(rest)? as u8);
+    let tag = take_number::<2>(rest)? as u16;
+    let octets = take_number::<2>(rest)?;
+    let signature = take(rest, octets)?.to_vec();
+    Some((algorithm.0 != 0).then_some(Seal { algorithm, tag, signature }))
 }
 
 /// Whether `names` are `count` canonical names in canonical order, each once, that fit below an apex.

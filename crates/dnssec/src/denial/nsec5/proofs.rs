@@ -2,6 +2,7 @@
 //!
 //! A proof depends on key and name alone, so that those of an earlier signing serve again.
 
+use super::file::Seal;
 use super::{Hash, Nsec5Error};
 use crate::denial::Mechanism;
 use crate::denial::names::{ChainName, chain_names, is_kept};
@@ -31,6 +32,8 @@ pub struct Proofs {
     /// One proof after the other, all of `proof_octets`.
     pub(super) proofs: Vec<u8>,
     pub(super) proof_octets: usize,
+    /// `None` where no signing key has sealed them.
+    pub(super) seal: Option<Seal>,
 }
 
 /// A name with its proof.
@@ -126,7 +129,8 @@ pub struct Nsec5Chain<'a> {
 pub struct ProveOptions<'a> {
     /// Whether the chain leaves insecure delegations out.
     pub opt_out: bool,
-    /// Proofs of before: those of the same zone and key serve again.
+    /// Proofs of before: those of the same zone and key serve again. Their hashes are trusted: see
+    /// [`Proofs::is_sealed_by`].
     pub stored: Option<&'a Proofs>,
     /// Called now and then with the number of names done so far, from any thread.
     pub progress: Option<&'a (dyn Fn(u64) + Sync)>,
@@ -186,7 +190,8 @@ pub fn prove_chain(
     let zone = contents.apex().view().to_canonical();
     let names = relative_names(contents, &names);
     let serial = soa.serial;
-    Ok((Proofs { zone, serial, key: public, names, hashes, proofs, proof_octets: octets }, statistics))
+    let seal = None;
+    Ok((Proofs { zone, serial, key: public, names, hashes, proofs, proof_octets: octets, seal }, statistics))
 }
 
 /// The names of the chain in canonical order. Empty non-terminals always stand in it; an opt-out chain leaves insecure
