@@ -8,7 +8,7 @@ mod keys;
 mod report;
 mod signatures;
 mod watch;
-mod zonemd;
+pub(crate) mod zonemd;
 
 pub use report::{Fault, Reason, Report, VerifyWarning};
 pub use watch::VerifyProgress;

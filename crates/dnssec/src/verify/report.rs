@@ -602,6 +602,10 @@ impl Findings {
         self.warnings.push(warning);
     }
 
+    pub(crate) const fn is_sound(&self) -> bool {
+        self.faults.is_empty()
+    }
+
     /// Counts a record of the chain whose TTL is not `expected`: one warning for each TTL found.
     pub(crate) fn check_chain_ttl(&mut self, owner: NameRef<'_>, rtype: Rtype, expected: u32, found: u32) {
         if found == expected {

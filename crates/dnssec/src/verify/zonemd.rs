@@ -16,7 +16,7 @@ struct Candidate<'z> {
 }
 
 /// Checks the ZONEMD RRset at the apex; `serial` is that of the SOA record.
-pub(super) fn check(contents: &Contents, serial: u32, findings: &mut Findings) {
+pub(crate) fn check(contents: &Contents, serial: u32, findings: &mut Findings) {
     warn_of_strays(contents, findings);
     let Some(rrset) = contents.apex_rrset(Rtype::ZONEMD) else { return };
     let mut wrong = Vec::new();

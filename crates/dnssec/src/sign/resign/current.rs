@@ -1,12 +1,15 @@
 //! Whether there is anything to sign: the zone planned as if its serial stayed, beside the previous zone.
 
 use super::apex_with_serial;
+use super::scan::verify_sample;
+use crate::denial::is_made_by_signing;
 use crate::keys::KeySet;
 use crate::sign::plan::{Item, Piece, Plan, Records, Room};
 use crate::sign::reuse::Reuse;
 use crate::sign::stream::CHUNK;
 use crate::sign::{SerialPolicy, SignError, SignOptions, apex, check};
-use nonesuch_proto::{Rtype, serial};
+use crate::verify::{Findings, zonemd};
+use nonesuch_proto::{NameRef, Rtype, serial};
 use nonesuch_zone::{Contents, Node, Rrset};
 use rayon::prelude::*;
 
@@ -33,34 +36,47 @@ pub fn is_current(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>)
     let (apex, _, _) = apex::prepare(&alone, keys, &as_before)?;
     let plan = Plan::new(contents, &apex, options)?;
     let Some(reuse) = Reuse::new(keys, options) else { return Ok(false) };
-    Ok(plan.items().len() == previous.node_count() && is_same_zone(&plan, keys, &reuse))
+    if plan.items().len() != previous.node_count() || !is_same_zone(&plan, keys, &reuse) {
+        return Ok(false);
+    }
+    // What is handed on as it is must be what it seems to be, as what is kept in part.
+    verify_sample(previous, keys, &reuse)?;
+    Ok(has_right_digests(previous, old.serial))
+}
+
+/// Whether the ZONEMD records, if there are any, fit the zone (RFC 8976 §4).
+fn has_right_digests(zone: &Contents, serial: u32) -> bool {
+    let mut findings = Findings::default();
+    zonemd::check(zone, serial, &mut findings);
+    findings.is_sound()
 }
 
 /// Whether both have the same data, as far as it is not made while signing.
 fn has_same_data(contents: &Contents, previous: &Contents) -> bool {
-    let mut old = previous.nodes().filter(|node| data(*node).next().is_some());
-    let mut new = contents.nodes().filter(|node| data(*node).next().is_some());
+    let apex = contents.apex().view();
+    let mut old = previous.nodes().filter(|node| data(*node, apex).next().is_some());
+    let mut new = contents.nodes().filter(|node| data(*node, apex).next().is_some());
     loop {
         match (old.next(), new.next()) {
             (None, None) => return true,
-            (Some(old), Some(new)) if is_same_node(old, new) => {}
+            (Some(old), Some(new)) if is_same_node(old, new, apex) => {}
             _ => return false,
         }
     }
 }
 
 /// The RRsets of a node that stand in a zone file for certain: signing may make the others.
-fn data(node: Node<'_>) -> impl Iterator<Item = Rrset<'_>> {
-    let made = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY, Rtype::ZONEMD];
+fn data<'n>(node: Node<'n>, apex: NameRef<'n>) -> impl Iterator<Item = Rrset<'n>> {
+    let made = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY, Rtype::ZONEMD, Rtype::NSEC5KEY];
     let is_apex = node.index() == 0;
     node.rrsets().filter(move |rrset| {
         let rtype = rrset.rtype();
-        !(rtype.is_made_by_signing() || is_apex && made.contains(&rtype))
+        !(is_made_by_signing(rtype, node.name(), apex) || is_apex && made.contains(&rtype))
     })
 }
 
-fn is_same_node(old: Node<'_>, new: Node<'_>) -> bool {
-    let (mut olds, mut news) = (data(old), data(new));
+fn is_same_node(old: Node<'_>, new: Node<'_>, apex: NameRef<'_>) -> bool {
+    let (mut olds, mut news) = (data(old, apex), data(new, apex));
     old.name().wire() == new.name().wire()
         && loop {
             match (olds.next(), news.next()) {

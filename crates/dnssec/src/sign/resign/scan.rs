@@ -114,7 +114,7 @@ impl Expected<'_> {
 }
 
 /// Verifies some signatures, evenly spread over the zone, among those that could be kept.
-fn verify_sample(previous: &Contents, keys: &KeySet, reuse: &Reuse<'_>) -> Result<(), SignError> {
+pub(super) fn verify_sample(previous: &Contents, keys: &KeySet, reuse: &Reuse<'_>) -> Result<(), SignError> {
     let count = previous.node_count();
     let step = if reuse.verifies_all() { 1 } else { count.div_ceil(SAMPLE) };
     let (mut messages, mut places) = (Vec::new(), Vec::new());

@@ -88,7 +88,14 @@ impl TryFrom<String> for Denial {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        text.parse().map(Self).map_err(|error: nonesuch_dnssec::denial::UnknownMechanism| error.to_string())
+        let mechanism: Mechanism =
+            text.parse().map_err(|error: nonesuch_dnssec::denial::UnknownMechanism| error.to_string())?;
+        if mechanism.entry().served {
+            return Ok(Self(mechanism));
+        }
+        Err(format!(
+            "{mechanism} is not measured here: `nonesuch serve` does not answer with it; leave it out"
+        ))
     }
 }
 

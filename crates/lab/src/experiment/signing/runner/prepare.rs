@@ -156,7 +156,7 @@ impl Runner<'_> {
             return Ok(folder.clone());
         }
         let folder = self.folder.path().join(format!("keys-{zone}-{algorithm}"));
-        fs::create_dir(&folder).map_err(|error| error.to_string())?;
+        fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let choice = self.choices[algorithm].0;
         for kind in [Some("--ksk"), None] {
             let mut command = crate::experiment::level::unmasked(self.options.program);
