@@ -45,6 +45,8 @@ pub(crate) enum Failure {
     KeyFile { path: PathBuf, source: KeyFileError },
     #[error("{}: there is no private key file beside it", path.display())]
     NoPrivateFile { path: PathBuf },
+    #[error("{}: there is no public key file (.key) beside it: restore it from a copy, or move this file away if the key is no longer used", path.display())]
+    NoPublicFile { path: PathBuf },
     #[error(transparent)]
     KeySet(#[from] KeySetError),
     #[error(transparent)]

@@ -15,8 +15,16 @@ pub(crate) const SUFFIXES: [&str; 2] = [".key", ".private"];
 
 /// Reads the keys of `zone` in `dir`.
 pub(crate) fn load(dir: &Path, zone: &Name) -> Result<KeySet, Failure> {
-    let keys: Vec<KeyPair> =
-        of_zone(dir, zone)?.iter().map(|base| load_pair(dir, base)).collect::<Result<_, _>>()?;
+    let bases = of_zone(dir, zone)?;
+    let lone = base_names(dir, &SUFFIXES[1..])?
+        .into_iter()
+        .find(|base| is_of_zone(base, zone) && bases.binary_search(base).is_err());
+    if let Some(base) = lone {
+        // Without its public half the key would silently drop out of the zone.
+        let [_, path] = paths(dir, &base);
+        return Err(Failure::NoPublicFile { path });
+    }
+    let keys: Vec<KeyPair> = bases.iter().map(|base| load_pair(dir, base)).collect::<Result<_, _>>()?;
     Ok(KeySet::new(zone, keys)?)
 }
 

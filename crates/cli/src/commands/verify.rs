@@ -61,14 +61,15 @@ fn write_text(
     for fault in &report.faults {
         writeln!(out, "fault: {fault}")?;
     }
-    let denial = report.mechanism.map_or("no denial records", |mechanism| mechanism.entry().title);
+    let denial = report.mechanism.map_or("not signed", |mechanism| mechanism.entry().title);
     let verdict = match report.faults.len() {
         0 => "verified".to_owned(),
         1 => "1 fault".to_owned(),
         count => format!("{count} faults"),
     };
     let hashes: Vec<String> = report.zonemd.iter().map(ToString::to_string).collect();
-    let digests = if hashes.is_empty() { String::new() } else { format!(", ZONEMD {}", hashes.join(" ")) };
+    let digests =
+        if hashes.is_empty() { String::new() } else { format!(", ZONEMD {} verified", hashes.join(" ")) };
     writeln!(
         out,
         "{}: zone {}: {verdict}; {} RRsets, {} signatures verified, {denial}{digests}, {seconds:.2} s",
