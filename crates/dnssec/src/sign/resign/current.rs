@@ -1,12 +1,13 @@
 //! Whether there is anything to sign: the zone planned as if its serial stayed, beside the previous zone.
 
 use super::apex_with_serial;
+use crate::denial::is_made_by_signing;
 use crate::keys::KeySet;
 use crate::sign::plan::{Item, Piece, Plan, Records, Room};
 use crate::sign::reuse::Reuse;
 use crate::sign::stream::CHUNK;
 use crate::sign::{SerialPolicy, SignError, SignOptions, apex, check};
-use nonesuch_proto::{Rtype, serial};
+use nonesuch_proto::{NameRef, Rtype, serial};
 use nonesuch_zone::{Contents, Node, Rrset};
 use rayon::prelude::*;
 
@@ -38,29 +39,30 @@ pub fn is_current(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>)
 
 /// Whether both have the same data, as far as it is not made while signing.
 fn has_same_data(contents: &Contents, previous: &Contents) -> bool {
-    let mut old = previous.nodes().filter(|node| data(*node).next().is_some());
-    let mut new = contents.nodes().filter(|node| data(*node).next().is_some());
+    let apex = contents.apex().view();
+    let mut old = previous.nodes().filter(|node| data(*node, apex).next().is_some());
+    let mut new = contents.nodes().filter(|node| data(*node, apex).next().is_some());
     loop {
         match (old.next(), new.next()) {
             (None, None) => return true,
-            (Some(old), Some(new)) if is_same_node(old, new) => {}
+            (Some(old), Some(new)) if is_same_node(old, new, apex) => {}
             _ => return false,
         }
     }
 }
 
 /// The RRsets of a node that stand in a zone file for certain: signing may make the others.
-fn data(node: Node<'_>) -> impl Iterator<Item = Rrset<'_>> {
-    let made = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY, Rtype::ZONEMD];
+fn data<'n>(node: Node<'n>, apex: NameRef<'n>) -> impl Iterator<Item = Rrset<'n>> {
+    let made = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY, Rtype::ZONEMD, Rtype::NSEC5KEY];
     let is_apex = node.index() == 0;
     node.rrsets().filter(move |rrset| {
         let rtype = rrset.rtype();
-        !(rtype.is_made_by_signing() || is_apex && made.contains(&rtype))
+        !(is_made_by_signing(rtype, node.name(), apex) || is_apex && made.contains(&rtype))
     })
 }
 
-fn is_same_node(old: Node<'_>, new: Node<'_>) -> bool {
-    let (mut olds, mut news) = (data(old), data(new));
+fn is_same_node(old: Node<'_>, new: Node<'_>, apex: NameRef<'_>) -> bool {
+    let (mut olds, mut news) = (data(old, apex), data(new, apex));
     old.name().wire() == new.name().wire()
         && loop {
             match (olds.next(), news.next()) {
