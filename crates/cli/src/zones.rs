@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use crate::progress;
-use nonesuch_dnssec::facts::{DenialFacts, KeyFacts};
+use nonesuch_dnssec::facts::{DenialFacts, KeyFacts, VrfKeyFacts};
 use nonesuch_dnssec::verify::Anchor;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::{Contents, Loaded, load, read};
@@ -43,9 +43,16 @@ pub(crate) fn key_json(key: &KeyFacts) -> serde_json::Value {
 /// How a zone denies existence, for reports.
 pub(crate) fn denial_json(denial: &DenialFacts) -> serde_json::Value {
     let parameters = denial.parameters.as_ref();
+    let vrf_key = |key: &VrfKeyFacts| {
+        serde_json::json!({
+            "tag": key.tag, "algorithm": key.algorithm.0, "mnemonic": key.algorithm.to_string(), "records": key.records,
+        })
+    };
     serde_json::json!({
         "mechanism": denial.mechanism.to_string(), "records": denial.records,
-        "opt_out_records": denial.opt_out_records,
+        "opt_out_records": denial.opt_out_records, "wildcard_records": denial.wildcard_records,
+        "key_tag": denial.vrf_key().map(|key| key.tag),
+        "nsec5_keys": denial.vrf_keys.iter().map(vrf_key).collect::<Vec<_>>(),
         "iterations": parameters.map(|parameters| parameters.iterations),
         "salt": parameters.map(|parameters| data_encoding::HEXUPPER.encode(&parameters.salt)),
     })

@@ -238,3 +238,60 @@ fn a_generated_zone_is_sound() {
         verify(folder.path(), &[]).expect_done(mechanism);
     }
 }
+
+#[test]
+fn stat_and_diff_tell_the_chain() {
+    let folder = with_keys();
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let ended = run(nonesuch(arguments).args(["--json"]).current_dir(folder.path()));
+        assert!(ended.status < 2, "{}", ended.text());
+        serde_json::from_str(&ended.stdout).expect("JSON")
+    };
+    for mechanism in BOTH {
+        let told = signed(folder.path(), mechanism, &["--nsec5-keys", "first", "--vrf", "p256"]);
+        fs::rename(folder.path().join("signed"), folder.path().join("before")).expect("renamed");
+        let denial = &json(&["zone", "stat", "before"])["denial"];
+        assert_eq!((&denial["mechanism"], &denial["key_tag"]), (&mechanism.into(), &told["key_tag"]));
+        // The proofs of both mechanisms stand in one folder: what is kept serves again.
+        let proofs = told["proofs_made"].as_u64().unwrap_or(0) + told["proofs_kept"].as_u64().unwrap_or(0);
+        assert_eq!(
+            (denial["records"].as_u64(), denial["wildcard_records"].as_u64()),
+            (Some(proofs), Some(1))
+        );
+        let key = &denial["nsec5_keys"][0];
+        assert_eq!((&key["algorithm"], key["records"].as_u64()), (&1.into(), Some(proofs)));
+        let table =
+            run(nonesuch(["zone", "stat", "before"]).current_dir(folder.path())).expect_done("zone stat");
+        let title = if mechanism == "nsec5" { "NSEC5, key " } else { "NSEC5 opt-out, key " };
+        assert!(table.stdout.contains(title) && table.stdout.contains("NSEC5 keys"), "{}", table.stdout);
+
+        let next = signed(folder.path(), mechanism, &["--nsec5-keys", "second", "--vrf", "ed25519"]);
+        let difference = json(&["zone", "diff", "before", "signed"]);
+        assert_eq!(difference["data"]["names"], 0, "{difference}");
+        let dnssec = &difference["dnssec"];
+        assert_eq!(
+            (dnssec["chain"]["removed"].as_u64(), dnssec["chain"]["added"].as_u64()),
+            (Some(proofs), Some(proofs))
+        );
+        let tags = [&dnssec["denial"][0]["key_tag"], &dnssec["denial"][1]["key_tag"]];
+        assert_eq!(tags, [&told["key_tag"], &next["key_tag"]]);
+        assert_eq!(dnssec["apex_types"], serde_json::json!(["NSEC5KEY"]));
+        let only = run(
+            nonesuch(["zone", "diff", "before", "signed", "--dnssec", "only"]).current_dir(folder.path())
+        );
+        assert!(only.stdout.contains("\tNSEC5\t"), "{}", only.stdout);
+    }
+}
+
+#[test]
+fn what_verifying_refuses_is_warned_of() {
+    let folder = with_keys();
+    let zone = fs::read_to_string(folder.path().join("zone")).expect("read");
+    let ds = "00".repeat(32);
+    fs::write(folder.path().join("zone"), format!("{zone}@ DS 1 13 2 {ds}\n")).expect("written");
+    for mechanism in ["nsec", "nsec3", "nsec5"] {
+        let ended = sign(folder.path(), mechanism, &[]).expect_done("zone sign");
+        assert!(ended.stderr.contains("RFC 4035 section 2.4"), "{}", ended.stderr);
+        assert_eq!(verify(folder.path(), &[]).status, 1);
+    }
+}

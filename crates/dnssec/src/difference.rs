@@ -3,7 +3,7 @@
 
 use crate::facts::{self, DenialFacts, KEPT_BY_SIGNER, KeyFacts};
 use crate::rrsig::Rrsig;
-use nonesuch_proto::Rtype;
+use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::change::{ChangeSet, pairs};
 use nonesuch_zone::{Contents, Node, Rrset};
 
@@ -24,7 +24,7 @@ pub struct Difference {
     pub chain: Counts,
     /// RRSIG records.
     pub signatures: SignatureCounts,
-    /// CDS, CDNSKEY and ZONEMD, where they differ.
+    /// CDS, CDNSKEY, ZONEMD and NSEC5KEY, where they differ.
     pub apex_types: Vec<Rtype>,
 }
 
@@ -90,10 +90,15 @@ pub fn difference(old: &Contents, new: &Contents) -> Difference {
     };
     let apex = |zone| Contents::nodes(zone).next();
     let of_parent = KEPT_BY_SIGNER.into_iter().filter(|rtype| *rtype != Rtype::DNSKEY);
+    // What is under these types and no signer's is compared with the data.
+    let of_signer = |zone, rtype| {
+        let node = apex(zone)?;
+        node.rrset(rtype).filter(|rrset| facts::is_of_signer(node, *rrset, old.apex().view(), true))
+    };
     found.apex_types =
-        of_parent.filter(|rtype| !same(find(apex(old), *rtype), find(apex(new), *rtype))).collect();
+        of_parent.filter(|rtype| !same(of_signer(old, *rtype), of_signer(new, *rtype))).collect();
     for (a, b) in pairs(old, new) {
-        compare_chain(a, b, &mut found.chain);
+        compare_chain(a, b, old.apex().view(), &mut found.chain);
         compare_signatures(a, b, &mut found.signatures);
     }
     found
@@ -104,11 +109,8 @@ pub fn difference(old: &Contents, new: &Contents) -> Difference {
 #[must_use]
 pub fn data_changes(old: &Contents, new: &Contents) -> ChangeSet {
     let is_signed = facts::is_signed(old) || facts::is_signed(new);
-    ChangeSet::between_nodes(old, new, |node, rrset| {
-        // Away from the apex these types are data like any other.
-        let kept = is_signed && node.index() == 0 && KEPT_BY_SIGNER.contains(&rrset.rtype());
-        !rrset.rtype().is_made_by_signing() && !kept
-    })
+    let apex = old.apex().view();
+    ChangeSet::between_nodes(old, new, |node, rrset| !facts::is_of_signer(node, rrset, apex, is_signed))
 }
 
 fn find(node: Option<Node<'_>>, rtype: Rtype) -> Option<Rrset<'_>> {
@@ -124,13 +126,11 @@ fn same(a: Option<Rrset<'_>>, b: Option<Rrset<'_>>) -> bool {
     }
 }
 
-fn compare_chain(old: Option<Node<'_>>, new: Option<Node<'_>>, counts: &mut Counts) {
+fn compare_chain(old: Option<Node<'_>>, new: Option<Node<'_>>, apex: NameRef<'_>, counts: &mut Counts) {
     let chain = |node: &Option<Node<'_>>| {
-        node.iter()
-            .flat_map(|node| node.rrsets())
-            .map(|rrset| rrset.rtype())
-            .filter(|rtype| facts::is_chain(*rtype))
-            .collect::<Vec<_>>()
+        let rtypes = node.iter().flat_map(|node| node.rrsets().map(|rrset| (node.name(), rrset.rtype())));
+        let of_chain = rtypes.filter(|(owner, rtype)| facts::is_chain(*rtype, *owner, apex));
+        of_chain.map(|(_, rtype)| rtype).collect::<Vec<_>>()
     };
     for rtype in chain(&old) {
         match find(new, rtype) {

@@ -1,11 +1,13 @@
 //! What can be read off a zone without verifying it: its keys, how it denies existence, its signatures' fields.
 
 use crate::denial::nsec3::{Nsec3, OPT_OUT};
-use crate::denial::{Mechanism, Nsec3Params};
-use crate::keys::{REVOKE, SEP};
+use crate::denial::nsec5::{self, Nsec5};
+use crate::denial::{Mechanism, Nsec3Params, is_made_by_signing};
+use crate::keys::{Nsec5Key, REVOKE, SEP};
+use nonesuch_crypto::vrf::VrfAlgorithm;
 use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
-use nonesuch_proto::Rtype;
-use nonesuch_zone::Contents;
+use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_zone::{Contents, Node, Rrset};
 use std::fmt;
 
 /// A DNSKEY record.
@@ -67,22 +69,59 @@ pub fn keys(contents: &Contents) -> Vec<KeyFacts> {
     keys
 }
 
+/// An NSEC5KEY record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VrfKeyFacts {
+    /// Key tag.
+    pub tag: u16,
+    /// The verifiable random function; perhaps an unknown one.
+    pub algorithm: VrfAlgorithm,
+    /// NSEC5 records of this tag.
+    pub records: u64,
+}
+
+impl fmt::Display for VrfKeyFacts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.tag, self.algorithm)
+    }
+}
+
 /// How a zone denies existence, as its records look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenialFacts {
     /// The mechanism; opt-out where any record has that flag.
     pub mechanism: Mechanism,
-    /// Salt and iterations, where names are hashed.
+    /// Salt and iterations, for NSEC3.
     pub parameters: Option<Nsec3Params>,
+    /// The NSEC5KEY records at the apex, by tag; for NSEC5.
+    pub vrf_keys: Vec<VrfKeyFacts>,
     /// Records of the chain.
     pub records: u64,
     /// Records with the opt-out flag.
     pub opt_out_records: u64,
+    /// Records with the wildcard flag, which NSEC5 has.
+    pub wildcard_records: u64,
+}
+
+impl DenialFacts {
+    const fn new(mechanism: Mechanism, records: u64) -> Self {
+        let (opt_out_records, wildcard_records) = (0, 0);
+        Self { mechanism, parameters: None, vrf_keys: Vec::new(), records, opt_out_records, wildcard_records }
+    }
+
+    /// The key that most records of an NSEC5 chain are of.
+    #[must_use]
+    pub fn vrf_key(&self) -> Option<&VrfKeyFacts> {
+        self.vrf_keys.iter().filter(|key| key.records > 0).max_by_key(|key| key.records)
+    }
 }
 
 impl fmt::Display for DenialFacts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.mechanism.entry().title)?;
+        if let Some(key) = self.vrf_key() {
+            write!(f, ", key {key}")?;
+        }
         let Some(parameters) = &self.parameters else { return Ok(()) };
         let salt: String = parameters.salt.iter().map(|octet| format!("{octet:02X}")).collect();
         let salt = if salt.is_empty() { "-" } else { &salt };
@@ -90,10 +129,43 @@ impl fmt::Display for DenialFacts {
     }
 }
 
-/// How the zone denies existence; `None` where it has no such records. NSEC3 with parameters at the apex comes before
-/// NSEC, as servers choose (RFC 5155 §7.2).
+/// How the zone denies existence; `None` where it has no such records. NSEC5 with a key at the apex comes before NSEC3
+/// with parameters there, and that before NSEC, as servers choose (RFC 5155 §7.2).
 #[must_use]
 pub fn denial(contents: &Contents) -> Option<DenialFacts> {
+    let has_key = contents.apex_rrset(Rtype::NSEC5KEY).is_some();
+    let other = denial_without_vrf(contents);
+    if has_key || other.is_none() { nsec5_denial(contents).or(other) } else { other }
+}
+
+fn nsec5_denial(contents: &Contents) -> Option<DenialFacts> {
+    let apex = contents.apex().view();
+    let keys = contents.apex_rrset(Rtype::NSEC5KEY).into_iter().flat_map(Rrset::rdatas);
+    let facts = |key: Nsec5Key| VrfKeyFacts { tag: key.tag(), algorithm: key.algorithm(), records: 0 };
+    let mut found = DenialFacts::new(Mechanism::Nsec5, 0);
+    found.vrf_keys = keys.filter_map(Nsec5Key::from_rdata).map(facts).collect();
+    found.vrf_keys.sort_unstable();
+    for node in contents.nodes() {
+        let Some(rrset) = node.rrset(Rtype::NSEC5) else { continue };
+        if !nsec5::is_chain_owner(node.name(), apex) {
+            continue;
+        }
+        found.records += rrset.count() as u64;
+        for Nsec5 { tag, flags, .. } in rrset.rdatas().filter_map(Nsec5::parse) {
+            found.opt_out_records += u64::from(flags & nsec5::OPT_OUT != 0);
+            found.wildcard_records += u64::from(flags & nsec5::WILDCARD != 0);
+            if let Some(key) = found.vrf_keys.iter_mut().find(|key| key.tag == tag) {
+                key.records += 1;
+            }
+        }
+    }
+    if found.opt_out_records > 0 {
+        found.mechanism = Mechanism::Nsec5OptOut;
+    }
+    (found.records > 0).then_some(found)
+}
+
+fn denial_without_vrf(contents: &Contents) -> Option<DenialFacts> {
     let (mut nsec, mut nsec3, mut opt_out) = (0u64, 0u64, 0u64);
     let mut first = None;
     for rrset in contents.nodes().flat_map(|node| node.rrsets()) {
@@ -110,21 +182,20 @@ pub fn denial(contents: &Contents) -> Option<DenialFacts> {
     }
     let stated = contents.apex_rrset(Rtype::NSEC3PARAM).and_then(|rrset| rrset.rdatas().next());
     if nsec3 == 0 || stated.is_none() && nsec > 0 {
-        let nsec =
-            DenialFacts { mechanism: Mechanism::Nsec, parameters: None, records: nsec, opt_out_records: 0 };
-        return Some(nsec).filter(|nsec| nsec.records > 0);
+        return Some(DenialFacts::new(Mechanism::Nsec, nsec)).filter(|nsec| nsec.records > 0);
     }
     let fields = stated.or(first).and_then(Nsec3::parse_param).map(|(fields, _)| fields);
     let parameters =
         fields.map(|fields| Nsec3Params { salt: fields.salt.to_vec(), iterations: fields.iterations });
     let mechanism = if opt_out > 0 { Mechanism::Nsec3OptOut } else { Mechanism::Nsec3 };
-    Some(DenialFacts { mechanism, parameters, records: nsec3, opt_out_records: opt_out })
+    Some(DenialFacts { parameters, opt_out_records: opt_out, ..DenialFacts::new(mechanism, nsec3) })
 }
 
-/// Whether records of the type make up a chain of denial.
+/// Whether an RRset of `rtype` at `owner` belongs to a chain of denial of the zone at `apex`. The number of NSEC5 is of
+/// private use: away from the owners of a chain it is data.
 #[must_use]
-pub const fn is_chain(rtype: Rtype) -> bool {
-    rtype.is_made_by_signing() && rtype.0 != Rtype::RRSIG.0
+pub fn is_chain(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
+    rtype != Rtype::RRSIG && is_made_by_signing(rtype, owner, apex)
 }
 
 /// Whether the zone is signed: there is a signature at its apex.
@@ -133,6 +204,19 @@ pub fn is_signed(contents: &Contents) -> bool {
     contents.nodes().next().is_some_and(|apex| apex.signatures(Rtype::SOA).is_some())
 }
 
-/// Types at the apex of a signed zone that its signer keeps: keys, what it tells the parent of them (RFC 7344), and
-/// the zone's digest (RFC 8976).
-pub const KEPT_BY_SIGNER: [Rtype; 4] = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY, Rtype::ZONEMD];
+/// Types at the apex of a signed zone that its signer makes or keeps: keys, what it tells the parent of them (RFC 7344),
+/// the zone's digest (RFC 8976), and NSEC5 keys.
+pub const KEPT_BY_SIGNER: [Rtype; 5] =
+    [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY, Rtype::ZONEMD, Rtype::NSEC5KEY];
+
+/// Whether an RRset of the zone at `apex` is its signer's and no data: made by signing or, in a `signed` zone, of the
+/// [types](KEPT_BY_SIGNER) at the apex that are. Under the number of NSEC5KEY, of private use, only what is such a key.
+#[must_use]
+pub fn is_of_signer(node: Node<'_>, rrset: Rrset<'_>, apex: NameRef<'_>, signed: bool) -> bool {
+    let is_key = |rdata: &[u8]| Nsec5Key::from_rdata(rdata).is_some_and(|key| key.public_key().is_ok());
+    let is_kept = || match rrset.rtype() {
+        Rtype::NSEC5KEY => rrset.rdatas().any(is_key),
+        rtype => KEPT_BY_SIGNER.contains(&rtype),
+    };
+    is_made_by_signing(rrset.rtype(), node.name(), apex) || signed && node.name() == apex && is_kept()
+}

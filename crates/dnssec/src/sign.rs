@@ -6,6 +6,7 @@ mod apex;
 mod chunk;
 mod options;
 mod plan;
+mod refused;
 mod resign;
 mod reuse;
 mod serial;

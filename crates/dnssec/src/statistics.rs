@@ -1,5 +1,6 @@
 //! What a zone is made of: names, records, delegations, octets, keys, signatures. Counted in one walk, nothing verified.
 
+use crate::denial::nsec5;
 use crate::facts::{self, DenialFacts, KeyFacts};
 use crate::rrsig::Rrsig;
 use nonesuch_crypto::{Algorithm, DigestType};
@@ -36,6 +37,8 @@ pub struct Statistics {
     pub validity: Option<Validity>,
     /// ZONEMD records at the apex (RFC 8976 §2.2).
     pub zonemd: Vec<ZonemdFacts>,
+    /// Octets of the chain of denial in wire form, without its signatures.
+    pub chain_octets: u64,
 }
 
 /// Numbers of names.
@@ -45,7 +48,7 @@ pub struct NameCounts {
     pub owners: u64,
     /// Of these: names with authoritative data that are neither cuts nor hashes.
     pub authoritative: u64,
-    /// Owners of NSEC3 records and nothing else.
+    /// Owners of NSEC3 or NSEC5 records of the chain and nothing else.
     pub hashed: u64,
     /// Names below cuts that own addresses: glue.
     pub glue: u64,
@@ -172,6 +175,7 @@ impl Statistics {
 /// What grows while the zone is walked.
 struct Count<'z> {
     statistics: Statistics,
+    apex: NameRef<'z>,
     /// The last name with records of the zone's own, for the names between it and the next.
     last: Option<NameRef<'z>>,
     /// The cut whose names below follow.
@@ -205,9 +209,11 @@ impl<'z> Count<'z> {
             denial: facts::denial(contents),
             validity: None,
             zonemd: Vec::new(),
+            chain_octets: 0,
         };
         Self {
             statistics,
+            apex: contents.apex().view(),
             last: None,
             cut_has_glue: false,
             ns_sets: HashMap::new(),
@@ -226,6 +232,9 @@ impl<'z> Count<'z> {
         let mut sizes: Vec<(Rtype, u64, u64)> = Vec::new();
         for rrset in node.rrsets() {
             let octets = self.add_rrset(rrset, name_octets);
+            if facts::is_chain(rrset.rtype(), node.name(), self.apex) {
+                self.statistics.chain_octets += octets;
+            }
             match sizes.iter_mut().find(|(rtype, _, _)| *rtype == rrset.covered()) {
                 Some((_, _, all)) => *all += octets,
                 None => sizes.push((rrset.covered(), rrset.count() as u64, octets)),
@@ -241,11 +250,14 @@ impl<'z> Count<'z> {
 
     fn add_name(&mut self, node: Node<'z>, standing: Standing) {
         let is_address = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::A | Rtype::AAAA);
-        let is_hash = |rrset: Rrset<'_>| rrset.covered() == Rtype::NSEC3;
+        let is_nsec5 = nsec5::is_chain_owner(node.name(), self.apex);
+        let is_hash =
+            |rrset: Rrset<'_>| rrset.covered() == Rtype::NSEC3 || rrset.covered() == Rtype::NSEC5 && is_nsec5;
         let names = &mut self.statistics.names;
         names.owners += 1;
         match standing {
-            Standing::Authoritative if node.rrsets().all(is_hash) => {
+            // A DNAME at the apex does not occlude them.
+            Standing::Authoritative | Standing::BelowDname if node.rrsets().all(is_hash) => {
                 names.hashed += 1;
                 return;
             }

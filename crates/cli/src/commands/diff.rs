@@ -5,7 +5,7 @@ use crate::arguments::{DiffArguments, DiffScope};
 use crate::error::Failure;
 use crate::zones;
 use nonesuch_dnssec::difference::{Difference, data_changes, difference};
-use nonesuch_dnssec::facts::KeyFacts;
+use nonesuch_dnssec::facts::{KeyFacts, is_of_signer, is_signed};
 use nonesuch_proto::rdata;
 use nonesuch_zone::{ChangeSet, Contents, Node, Rrset};
 use serde_json::{Value, json};
@@ -68,12 +68,9 @@ fn compare(arguments: &DiffArguments, old: &Contents, new: &Contents) -> Compari
 
 /// The changes that [`data_changes`] leaves out.
 fn dnssec_changes(old: &Contents, new: &Contents) -> ChangeSet {
-    use nonesuch_dnssec::facts::{KEPT_BY_SIGNER, is_signed};
     let is_any_signed = is_signed(old) || is_signed(new);
-    ChangeSet::between_nodes(old, new, |node, rrset| {
-        let kept = is_any_signed && node.index() == 0 && KEPT_BY_SIGNER.contains(&rrset.rtype());
-        rrset.rtype().is_made_by_signing() || kept
-    })
+    let apex = old.apex().view();
+    ChangeSet::between_nodes(old, new, |node, rrset| is_of_signer(node, rrset, apex, is_any_signed))
 }
 
 impl DataFigures {

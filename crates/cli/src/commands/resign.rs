@@ -1,6 +1,6 @@
 //! `nonesuch zone sign --previous`: signs again what was signed before.
 
-use super::nsec5;
+use super::nsec5::{self, Proved};
 use super::sign::{options, output};
 use crate::Outcome;
 use crate::arguments::SignArguments;
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
         (Some(contents), None) => Some((None, sign(contents, &keys, &options)?, None)),
         (None, _) => apply(arguments, &zone, &keys, &options)?,
     };
-    let serial = finish(arguments, &output, outcome, previous.as_ref(), begun)?;
+    let serial = finish(arguments, &output, outcome, previous.as_ref(), proved.as_ref(), begun)?;
     if let Some(proved) = &mut proved {
         proved.store(serial, &keys)?;
     }
@@ -128,6 +128,7 @@ fn finish(
     output: &Path,
     outcome: Option<Made>,
     previous: Option<&Contents>,
+    proved: Option<&Proved>,
     begun: Instant,
 ) -> Result<u32, Failure> {
     let again = &arguments.again;
@@ -156,7 +157,7 @@ fn finish(
             .as_ref()
             .map_or_else(|| SignStatistics { serial, ..SignStatistics::default() }, Signed::statistics);
         let done = Done { contents, statistics, names_planned, unchanged };
-        report(arguments, &done, output, begun.elapsed().as_secs_f64())?;
+        report(arguments, &done, output, proved, begun.elapsed().as_secs_f64())?;
     }
     Ok(serial)
 }
@@ -180,7 +181,13 @@ fn write(output: &Path, contents: &Contents, as_compiled: bool) -> Result<(), Fa
     })
 }
 
-fn report(arguments: &SignArguments, done: &Done<'_>, output: &Path, seconds: f64) -> Result<(), Failure> {
+fn report(
+    arguments: &SignArguments,
+    done: &Done<'_>,
+    output: &Path,
+    proved: Option<&Proved>,
+    seconds: f64,
+) -> Result<(), Failure> {
     let Done { contents, statistics, names_planned, unchanged } = done;
     if arguments.json {
         let report = serde_json::json!({
@@ -188,7 +195,7 @@ fn report(arguments: &SignArguments, done: &Done<'_>, output: &Path, seconds: f6
             "serial": statistics.serial, "records": contents.record_count(), "rrsets_signed": statistics.rrsets_signed,
             "signatures": statistics.signatures, "signatures_kept": statistics.signatures_kept,
             "chain_records": statistics.chain_records, "unchanged": unchanged, "names_planned": names_planned,
-            "seconds": seconds,
+            "seconds": seconds, "nsec5": proved.map(Proved::to_json),
         });
         return print_line(&report.to_string());
     }
@@ -204,5 +211,6 @@ fn report(arguments: &SignArguments, done: &Done<'_>, output: &Path, seconds: f6
         contents.record_count(),
         statistics.signatures,
         statistics.signatures_kept,
-    ))
+    ))?;
+    proved.map_or(Ok(()), |proved| print_line(&proved.to_string()))
 }

@@ -5,7 +5,6 @@ use crate::arguments::StatArguments;
 use crate::error::Failure;
 use crate::files::print_line;
 use crate::zones;
-use nonesuch_dnssec::facts::is_chain;
 use nonesuch_dnssec::statistics::{Statistics, Validity};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::Contents;
@@ -63,11 +62,14 @@ struct Shares {
 impl Shares {
     fn of(statistics: &Statistics) -> Self {
         let keys = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
+        // Without a chain of NSEC5, what has the number of its keys is the zone's own.
+        let is_nsec5 = statistics.denial.as_ref().is_some_and(|denial| !denial.vrf_keys.is_empty());
+        let is_key = |rtype| keys.contains(&rtype) || is_nsec5 && rtype == Rtype::NSEC5KEY;
         Self {
             all: statistics.octets(),
             signatures: statistics.octets_of(|rtype| rtype == Rtype::RRSIG),
-            chain: statistics.octets_of(is_chain),
-            keys: statistics.octets_of(|rtype| keys.contains(&rtype)),
+            chain: statistics.chain_octets,
+            keys: statistics.octets_of(is_key),
         }
     }
 }
@@ -102,7 +104,7 @@ impl Table {
         self.add(
             "names",
             &format!(
-                "{}: {} authoritative, {} delegations, {} glue, {} occluded, {} NSEC3 hashes",
+                "{}: {} authoritative, {} delegations, {} glue, {} occluded, {} hashes",
                 grouped(names.owners),
                 grouped(names.authoritative),
                 grouped(statistics.delegations.all),
@@ -172,7 +174,15 @@ impl Table {
             if denial.opt_out_records > 0 {
                 text += &format!(", {} with the opt-out flag", grouped(denial.opt_out_records));
             }
+            if denial.wildcard_records > 0 {
+                text += &format!(", {} with the wildcard flag", grouped(denial.wildcard_records));
+            }
             self.add("denial", &text);
+            let mut label = "NSEC5 keys";
+            for key in &denial.vrf_keys {
+                self.add(label, &format!("{key}: {} records of the chain", grouped(key.records)));
+                label = "";
+            }
         }
         for zonemd in &statistics.zonemd {
             let hash = match zonemd.hash {

@@ -1,6 +1,8 @@
 //! Differences of DNSSEC between two versions.
 
 use super::*;
+use crate::keys::Nsec5Key;
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_zone::read;
 use std::path::Path;
 
@@ -55,4 +57,31 @@ fn chains_keys_and_data_are_told_apart() {
     let text = String::from_utf8(text).unwrap();
     // CDS away from the apex is data.
     assert_eq!(text, "- a.x.\t60\tIN\tCDS\t1 13 2 00\n+ b.x.\t60\tIN\tTXT\t\"x\"\n");
+}
+
+/// The numbers of NSEC5 are of private use: what is a chain's or a key counts as such, all else under them is data.
+#[test]
+fn nsec5_is_told_from_data_under_its_numbers() {
+    // 256 bits: the last digit has one of them.
+    let [first, second] = ["0", "1"].map(|digit| digit.repeat(51) + "0");
+    let chain = |seed: u8, types: &str| {
+        let key = VrfPrivateKey::from_secret(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, &[seed; 32]).unwrap();
+        let key = data_encoding::HEXLOWER.encode(Nsec5Key::of(&key).rdata());
+        format!("@ TYPE65281 \\# 33 {key}\n{first} NSEC5 7 0 {second} {types}\n")
+    };
+    let data = "p TYPE65280 \\# 1 00\np TYPE65281 \\# 1 00\n";
+    let old = zone(&format!("{}{data}", chain(1, "A")));
+    let new = zone(&format!("{}{}", chain(2, "AAAA"), data.replace(" 00", " 01")));
+    let found = difference(&old, &new);
+    assert_eq!(found.chain, Counts { removed: 0, added: 0, changed: 1 });
+    assert_eq!(found.apex_types, [Rtype::NSEC5KEY]);
+    let mut text = Vec::new();
+    data_changes(&old, &new).write(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert!(text.lines().all(|line| line[2..].starts_with("p.x.\t")), "{text}");
+    // At the apex, too, where it is no key.
+    let (old, new) = (zone("@ TYPE65281 \\# 1 63\n"), zone("@ TYPE65281 \\# 1 64\n"));
+    assert!(difference(&old, &new).is_empty());
+    assert!(!data_changes(&old, &new).is_empty());
 }

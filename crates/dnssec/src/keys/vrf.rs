@@ -1,4 +1,4 @@
-//! The public half of an NSEC5 key: the NSEC5KEY record (draft-vcelak-nsec5, section 7), and the names of the files of
+//! The public half of an NSEC5 key: the NSEC5KEY record (draft-vcelak-nsec5, section 5), and the names of the files of
 //! the private half.
 
 use super::push_file_name;

@@ -1,6 +1,6 @@
 //! The apex of the signed zone: SOA serial, DNSKEY, CDS, CDNSKEY, NSEC3PARAM and NSEC5KEY.
 
-use super::{SignError, SignOptions, SignWarning, serial, zonemd};
+use super::{SignError, SignOptions, SignWarning, refused, serial, zonemd};
 use crate::denial::{Mapping, nsec5};
 use crate::keys::{KeyPair, KeySet, Nsec5Key, cds_rdata};
 use nonesuch_crypto::{Algorithm, key_tag};
@@ -54,6 +54,7 @@ pub(super) fn prepare(
         Mapping::Vrf => insert_nsec5_keys(contents, &mut rrsets, options)?,
     }
     let contents = Contents::from_runs(contents.apex(), vec![render(apex, rrsets)]);
+    warnings.extend(refused::at_apex(&contents, keys));
     Ok((contents, serial, warnings))
 }
 

@@ -1,9 +1,11 @@
 //! What is asked of signing, and what can be wrong with that.
 
 use super::Previous;
+use super::refused::Rule;
 use crate::denial::nsec3::MAX_ITERATIONS;
 use crate::denial::nsec5::{Nsec5Chain, Nsec5Error};
 use crate::denial::{Mechanism, Nsec3Params};
+use crate::verify::Reason;
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::zonemd::ZonemdHash;
@@ -144,7 +146,7 @@ impl fmt::Debug for SignOptions<'_> {
 }
 
 /// What was done otherwise than asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignWarning {
     /// The serial that the policy asks for would not move forward.
@@ -176,6 +178,19 @@ pub enum SignWarning {
         scheme: u8,
         /// Its hash algorithm.
         hash: u8,
+    },
+    /// The zone has records that verifying takes for a fault of the signed zone: they are signed as they stand.
+    #[error(
+        "{owner} {rtype}: {}; it is signed as it stands, but `zone verify` refuses such a zone: remove or correct it",
+        Rule(*rtype, reason)
+    )]
+    Refused {
+        /// Owner of the RRset.
+        owner: Name,
+        /// Its type.
+        rtype: Rtype,
+        /// What is wrong, with the rule.
+        reason: Reason,
     },
 }
 

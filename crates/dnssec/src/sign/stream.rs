@@ -3,7 +3,7 @@
 use super::chunk::{Scratch, Signer};
 use super::plan::Plan;
 use super::zonemd::{Place, Sealer};
-use super::{SignError, SignOptions, SignProgress, SignStatistics, SignWarning, apex, check};
+use super::{SignError, SignOptions, SignProgress, SignStatistics, SignWarning, apex, check, refused};
 use crate::keys::{KeyPair, KeySet};
 use nonesuch_zone::ordered::for_each_ordered;
 use nonesuch_zone::zonemd::push_canonical;
@@ -91,6 +91,7 @@ impl<'z> Job<'z> {
         if !keys.keys().iter().any(KeyPair::is_sep) {
             warnings.push(SignWarning::NoSecureEntryPoint);
         }
+        warnings.extend(refused::away_from_apex(contents, options));
         let statistics = SignStatistics { serial, ..SignStatistics::default() };
         Ok(Self { contents, apex, summary: SignSummary { statistics, warnings } })
     }

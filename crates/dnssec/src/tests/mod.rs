@@ -14,11 +14,12 @@ mod signing;
 mod unusual;
 mod zonemd;
 
+use crate::denial::nsec5::{Nsec5Chain, Nsec5Evidence, Proofs};
 use crate::denial::{Mapping, Mechanism, Nsec3Params};
 use crate::keys::{KeyPair, KeySet};
 use crate::rrsig::{Rrsig, push_signed_data};
 use crate::sign::{SignOptions, sign};
-use crate::verify::{Fault, Reason, Report, VerifyOptions, verify};
+use crate::verify::{Fault, Reason, Report, VerifyOptions, verify, verify_with};
 use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_proto::{Name, Rtype, rdata};
 use nonesuch_zone::{Contents, Node, Run, read, write};
@@ -28,7 +29,11 @@ use std::sync::Arc;
 const NOW: u32 = 1_750_000_000;
 const INCEPTION: u32 = NOW - 3600;
 const EXPIRATION: u32 = NOW + 14 * 86_400;
+/// The mechanisms that need no key of their own.
 const ALL: [Mechanism; 3] = [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut];
+/// Every mechanism.
+const EVERY: [Mechanism; 5] =
+    [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut, Mechanism::Nsec5, Mechanism::Nsec5OptOut];
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -77,6 +82,27 @@ fn csk_of(zone: &str) -> KeySet {
 
 fn options(mechanism: Mechanism) -> SignOptions<'static> {
     SignOptions::new(mechanism, INCEPTION, EXPIRATION)
+}
+
+/// Signs with any mechanism: for NSEC5 the names are proved with the VRF key of the tests.
+fn sign_any(
+    contents: &Contents,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+) -> (Contents, Option<Arc<Proofs>>) {
+    let is_nsec5 = options.mechanism.mapping() == Mapping::Vrf;
+    let proofs = is_nsec5.then(|| nsec5::prove(contents, &nsec5::vrf(), options.mechanism));
+    let nsec5 = proofs.as_ref().map(|proofs| Nsec5Chain { proofs, keep_keys: true });
+    let signed = sign(contents, keys, &SignOptions { nsec5, ..options.clone() }).unwrap();
+    (signed.into_contents(), proofs.map(Arc::new))
+}
+
+/// `algorithm` as a zone with `mechanism` uses it: one with NSEC5 has the numbers of aliases.
+fn number_for(algorithm: Algorithm, mechanism: Mechanism) -> Algorithm {
+    match mechanism.mapping() {
+        Mapping::Vrf => algorithm.nsec5_alias().unwrap_or(algorithm),
+        Mapping::Itself | Mapping::Sha1 => algorithm,
+    }
 }
 
 fn report(contents: &Contents) -> Report {
@@ -162,15 +188,47 @@ struct Bench {
     apex: Name,
     mechanism: Mechanism,
     lines: Vec<String>,
+    /// The stored proofs of a zone with NSEC5.
+    proofs: Option<Arc<Proofs>>,
 }
 
 impl Bench {
     fn new(contents: &Contents, keys: impl Into<Arc<KeySet>>, mechanism: Mechanism) -> Self {
-        let keys = keys.into();
-        let signed = sign(contents, &keys, &options(mechanism)).unwrap();
-        assert_sound(signed.contents());
-        let lines = text(signed.contents()).lines().map(str::to_owned).collect();
-        Self { keys, apex: contents.apex().clone(), mechanism, lines }
+        let bench = Self::of(contents, keys.into(), &options(mechanism));
+        let report = bench.report();
+        assert_eq!((report.faults, report.warnings), (vec![], vec![]), "{}", bench.lines.join("\n"));
+        bench
+    }
+
+    /// The signed zone; nothing is asserted of it.
+    fn of(contents: &Contents, keys: Arc<KeySet>, options: &SignOptions<'_>) -> Self {
+        let (signed, proofs) = sign_any(contents, &keys, options);
+        let lines = lines_of(&signed);
+        Self { keys, apex: contents.apex().clone(), mechanism: options.mechanism, lines, proofs }
+    }
+
+    /// Signs the zone again, with other contents.
+    fn sign_anew(&mut self, contents: &Contents) {
+        *self = Self::of(contents, Arc::clone(&self.keys), &options(self.mechanism));
+    }
+
+    fn evidence(&self) -> Nsec5Evidence<'_> {
+        Nsec5Evidence { proofs: self.proofs.as_deref(), key: None }
+    }
+
+    /// What verifying finds, by the stored proofs where there are any.
+    fn report(&self) -> Report {
+        let options = VerifyOptions { now: Some(NOW), ..VerifyOptions::default() };
+        verify_with(&self.contents(), &options, &self.evidence())
+    }
+
+    fn is_nsec5(&self) -> bool {
+        self.mechanism.mapping() == Mapping::Vrf
+    }
+
+    /// An algorithm that no key of the table has, as the zone numbers it.
+    fn other_algorithm(&self) -> Algorithm {
+        number_for(Algorithm::ECDSAP384SHA384, self.mechanism)
     }
 
     /// Type of the chain's records.
@@ -204,7 +262,7 @@ impl Bench {
     }
 
     fn faults(&self) -> Vec<Fault> {
-        report(&self.contents()).faults
+        self.report().faults
     }
 
     /// Owner, type and reason of each fault.
@@ -224,12 +282,13 @@ impl Bench {
 
     fn is(line: &str, owner: &str, rtype: &str) -> bool {
         let fields = Self::fields(line);
-        name(fields[0]) == name(owner) && fields[3] == rtype
+        name(fields[0]) == name(owner) && is_type(fields[3], rtype)
     }
 
     /// Whether the line is an RRSIG at `owner` that covers `rtype`.
     fn is_signature(line: &str, owner: &str, rtype: &str) -> bool {
-        Self::is(line, owner, "RRSIG") && Self::fields(line)[4].starts_with(&format!("{rtype} "))
+        Self::is(line, owner, "RRSIG")
+            && Self::fields(line)[4].split(' ').next().is_some_and(|covered| is_type(covered, rtype))
     }
 
     fn remove(&mut self, owner: &str, rtype: &str) {
@@ -295,6 +354,24 @@ impl Bench {
         let rdata = String::from_utf8(out).unwrap();
         self.lines.push(format!("{owner}\t{ttl}\tIN\tRRSIG\t{rdata}"));
     }
+}
+
+/// Whether two words name one type, be it by mnemonic or number.
+fn is_type(word: &str, other: &str) -> bool {
+    word == other || word.parse::<Rtype>().is_ok_and(|rtype| other.parse() == Ok(rtype))
+}
+
+/// A zone as lines; types that are written as unknown ones, with their mnemonic form as a comment, in that form.
+fn lines_of(contents: &Contents) -> Vec<String> {
+    let in_mnemonics = |line: &str| match line.split_once(" ; ") {
+        Some((fields, comment)) if fields.contains("\t\\# ") => {
+            let (rtype, rdata) = comment.split_once(' ').unwrap();
+            let head: Vec<&str> = fields.split('\t').take(3).collect();
+            format!("{}\t{rtype}\t{rdata}", head.join("\t"))
+        }
+        _ => line.to_owned(),
+    };
+    text(contents).lines().map(in_mnemonics).collect()
 }
 
 /// RDATA of an RRSIG by `key` over an RRset; `change` may alter the fields before.

@@ -1,16 +1,14 @@
 //! NSEC5: sound chains with every VRF, an oracle by other means, and faults of chain, keys and stored proofs.
 
-mod faults;
 mod oracle;
 
 use super::*;
 use crate::denial::nsec5::{
-    Nsec5Chain, Nsec5Error, Nsec5Evidence, Proofs, ProofsFileError, ProveOptions, ProveStatistics, chain,
-    check_signing, prove_chain,
+    Nsec5Error, ProofsFileError, ProveOptions, ProveStatistics, chain, check_signing, prove_chain,
 };
 use crate::keys::{Nsec5Key, SEP, ZONE_KEY};
 use crate::sign::SignError;
-use crate::verify::{VerifyWarning, verify_with};
+use crate::verify::VerifyWarning;
 use nonesuch_crypto::DigestType;
 use nonesuch_crypto::vrf::{SecretForm, VRF_ALGORITHMS, VrfAlgorithm, VrfPrivateKey};
 
@@ -32,19 +30,20 @@ fn nsec5_keys(zone: &str) -> KeySet {
     KeySet::new(&name(zone), vec![key(zone, ZONE_KEY | SEP, alias(), 1)]).unwrap()
 }
 
-fn vrf_of(algorithm: VrfAlgorithm, seed: u8) -> VrfPrivateKey {
+pub(super) fn vrf_of(algorithm: VrfAlgorithm, seed: u8) -> VrfPrivateKey {
     match algorithm.entry().unwrap().secret {
         SecretForm::RsaPrivateKey => VrfPrivateKey::generate(algorithm).unwrap(),
         _ => VrfPrivateKey::from_secret(algorithm, &[seed; 32]).unwrap(),
     }
 }
 
-fn vrf() -> VrfPrivateKey {
+/// The VRF key of the tests.
+pub(super) fn vrf() -> VrfPrivateKey {
     vrf_of(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, 7)
 }
 
 /// The VRF hash of `owner` under [`vrf`].
-fn hash(owner: &str) -> [u8; 32] {
+pub(super) fn hash(owner: &str) -> [u8; 32] {
     let mut canonical = Vec::new();
     name(owner).view().push_canonical(&mut canonical);
     vrf().prove(&canonical, &mut Vec::new()).unwrap()
@@ -55,7 +54,7 @@ pub(super) fn hashed(owner: &str) -> String {
     format!("{}.example.", String::from_utf8_lossy(&chain::label(&hash(owner))))
 }
 
-fn prove(contents: &Contents, vrf: &VrfPrivateKey, mechanism: Mechanism) -> Proofs {
+pub(super) fn prove(contents: &Contents, vrf: &VrfPrivateKey, mechanism: Mechanism) -> Proofs {
     prove_chain(contents, vrf, &ProveOptions::new(mechanism)).unwrap().0
 }
 
@@ -320,7 +319,7 @@ fn other_keys_are_kept_when_asked() {
 }
 
 /// NSEC5KEY RDATA of the unknown algorithm 99 with this tag.
-fn twin_of(tag: u16) -> [u8; 4] {
+pub(super) fn twin_of(tag: u16) -> [u8; 4] {
     let [high, low] = [0x63, 0];
     // The sum of two words, with the carry added.
     let first = u16::from_be_bytes([high, low]);
@@ -331,14 +330,14 @@ fn twin_of(tag: u16) -> [u8; 4] {
     rdata
 }
 
-fn octets(proofs: &Proofs) -> Vec<u8> {
+pub(super) fn octets(proofs: &Proofs) -> Vec<u8> {
     let mut octets = Vec::new();
     proofs.write_to(&mut octets).unwrap();
     octets
 }
 
 /// Puts the right digest behind changed octets.
-fn digested(mut octets: Vec<u8>) -> Vec<u8> {
+pub(super) fn digested(mut octets: Vec<u8>) -> Vec<u8> {
     octets.truncate(octets.len() - 32);
     let digest = DigestType::SHA256.digest(&[&octets]).unwrap();
     octets.extend_from_slice(&digest);
@@ -384,5 +383,47 @@ fn damaged_files_of_proofs_are_refused() {
             let read = Proofs::read(&digested(changed(at, octet)));
             assert!(read.is_err() || octet == whole[at], "{at} {octet}");
         }
+    }
+}
+
+/// What can be read off a zone without verifying it, and what differs after a roll-over of the VRF key.
+#[test]
+fn facts_statistics_and_differences() {
+    use crate::difference::{data_changes, difference};
+    use crate::statistics::Statistics;
+    let contents = zone(RECORDS);
+    let next = vrf_of(VrfAlgorithm::P256_SHA256_TAI, 5);
+    for mechanism in BOTH {
+        let proofs = prove(&contents, &vrf(), mechanism);
+        let signed = sign_nsec5(&contents, mechanism, &proofs);
+        let found = Statistics::count(&signed, NOW);
+        let denial = found.denial.clone().unwrap();
+        let (tag, records) = (Nsec5Key::of(&vrf()).tag(), proofs.len() as u64);
+        assert_eq!((denial.mechanism, denial.records), (mechanism, records));
+        assert_eq!(denial.opt_out_records, if mechanism.is_opt_out() { records } else { 0 });
+        // `w` and `wild`.
+        assert_eq!(denial.wildcard_records, 2);
+        let key = denial.vrf_key().unwrap();
+        let expected = (tag, VrfAlgorithm::EDWARDS25519_SHA512_ELL2, records);
+        assert_eq!((key.tag, key.algorithm, key.records), expected);
+        let title = mechanism.entry().title;
+        assert_eq!(denial.to_string(), format!("{title}, key {tag} {}", key.algorithm));
+        // Hashes are no names of the zone.
+        let plain = Statistics::count(&contents, NOW).names;
+        let names = found.names;
+        assert_eq!((names.hashed, names.owners), (records, plain.owners + records));
+        assert_eq!((names.authoritative, names.wildcards), (plain.authoritative, plain.wildcards));
+        assert_eq!(names.empty_non_terminals, plain.empty_non_terminals);
+        assert_eq!(found.chain_octets, found.octets_of(|rtype| rtype == Rtype::NSEC5));
+
+        let proofs = prove(&contents, &next, mechanism);
+        let rolled = sign_nsec5(&contents, mechanism, &proofs);
+        assert!(data_changes(&signed, &rolled).is_empty());
+        let differences = difference(&signed, &rolled);
+        assert_eq!((differences.chain.removed, differences.chain.added), (records, records));
+        assert_eq!(differences.apex_types, [Rtype::NSEC5KEY]);
+        let tags = differences.denial.map(|denial| denial.unwrap().vrf_key().unwrap().tag);
+        assert_eq!(tags, [tag, Nsec5Key::of(&next).tag()]);
+        assert!(difference(&signed, &signed).is_empty());
     }
 }

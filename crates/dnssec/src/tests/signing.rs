@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::keys::cds_rdata;
-use crate::sign::{SerialPolicy, SignError, SignProgress};
+use crate::sign::{Previous, SerialPolicy, SignError, SignProgress, SignWarning, resign_changes};
 use nonesuch_proto::bitmap;
+use nonesuch_zone::ChangeSet;
 
 const DS: &str = "DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -678,5 +679,70 @@ fn keys_away_from_the_apex_are_signed_by_the_zsk() {
             let tags: Vec<u16> = signatures.rdatas().map(|rdata| Rrsig::parse(rdata).unwrap().tag).collect();
             assert_eq!(tags, [zsk], "{owner}");
         }
+    }
+}
+
+/// What can be signed but is refused when it is verified: the warnings are the faults.
+#[test]
+fn what_verifying_refuses_is_warned_of() {
+    let (tag, digest) = (csk_of("example.").keys()[0].tag(), "00".repeat(32));
+    let key = {
+        let mut out = Vec::new();
+        rdata::push_text(Rtype::DNSKEY, &csk_of("example.").keys()[0].dnskey_rdata(), &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    let cases = [
+        (format!("@ DS 1 13 2 {digest}"), "example. DS: a DS record has no place at the apex (RFC 4035"),
+        (format!("b DNSKEY {key}"), "b.example. DNSKEY: a zone key has no place away from the apex"),
+        (format!("b CDS {tag} 15 2 {digest}"), "b.example. CDS: the record has no place away from the apex"),
+        (format!("b CDNSKEY {key}"), "b.example. CDNSKEY: the record has no place away from the apex"),
+        (format!("@ CDS {tag} 15 2 {digest}"), "(RFC 7344 section 4.1)"),
+        (format!("@ CDS 0 0 0 00\n@ CDNSKEY {key}"), "(RFC 7344 section 4)"),
+        ("@ CDNSKEY 257 3 0 AA==".to_owned(), "RFC 8078 section 4"),
+        (format!("@ DS 1 13 2 {digest}\nb DNSKEY {key}"), "remove or correct it"),
+    ];
+    for (records, says) in &cases {
+        let contents = zone(&format!("a A 192.0.2.1\n{records}"));
+        let signed = sign(&contents, &csk_of("example."), &options(Mechanism::Nsec)).unwrap();
+        let told = signed.warnings().iter().map(|warning| match warning {
+            SignWarning::Refused { owner, rtype, reason } => {
+                Fault { owner: owner.clone(), rtype: Some(*rtype), reason: reason.clone() }
+            }
+            other => panic!("{records}: {other}"),
+        });
+        assert_eq!(told.collect::<Vec<_>>(), report(signed.contents()).faults, "{records}");
+        assert!(!signed.warnings().is_empty(), "{records}");
+        let said = signed.warnings()[0].to_string();
+        assert!(said.contains(says), "{said}");
+    }
+    // In their place, or below a cut, they are as they should be.
+    let sound = [
+        format!("d NS ns\nx.d DNSKEY {key}\nx.d CDS {tag} 15 2 {digest}"),
+        format!("_dsboot.c._signal.ns CDS {tag} 15 2 {digest}"),
+        "b DNSKEY 0 3 15 AAAA".to_owned(),
+        format!("@ CDNSKEY {key}"),
+        "@ CDS 0 0 0 00\n@ CDNSKEY 0 3 0 AA==".to_owned(),
+    ];
+    for records in &sound {
+        let signed = sign(&zone(records), &csk_of("example."), &options(Mechanism::Nsec3)).unwrap();
+        assert_eq!((signed.warnings(), report(signed.contents()).faults), (&[][..], vec![]), "{records}");
+    }
+}
+
+/// The same where a previous zone is mended by changes.
+#[test]
+fn what_verifying_refuses_is_warned_of_among_changes() {
+    let keys = csk_of("example.");
+    for mechanism in ALL {
+        let previous = sign(&zone("a A 192.0.2.1"), &keys, &options(mechanism)).unwrap().into_contents();
+        let changes = ChangeSet::parse(b"+ b 3600 IN DNSKEY 256 3 15 AAAA\n", &name("example.")).unwrap();
+        let kept = Previous::new(&previous, EXPIRATION - INCEPTION);
+        let again = SignOptions { previous: Some(kept), ..options(mechanism) };
+        let resigned = resign_changes(&changes, &keys, &again).unwrap().unwrap();
+        assert!(resigned.names_planned.is_some());
+        let (owner, rtype, reason) = (name("b.example."), Rtype::DNSKEY, Reason::UnexpectedRecords);
+        let is_place = |warning: &&SignWarning| matches!(warning, SignWarning::Refused { .. });
+        let told: Vec<_> = resigned.signed.warnings().iter().filter(is_place).cloned().collect();
+        assert_eq!(told, [SignWarning::Refused { owner, rtype, reason }]);
     }
 }

@@ -261,7 +261,7 @@ fn progress_of_verifying_reaches_the_whole() {
     let report = crate::verify::verify_watched(
         &signed,
         &VerifyOptions::default(),
-        &crate::denial::nsec5::Nsec5Evidence::default(),
+        &Nsec5Evidence::default(),
         Some(&progress),
     );
     let told: Vec<crate::verify::VerifyProgress> = told.into_inner().unwrap();

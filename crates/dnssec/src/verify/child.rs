@@ -2,11 +2,11 @@
 //! apex or the parent in the wrong place.
 
 use super::keys::ZoneKeys;
-use super::{Findings, Reason, Zone};
-use crate::keys::{ZONE_KEY, ds_rdata};
+use super::{Findings, Reason};
+use crate::keys::{KeySet, ZONE_KEY, ds_rdata};
 use nonesuch_crypto::DigestType;
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::{Node, Rrset, Standing};
+use nonesuch_zone::{Contents, Node, Rrset, Standing};
 
 /// RDATA of the CDS record that asks for the removal of all DS records (RFC 8078 §4).
 const DELETE_CDS: [u8; 5] = [0, 0, 0, 0, 0];
@@ -17,7 +17,7 @@ const DELETE_CDNSKEY: [u8; 5] = [0, 0, 3, 0, 0];
 ///
 /// DS: never at the apex (RFC 4035 §2.4). DNSKEY: the owner of a zone key is a zone (RFC 4034 §2.1.1). CDS and CDNSKEY:
 /// at the apex (RFC 7344 §4.1), or at a signalling name (RFC 9615 §2).
-pub(super) fn is_stray(node: Node<'_>, standing: Standing, rrset: Rrset<'_>) -> bool {
+pub(crate) fn is_stray(node: Node<'_>, standing: Standing, rrset: Rrset<'_>) -> bool {
     let away = node.index() > 0 && standing == Standing::Authoritative;
     match rrset.rtype() {
         Rtype::DS => node.index() == 0,
@@ -39,12 +39,12 @@ fn is_signalling_name(name: NameRef<'_>) -> bool {
 }
 
 /// Checks the CDS and CDNSKEY RRsets of the apex; `signing` are the places of the keys that sign the DNSKEY RRset.
-pub(super) fn check(zone: &Zone<'_>, keys: &ZoneKeys<'_>, signing: &[usize], findings: &mut Findings) {
+pub(super) fn check(contents: &Contents, keys: &ZoneKeys<'_>, signing: &[usize], findings: &mut Findings) {
     let rdatas = |rtype| -> Vec<&[u8]> {
-        zone.contents.apex_rrset(rtype).map_or_else(Vec::new, |rrset| rrset.rdatas().collect())
+        contents.apex_rrset(rtype).map_or_else(Vec::new, |rrset| rrset.rdatas().collect())
     };
     let (cds, cdnskeys) = (rdatas(Rtype::CDS), rdatas(Rtype::CDNSKEY));
-    let apex = zone.contents.apex().view();
+    let apex = contents.apex().view();
     let mut is_plain = true;
     for (rtype, records, delete) in
         [(Rtype::CDS, &cds, DELETE_CDS), (Rtype::CDNSKEY, &cdnskeys, DELETE_CDNSKEY)]
@@ -66,6 +66,20 @@ pub(super) fn check(zone: &Zone<'_>, keys: &ZoneKeys<'_>, signing: &[usize], fin
     if is_plain && !signing.is_empty() {
         check_named_keys(apex, keys, signing, (&cds, &cdnskeys), findings);
     }
+}
+
+/// The same before the zone is signed: `contents` are its apex at least, whose DNSKEY RRset the keys that sign it are in.
+pub(crate) fn check_unsigned(contents: &Contents, signing: &KeySet, findings: &mut Findings) {
+    if contents.apex_rrset(Rtype::CDS).is_none() && contents.apex_rrset(Rtype::CDNSKEY).is_none() {
+        return;
+    }
+    // What is wrong with the keys is not asked here.
+    let keys = ZoneKeys::read(contents, &mut Findings::default());
+    let signers = signing.signers(Rtype::DNSKEY).iter().map(|place| signing.keys()[*place].dnskey_rdata());
+    let signers: Vec<Vec<u8>> = signers.collect();
+    let is_signer = |place: &usize| signers.iter().any(|rdata| rdata == keys.keys[*place].rdata);
+    let signing: Vec<usize> = (0..keys.keys.len()).filter(is_signer).collect();
+    check(contents, &keys, &signing, findings);
 }
 
 /// Checks that both RRsets name keys that sign.

@@ -633,7 +633,7 @@ impl Findings {
         self.rrsets += other.rrsets;
     }
 
-    pub(super) fn into_report(mut self, mechanism: Option<Mechanism>) -> Report {
+    pub(crate) fn into_report(mut self, mechanism: Option<Mechanism>) -> Report {
         // Stable: faults of one RRset stay in the order in which its parts were looked at.
         self.faults.sort_by(|a, b| a.owner.cmp(&b.owner).then(a.rtype.cmp(&b.rtype)));
         Report {

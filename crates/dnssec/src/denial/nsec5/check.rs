@@ -11,7 +11,7 @@ use crate::verify::{Findings, Mode, Reason, VerifyWarning, Zone};
 use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::VrfPublicKey;
 use nonesuch_proto::{Name, Rtype, bitmap};
-use nonesuch_zone::Node;
+use nonesuch_zone::{Contents, Node};
 use std::collections::BTreeMap;
 
 /// A key of the zone that proofs can be verified with.
@@ -42,7 +42,7 @@ pub(crate) fn check(
     findings: &mut Findings,
 ) -> Mechanism {
     check_numbers(zone, findings);
-    check_strays(zone, findings);
+    check_strays(zone.contents, findings);
     let keys = read_keys(zone, findings);
     let records = read_records(zone, findings);
     let tag = check_tags(&records, &keys, findings);
@@ -77,8 +77,8 @@ fn check_numbers(zone: &Zone<'_>, findings: &mut Findings) {
 }
 
 /// Records of NSEC5 away from their place. What has not their form may be the zone's own: the numbers are of private use.
-fn check_strays(zone: &Zone<'_>, findings: &mut Findings) {
-    let apex = zone.contents.apex().view();
+pub(crate) fn check_strays(contents: &Contents, findings: &mut Findings) {
+    let apex = contents.apex().view();
     let is_key = |rdata: &[u8]| Nsec5Key::from_rdata(rdata).is_some_and(|key| key.public_key().is_ok());
     let is_record = |rdata: &[u8]| {
         Nsec5::parse(rdata)
@@ -86,7 +86,7 @@ fn check_strays(zone: &Zone<'_>, findings: &mut Findings) {
     };
     let lengths: Vec<usize> =
         nonesuch_crypto::vrf::VRF_ALGORITHMS.iter().map(|entry| 2 + entry.proof_octets).collect();
-    for node in zone.contents.nodes() {
+    for node in contents.nodes() {
         for rrset in node.rrsets() {
             let reason = match rrset.rtype() {
                 Rtype::NSEC5 if !is_chain_owner(node.name(), apex) && rrset.rdatas().any(is_record) => {

@@ -11,7 +11,7 @@ use crate::sign::plan::Plan;
 use crate::sign::reuse::Reuse;
 use crate::sign::stream::CHUNK;
 use crate::sign::zonemd::Place;
-use crate::sign::{SerialPolicy, SignError, SignOptions, SignStatistics, Signed, apex};
+use crate::sign::{SerialPolicy, SignError, SignOptions, SignStatistics, Signed, apex, refused};
 use nonesuch_proto::{Rtype, serial};
 use nonesuch_zone::{ChangeSet, Contents, Node, Rrset, Run, Standing};
 use rayon::prelude::*;
@@ -32,13 +32,14 @@ pub(super) fn mend(
     }
     let unsigned = edits.after.soa().map_or(0, |soa| soa.serial);
     let alone = Contents::from_run(edits.after.apex(), apex_with_serial(apex, unsigned));
-    let (apex, serial, warnings) = apex::prepare(&alone, keys, options)?;
+    let (apex, serial, mut warnings) = apex::prepare(&alone, keys, options)?;
     let view = View::new(edits, &apex);
     let changed = Changed::of(&view);
     let Some(links) = links(&view, &changed, options) else { return Ok(None) };
     let mending = Mending::new(&view, rtype, &changed.names, &links, &scan.stale);
     let Some(rdatas) = mending.rdatas(options.mechanism, &options.nsec3) else { return Ok(None) };
     let (patch, standings) = unsigned_patch(&mending, &rdatas);
+    warnings.extend(refused::among(&patch, &standings));
     let (patch, mut statistics) = sign_patch(&patch, standings, keys, options)?;
     add_kept(edits.previous, &mending.entries, &scan, &mut statistics);
     statistics.serial = serial;

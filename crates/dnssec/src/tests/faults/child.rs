@@ -51,8 +51,7 @@ fn stranger(bench: &Bench) -> KeyPair {
 /// Signs the zone anew with these records in it.
 fn with(bench: &mut Bench, records: &[&str]) {
     let contents = zone(&format!("{RECORDS}\n{}", records.join("\n")));
-    let signed = sign(&contents, &bench.keys, &options(bench.mechanism)).unwrap();
-    bench.lines = text(signed.contents()).lines().map(str::to_owned).collect();
+    bench.sign_anew(&contents);
 }
 
 fn breaks(rtype: Rtype) -> Found {
@@ -81,7 +80,7 @@ fn cds_of_the_zsk(bench: &mut Bench) -> Found {
 
 /// Validators would look for signatures of that algorithm.
 fn cds_of_an_algorithm_without_keys(bench: &mut Bench) -> Found {
-    let other = key("example.", 257, Algorithm::ECDSAP384SHA384, 3);
+    let other = key("example.", 257, bench.other_algorithm(), 3);
     let (ours, theirs) =
         (cds_text(&bench.keys.keys()[0], DigestType::SHA256), cds_text(&other, DigestType::SHA256));
     with(bench, &[&format!("@ CDS {ours}"), &format!("@ CDS {theirs}")]);

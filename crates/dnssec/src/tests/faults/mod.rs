@@ -1,17 +1,22 @@
 //! The table of planted faults: each class in each algorithm and mechanism, alone in a zone that is rightly signed
 //! otherwise. What is found is that fault, at its owner and type, and nothing else; the zone without it is sound.
+//!
+//! Zones with NSEC5 have the alias numbers of the algorithms. They are verified by their stored proofs, and without
+//! them, when a fault that only a known hash shows is seen by the numbers of records.
 
 mod anchors;
 mod chain;
 mod child;
 mod keys;
 mod nsec3;
+mod nsec5;
+mod proofs;
 mod reports;
 mod signatures;
 mod zonemd;
 
 use super::*;
-use crate::verify::{Anchor, VerifyWarning};
+use crate::verify::{Anchor, VerifyWarning, verify_with};
 use rayon::prelude::*;
 use std::sync::OnceLock;
 
@@ -20,7 +25,7 @@ const NSEC: Option<Rtype> = Some(Rtype::NSEC);
 const NSEC3: Option<Rtype> = Some(Rtype::NSEC3);
 const DNSKEY: Option<Rtype> = Some(Rtype::DNSKEY);
 
-/// The algorithms of the table.
+/// The algorithms of the table; with NSEC5 their aliases.
 pub(super) const ALGORITHMS: [Algorithm; 4] =
     [Algorithm::RSASHA256, Algorithm::ECDSAP256SHA256, Algorithm::ED25519, Algorithm::MLDSA44];
 
@@ -44,6 +49,14 @@ pub(super) enum Scope {
     Nsec3Complete,
     /// NSEC3 with opt-out.
     Nsec3OptOut,
+    /// All but NSEC5.
+    NotNsec5,
+    /// NSEC5, with opt-out and without.
+    Nsec5,
+    /// NSEC5 without opt-out.
+    Nsec5Complete,
+    /// NSEC5 with opt-out.
+    Nsec5OptOut,
 }
 
 impl Scope {
@@ -54,8 +67,20 @@ impl Scope {
             Self::Nsec3 => matches!(mechanism, Mechanism::Nsec3 | Mechanism::Nsec3OptOut),
             Self::Nsec3Complete => mechanism == Mechanism::Nsec3,
             Self::Nsec3OptOut => mechanism == Mechanism::Nsec3OptOut,
+            Self::NotNsec5 => !Self::Nsec5.covers(mechanism),
+            Self::Nsec5 => mechanism.mapping() == Mapping::Vrf,
+            Self::Nsec5Complete => mechanism == Mechanism::Nsec5,
+            Self::Nsec5OptOut => mechanism == Mechanism::Nsec5OptOut,
         }
     }
+}
+
+/// Algorithm, numbered as the mechanism wants it, and mechanism of each cell that `scope` covers.
+pub(super) fn cells(scope: Scope) -> impl Iterator<Item = (Algorithm, Mechanism)> {
+    let mechanisms = EVERY.into_iter().filter(move |mechanism| scope.covers(*mechanism));
+    mechanisms.flat_map(|mechanism| {
+        ALGORITHMS.into_iter().map(move |algorithm| (number_for(algorithm, mechanism), mechanism))
+    })
 }
 
 /// A class of fault.
@@ -80,6 +105,8 @@ struct Found {
     anchors: Vec<Anchor>,
     /// The damaged zone, where it cannot be written as text.
     contents: Option<Contents>,
+    /// The stored proofs, where the fault is theirs.
+    proofs: Option<Proofs>,
 }
 
 fn found(owner: &str, rtype: Option<Rtype>, reason: Reason) -> Found {
@@ -106,6 +133,11 @@ impl Found {
         self.contents = Some(contents);
         self
     }
+
+    fn by(mut self, proofs: Proofs) -> Self {
+        self.proofs = Some(proofs);
+        self
+    }
 }
 
 /// The sound zone of each cell, signed once.
@@ -113,14 +145,12 @@ fn control(algorithm: Algorithm, mechanism: Mechanism) -> Bench {
     static CONTROLS: OnceLock<Vec<(Algorithm, Bench)>> = OnceLock::new();
     let controls = CONTROLS.get_or_init(|| {
         let contents = zone(RECORDS);
-        let mut controls = Vec::new();
-        for algorithm in ALGORITHMS {
+        let make = |(algorithm, mechanism)| {
             let keys = KeySet::new(&name("example."), vec![key("example.", 257, algorithm, 1)]).unwrap();
-            let keys = Arc::new(keys);
             // `Bench::new` sees that the zone is sound, without a warning.
-            controls.extend(ALL.map(|mechanism| (algorithm, Bench::new(&contents, keys.clone(), mechanism))));
-        }
-        controls
+            (algorithm, Bench::new(&contents, keys, mechanism))
+        };
+        cells(Scope::Every).map(make).collect()
     });
     let is_ours = |(of, bench): &&(Algorithm, Bench)| *of == algorithm && bench.mechanism == mechanism;
     controls.iter().find(is_ours).unwrap().1.clone()
@@ -129,16 +159,10 @@ fn control(algorithm: Algorithm, mechanism: Mechanism) -> Bench {
 /// Plants each class in each cell of its scope.
 #[track_caller]
 fn plant_all(rows: &[Row]) {
-    let mut cells = Vec::new();
-    for row in rows {
-        for algorithm in ALGORITHMS {
-            let mechanisms = ALL.into_iter().filter(|mechanism| row.scope.covers(*mechanism));
-            cells.extend(mechanisms.map(|mechanism| (row, algorithm, mechanism)));
-        }
-    }
+    let cells: Vec<_> = rows.iter().flat_map(|row| cells(row.scope).map(move |cell| (row, cell))).collect();
     let differences: Vec<String> = cells
         .par_iter()
-        .filter_map(|(row, algorithm, mechanism)| plant_one(row, *algorithm, *mechanism))
+        .filter_map(|(row, (algorithm, mechanism))| plant_one(row, *algorithm, *mechanism))
         .collect();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
@@ -147,28 +171,78 @@ fn plant_one(row: &Row, algorithm: Algorithm, mechanism: Mechanism) -> Option<St
     let mut bench = control(algorithm, mechanism);
     let mut wanted = (row.plant)(&mut bench);
     let contents = wanted.contents.take().unwrap_or_else(|| bench.contents());
-    let options = VerifyOptions { now: Some(NOW), anchors: wanted.anchors, ..VerifyOptions::default() };
-    let report = verify(&contents, &options);
+    let anchors = std::mem::take(&mut wanted.anchors);
+    let options = VerifyOptions { now: Some(NOW), anchors, ..VerifyOptions::default() };
     wanted.faults.sort_by(|a, b| a.owner.cmp(&b.owner).then(a.rtype.cmp(&b.rtype)));
     assert!(!wanted.faults.is_empty(), "{} plants nothing", row.class);
-    if (&report.faults, &report.warnings) == (&wanted.faults, &wanted.warnings) {
-        return None;
+    let proofs = wanted.proofs.as_ref().or(bench.proofs.as_deref());
+    let as_wanted =
+        |report: &Report| (&report.faults, &report.warnings) == (&wanted.faults, &wanted.warnings);
+    let vrf = crate::tests::nsec5::vrf();
+    let by = |proofs, key| verify_with(&contents, &options, &Nsec5Evidence { proofs, key });
+    let mut ways = vec![("", by(proofs, None), true)];
+    if bench.is_nsec5() {
+        ways.push((", without proofs", by(None, None), false));
+        if wanted.proofs.is_none() {
+            ways.push((", by the VRF key", by(None, Some(&vrf)), true));
+        }
     }
+    let is_wrong = |(_, report, exactly): &(&str, Report, bool)| match exactly {
+        true => !as_wanted(report),
+        false => !is_seen_in_public(&wanted, report),
+    };
+    let (how, found, _) = ways.into_iter().find(is_wrong)?;
     let said = |faults: &[Fault]| faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; ");
     Some(format!(
-        "{} ({}), {algorithm}, {mechanism}:\n  wanted {} {:?}\n  found  {} {:?}",
+        "{} ({}), {algorithm}, {mechanism}{how}:\n  wanted {} {:?}\n  found  {} {:?}",
         row.class,
         row.rule,
         said(&wanted.faults),
         wanted.warnings,
-        said(&report.faults),
-        report.warnings,
+        said(&found.faults),
+        found.warnings,
     ))
+}
+
+/// Whether a report that was made without proofs has the faults wanted: in place of those that take a known hash, that
+/// the numbers of records do not fit; and not those of the proofs.
+fn is_seen_in_public(wanted: &Found, report: &Report) -> bool {
+    let of_hash = |fault: &&Fault| {
+        let is_chain = fault.rtype == Some(Rtype::NSEC5);
+        is_chain
+            && matches!(
+                fault.reason,
+                Reason::BitmapExtra(_)
+                    | Reason::BitmapMissing(_)
+                    | Reason::WildcardFlagClear { .. }
+                    | Reason::WildcardFlagSet { .. }
+                    | Reason::Nsec5Missing { .. }
+                    | Reason::OptOutOverSecure { .. }
+            )
+            || fault.reason == Reason::ChainExtra && is_hashed(fault)
+    };
+    let of_number =
+        |fault: &&Fault| matches!(fault.reason, Reason::ChainCount { .. } | Reason::ChainKind { .. });
+    let of_proof =
+        |fault: &&Fault| fault.rtype == Some(Rtype::NSEC5PROOF) && fault.reason != Reason::UnexpectedRecords;
+    let others = |faults: &[Fault]| -> Vec<Fault> {
+        let hidden = |fault: &&Fault| of_hash(fault) || of_number(fault) || of_proof(fault);
+        faults.iter().filter(|fault| !hidden(fault)).cloned().collect()
+    };
+    let by_number = report.faults.iter().any(|fault| of_number(&fault));
+    let wants_number = wanted.faults.iter().any(|fault| of_hash(&fault) || of_number(&fault));
+    others(&report.faults) == others(&wanted.faults) && by_number == wants_number
+}
+
+/// Whether a fault is at the owner of a record of the chain.
+fn is_hashed(fault: &Fault) -> bool {
+    crate::denial::nsec5::is_chain_owner(fault.owner.view(), name("example.").view())
 }
 
 /// All rows.
 fn rows() -> impl Iterator<Item = &'static Row> {
-    [signatures::ROWS, keys::ROWS, anchors::ROWS, child::ROWS, chain::ROWS, nsec3::ROWS].into_iter().flatten()
+    let general = [signatures::ROWS, keys::ROWS, anchors::ROWS, child::ROWS, chain::ROWS, zonemd::ROWS];
+    general.into_iter().chain([nsec3::ROWS, nsec5::ROWS, proofs::ROWS]).flatten()
 }
 
 /// How many classes there are: there are at least as many unusual sound zones.
@@ -181,7 +255,8 @@ fn classes_have_names_of_their_own() {
     let mut names: Vec<_> = rows().map(|row| row.class).collect();
     names.sort_unstable();
     assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
-    assert!(rows().all(|row| row.rule.starts_with("RFC ")));
+    let is_rule = |rule: &str| ["RFC ", "draft-vcelak-nsec5-07"].iter().any(|start| rule.starts_with(start));
+    assert!(rows().all(|row| is_rule(row.rule)));
 }
 
 /// Tag and algorithm of the zone's first key.

@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::denial::nsec3::MAX_ITERATIONS;
+use crate::keys::Nsec5Key;
+use crate::tests::nsec5::vrf_of;
+use nonesuch_crypto::vrf::VrfAlgorithm;
 
 pub(super) const ROWS: &[Row] = &[
     row("TTL of the SOA minimum", "RFC 9077 §3", Scope::Every, old_ttl),
@@ -73,6 +76,79 @@ pub(super) const ROWS: &[Row] = &[
         let records: String = (0..40).map(|at| format!("d{at} NS ns.test.\n")).collect();
         cell.signed(&records, cell.csk()).into()
     }),
+    row("NSEC5 hashes in upper case", "draft-vcelak-nsec5-07 §6", Scope::Nsec5, |cell| {
+        let mut bench = cell.signed(RECORDS, cell.csk());
+        let of_chain = |line: &str| {
+            let fields = Bench::fields(line);
+            [fields[3], fields[4].split(' ').next().unwrap()].iter().any(|word| is_type(word, "NSEC5"))
+        };
+        for line in bench.lines.iter_mut().filter(|line| of_chain(line)) {
+            let owner = Bench::fields(line)[0].to_owned();
+            *line = line.replacen(&owner, &owner.to_uppercase(), 1);
+        }
+        bench.into()
+    }),
+    row("the next NSEC5 key published", "draft-vcelak-nsec5-07 §9.3", Scope::Nsec5, |cell| {
+        let next = vrf_of(VrfAlgorithm::P256_SHA256_TAI, 5);
+        beside_the_key(cell, Nsec5Key::of(&next).rdata()).into()
+    }),
+    row("two more NSEC5 keys", "draft-vcelak-nsec5-07 §9.3", Scope::Nsec5, |cell| {
+        let [first, second] = [5, 6].map(|seed| vrf_of(VrfAlgorithm::EDWARDS25519_SHA512_TAI, seed));
+        let mut bench = beside_the_key(cell, Nsec5Key::of(&first).rdata());
+        let more = Nsec5Key::of(&second);
+        bench.add(&format!("example. 3600 IN NSEC5KEY {}", key_text(more.rdata())));
+        bench.sign_again("example.", Rtype::NSEC5KEY, |_| {});
+        bench.into()
+    }),
+    row("an NSEC5 key of an unknown algorithm beside", "draft-vcelak-nsec5-07 §11.3", Scope::Nsec5, |cell| {
+        let rdata = [99, 1, 2, 3];
+        let tag = Nsec5Key::from_rdata(&rdata).unwrap().tag();
+        let algorithm = VrfAlgorithm(99);
+        Sound::from(beside_the_key(cell, &rdata)).warned(VerifyWarning::UnusableNsec5Key { tag, algorithm })
+    }),
+    row("proofs of another serial", "draft-vcelak-nsec5-07 §7", Scope::Nsec5, |cell| {
+        let mut sound = Sound::from(cell.signed(RECORDS, cell.csk()));
+        let mut proofs = sound.proofs.as_deref().unwrap().clone();
+        proofs.set_serial(6);
+        sound.proofs = Some(Arc::new(proofs));
+        sound.only_by_proofs(VerifyWarning::ProofsSerial { stored: 6, zone: 7 })
+    }),
+    row("NSEC5 opt-out without delegations", "draft-vcelak-nsec5-07 §9.1", Scope::Nsec5OptOut, |cell| {
+        cell.signed("a A 192.0.2.1\nx.ent A 192.0.2.1", cell.csk()).into()
+    }),
+    row("NSEC5 opt-out that leaves nothing out", "draft-vcelak-nsec5-07 §9.1", Scope::Nsec5OptOut, |cell| {
+        let whole = Cell { mechanism: Mechanism::Nsec5, ..cell };
+        let mut bench = whole.signed(RECORDS, cell.csk());
+        let owners: Vec<String> = bench
+            .lines
+            .iter()
+            .filter(|line| Bench::fields(line)[3] == "NSEC5")
+            .map(|line| Bench::fields(line)[0].to_owned())
+            .collect();
+        for owner in owners {
+            bench.edit(&owner, "NSEC5", |rdata| {
+                let fields: Vec<&str> = rdata.splitn(3, ' ').collect();
+                format!("{} {} {}", fields[0], fields[1].parse::<u8>().unwrap() | 1, fields[2])
+            });
+            bench.sign_again(&owner, Rtype::NSEC5, |_| {});
+        }
+        bench.into()
+    }),
+    row(
+        "an NSEC5 wildcard that is an empty non-terminal",
+        "draft-vcelak-nsec5-07 §6",
+        Scope::Nsec5,
+        |cell| cell.signed("a.*.w A 192.0.2.1", cell.csk()).into(),
+    ),
+    row(
+        "NSEC5 empty non-terminals of insecure delegations",
+        "draft-vcelak-nsec5-07 §9.1",
+        Scope::Nsec5,
+        |cell| cell.signed("a.b.c NS ns.test.\nd.b.c NS ns.test.", cell.csk()).into(),
+    ),
+    row("NSEC5 with the apex alone", "draft-vcelak-nsec5-07 §9.1", Scope::Nsec5, |cell| {
+        cell.signed("", cell.csk()).into()
+    }),
     row("a chain over many names", "RFC 5155 §7.1", Scope::Every, |cell| {
         let records: String = (0..150).map(|at| format!("h{at}.e{} A 192.0.2.1\n", at % 7)).collect();
         cell.signed(&records, cell.csk()).into()
@@ -82,6 +158,15 @@ pub(super) const ROWS: &[Row] = &[
 #[test]
 fn unusual_chains() {
     try_all(ROWS);
+}
+
+/// A zone with another NSEC5KEY record beside the one that the chain is of.
+fn beside_the_key(cell: Cell, rdata: &[u8]) -> Bench {
+    cell.signed(&format!("{RECORDS}\n@ NSEC5KEY {}", key_text(rdata)), cell.csk())
+}
+
+fn key_text(rdata: &[u8]) -> String {
+    format!("{} {}", rdata[0], data_encoding::BASE64.encode(&rdata[1..]))
 }
 
 /// Signers from before RFC 9077 gave the chain the SOA minimum though the SOA's TTL was less.

@@ -28,8 +28,16 @@ pub(super) const ROWS: &[Row] = &[
     row("an apex of 16 labels", "RFC 1035 §2.3.4", Scope::Every, |cell| {
         at_apex(cell, "a.b.c.d.e.f.a.b.c.d.e.f.ip6.x.arpa.test.")
     }),
-    row("the longest apex that NSEC3 has room for", "RFC 5155 §3", Scope::Every, |cell| {
+    row("the longest apex that NSEC3 has room for", "RFC 5155 §3", Scope::NotNsec5, |cell| {
         at_apex(cell, &format!("{0}.{0}.{0}.{1}.", "x".repeat(63), "y".repeat(28)))
+    }),
+    row("the longest apex that NSEC5 has room for", "draft-vcelak-nsec5-07 §6", Scope::Nsec5, |cell| {
+        at_apex(cell, &format!("{0}.{0}.{0}.{1}.", "x".repeat(63), "y".repeat(8)))
+    }),
+    row("an owner that is another name's NSEC5 hash", "draft-vcelak-nsec5-07 §9.2", Scope::Every, |cell| {
+        let owner = nsec5::hashed("a.example.");
+        cell.signed(&format!("a A 192.0.2.1\n{owner} A 192.0.2.2\nsub.{owner} TXT \"below\""), cell.csk())
+            .into()
     }),
 ];
 

@@ -92,12 +92,6 @@ pub(super) const TYPES: &[Plain] = &[
         "RFC 2181 §5.2",
         "x 1 A 192.0.2.1\nx 2 TXT \"t\"\nx 3 MX 1 y\ny 4 A 192.0.2.1",
     ),
-    (
-        "ZONEMD away from the apex",
-        "RFC 8976 §2",
-        "x ZONEMD 1 1 1 \
-        000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000",
-    ),
 ];
 
 /// Trees as they seldom are.

@@ -1,0 +1,84 @@
+//! What a zone holds that verifying will take for a fault, though it can be signed: told before it is signed.
+
+use super::{SignOptions, SignWarning};
+use crate::denial::{Mapping, nsec5};
+use crate::keys::KeySet;
+use crate::verify::{Fault, Findings, Reason, child};
+use nonesuch_proto::Rtype;
+use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
+use std::fmt;
+
+/// The prepared apex: DS records, and CDS and CDNSKEY records that would mislead the parent.
+pub(super) fn at_apex(apex: &Contents, keys: &KeySet) -> Vec<SignWarning> {
+    let mut findings = Findings::default();
+    let owner = apex.apex().view();
+    if apex.apex_rrset(Rtype::DS).is_some() {
+        findings.fault(owner, Some(Rtype::DS), Reason::UnexpectedRecords);
+    }
+    child::check_unsigned(apex, keys, &mut findings);
+    warnings(findings)
+}
+
+/// Records away from the apex that belong there or nowhere; `contents` are the zone before it is signed.
+pub(super) fn away_from_apex(contents: &Contents, options: &SignOptions<'_>) -> Vec<SignWarning> {
+    let is_rare = |rrset: Rrset<'_>| matches!(rrset.rtype(), Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY);
+    let mut findings = Findings::default();
+    // Standings are worth their walk where there is any such record alone.
+    if contents.nodes().skip(1).any(|node| node.rrsets().any(is_rare)) {
+        for (node, standing) in contents.nodes().zip(standings(contents)).skip(1) {
+            check_node(node, standing, &mut findings);
+        }
+    }
+    if options.mechanism.mapping() == Mapping::Vrf {
+        nsec5::check::check_strays(contents, &mut findings);
+    }
+    warnings(findings)
+}
+
+/// As [`away_from_apex`], of the names of a zone that are signed anew: the apex comes first.
+pub(super) fn among(patch: &Contents, standings: &[Standing]) -> Vec<SignWarning> {
+    let mut findings = Findings::default();
+    for (node, standing) in patch.nodes().zip(standings).skip(1) {
+        check_node(node, *standing, &mut findings);
+    }
+    warnings(findings)
+}
+
+fn check_node(node: Node<'_>, standing: Standing, findings: &mut Findings) {
+    for rrset in node.rrsets().filter(|rrset| child::is_stray(node, standing, *rrset)) {
+        findings.fault(node.name(), Some(rrset.rtype()), Reason::UnexpectedRecords);
+    }
+}
+
+fn warnings(findings: Findings) -> Vec<SignWarning> {
+    let faults = findings.into_report(None).faults.into_iter();
+    let refused = |fault: Fault| {
+        let (owner, rtype) = (fault.owner, fault.rtype.unwrap_or(Rtype::SOA));
+        SignWarning::Refused { owner, rtype, reason: fault.reason }
+    };
+    faults.map(refused).collect()
+}
+
+/// What is wrong with an RRset, with the rule.
+pub(super) struct Rule<'r>(pub(super) Rtype, pub(super) &'r Reason);
+
+impl fmt::Display for Rule<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match self.0 {
+            Rtype::DS => "a DS record has no place at the apex (RFC 4035 section 2.4)",
+            Rtype::DNSKEY => {
+                "a zone key has no place away from the apex of its zone (RFC 4034 section 2.1.1)"
+            }
+            Rtype::CDS | Rtype::CDNSKEY => {
+                "the record has no place away from the apex but at a signalling name (RFC 7344 section 4.1, RFC 9615 section 4.1)"
+            }
+            Rtype::NSEC5KEY => "an NSEC5 key has no place away from the apex (draft-vcelak-nsec5 section 5)",
+            Rtype::NSEC5PROOF => "proofs are in answers alone (draft-vcelak-nsec5 section 7)",
+            _ => return self.1.fmt(f),
+        };
+        match self.1 {
+            Reason::UnexpectedRecords => f.write_str(place),
+            reason => reason.fmt(f),
+        }
+    }
+}

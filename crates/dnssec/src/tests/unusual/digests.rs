@@ -1,0 +1,67 @@
+//! Digests of zones as they seldom are (RFC 8976): several, of unknown kinds, wrong ones beside a good one.
+
+use super::*;
+use nonesuch_zone::zonemd::ZonemdHash;
+
+pub(super) const ROWS: &[Row] = &[
+    row("a SHA-384 digest", "RFC 8976 §2.2.3", Scope::Every, |cell| {
+        digested(cell, &[ZonemdHash::Sha384]).into()
+    }),
+    row("a SHA-512 digest", "RFC 8976 §2.2.3", Scope::Every, |cell| {
+        digested(cell, &[ZonemdHash::Sha512]).into()
+    }),
+    row("digests by both algorithms", "RFC 8976 §2", Scope::Every, |cell| {
+        digested(cell, &ZonemdHash::ALL).into()
+    }),
+    row("a digest of an unknown algorithm alone", "RFC 8976 §4", Scope::Every, |cell| {
+        Sound::from(with_record(digested(cell, &[]), &format!("7 1 240 {}", "00".repeat(12))))
+            .warned(VerifyWarning::UnsupportedZonemd { scheme: 1, hash: 240 })
+    }),
+    row("a digest of an unknown scheme beside a good one", "RFC 8976 §4", Scope::Every, |cell| {
+        Sound::from(with_record(digested(cell, &[ZonemdHash::Sha384]), &format!("7 9 1 {}", "00".repeat(48))))
+            .warned(VerifyWarning::UnsupportedZonemd { scheme: 9, hash: 1 })
+    }),
+    row("a wrong digest beside a good one", "RFC 8976 §4", Scope::Every, |cell| {
+        let reason = Reason::ZonemdMismatch { hash: ZonemdHash::Sha512 };
+        spare(cell, &format!("7 1 2 {}", "00".repeat(64)), reason)
+    }),
+    row("a digest of another serial beside a good one", "RFC 8976 §4", Scope::Every, |cell| {
+        let reason = Reason::ZonemdSerial { found: 6, expected: 7 };
+        spare(cell, &format!("6 1 2 {}", "00".repeat(64)), reason)
+    }),
+    row("digests with a TTL of their own", "RFC 8976 §2.1", Scope::Every, |cell| {
+        let contents = zone(&format!("{RECORDS}\n@ 77 ZONEMD 7 1 1 {}", "00".repeat(48)));
+        cell.bench(&contents, cell.csk(), &cell.options()).into()
+    }),
+    row("ZONEMD away from the apex", "RFC 8976 §2", Scope::Every, |cell| {
+        let first = name("x.example.");
+        let records = format!("x ZONEMD 1 1 1 {}", "00".repeat(48));
+        Sound::from(cell.signed(&records, cell.csk())).warned(VerifyWarning::StrayZonemd { first, count: 1 })
+    }),
+];
+
+#[test]
+fn unusual_digests() {
+    try_all(ROWS);
+}
+
+fn digested(cell: Cell, hashes: &[ZonemdHash]) -> Bench {
+    let options = SignOptions { zonemd: Some(hashes.to_vec()), ..cell.options() };
+    cell.bench(&zone(RECORDS), cell.csk(), &options)
+}
+
+/// One more ZONEMD record, the RRset signed anew; the chain shows the type.
+fn with_record(mut bench: Bench, rdata: &str) -> Bench {
+    if !bench.lines.iter().any(|line| Bench::is(line, "example.", "ZONEMD")) {
+        bench.edit_chain("example.", |rdata| format!("{rdata} ZONEMD"));
+    }
+    bench.add(&format!("example. 3600 IN ZONEMD {rdata}"));
+    bench.sign_again("example.", Rtype::ZONEMD, |_| {});
+    bench
+}
+
+/// A SHA-384 digest that fits beside a record that does not, which is told.
+fn spare(cell: Cell, rdata: &str, reason: Reason) -> Sound {
+    Sound::from(with_record(digested(cell, &[ZonemdHash::Sha384]), rdata))
+        .warned(VerifyWarning::SpareZonemd { reason })
+}
