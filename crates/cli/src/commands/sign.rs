@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
 }
 
 /// Writes the signed zone as it is made: text goes out while signing goes on.
-fn write_signed(
+pub(super) fn write_signed(
     contents: &Contents,
     keys: &KeySet,
     options: &SignOptions<'_>,
