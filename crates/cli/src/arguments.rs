@@ -55,7 +55,7 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ZoneCommand {
     /// Sign a zone.
-    Sign(SignArguments),
+    Sign(Box<SignArguments>),
     /// Verify a signed zone: every signature, every bitmap, the whole chain.
     Verify(VerifyArguments),
     /// Write a zone, verified first, in the form that is loaded without reading text.
@@ -175,7 +175,7 @@ pub(crate) struct KeyImportArguments {
     pub(crate) json: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct SignArguments {
     /// Zone file.
     #[arg(required_unless_present = "changes")]
@@ -186,9 +186,9 @@ pub(crate) struct SignArguments {
     /// Folder with the zone's key files.
     #[arg(long, default_value = ".")]
     pub(crate) keys: PathBuf,
-    /// Denial mechanism: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out.
-    #[arg(long, default_value = "nsec")]
-    pub(crate) denial: Mechanism,
+    /// Denial mechanism: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out; default that of the previous zone, else nsec.
+    #[arg(long)]
+    pub(crate) denial: Option<Mechanism>,
     /// Folder of the VRF key and of the proofs, for NSEC5; default nsec5 beside the output. A key is made where there is
     /// none. Signing keys do not belong there.
     #[arg(long, value_name = "DIR")]
@@ -214,12 +214,13 @@ pub(crate) struct SignArguments {
     /// What becomes of the serial: keep, increment, unixtime, date.
     #[arg(long, default_value = "keep")]
     pub(crate) serial: SerialPolicy,
-    /// NSEC3 salt in hexadecimal digits; - for none, as RFC 9276 wants.
-    #[arg(long, default_value = "-", value_name = "HEX")]
-    pub(crate) nsec3_salt: String,
-    /// NSEC3 iterations, at most 500; RFC 9276 wants 0.
-    #[arg(long, default_value_t = 0)]
-    pub(crate) nsec3_iterations: u16,
+    /// NSEC3 salt in hexadecimal digits, two for each octet; - for none, as RFC 9276 wants. Default that of the previous
+    /// zone, else none.
+    #[arg(long, value_name = "HEX")]
+    pub(crate) nsec3_salt: Option<String>,
+    /// NSEC3 iterations, at most 500; RFC 9276 wants 0. Default those of the previous zone, else 0.
+    #[arg(long)]
+    pub(crate) nsec3_iterations: Option<u16>,
     /// Publish CDS and CDNSKEY records of the keys that the parent's DS records are to name.
     #[arg(long)]
     pub(crate) cds: bool,
@@ -250,6 +251,13 @@ pub(crate) struct SignArguments {
     pub(crate) json: bool,
 }
 
+impl SignArguments {
+    /// How the zone is to deny existence.
+    pub(crate) fn mechanism(&self) -> Mechanism {
+        self.denial.unwrap_or(Mechanism::Nsec)
+    }
+}
+
 /// Hash algorithms of ZONEMD records, each once; none where none are to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ZonemdHashes(pub(crate) Vec<ZonemdHash>);
@@ -266,7 +274,7 @@ impl FromStr for ZonemdHashes {
 }
 
 /// Signing what was signed before.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Incremental signing")]
 pub(crate) struct AgainArguments {
     /// The zone as it was signed last: a zone file or a compiled zone. Its signatures are kept where the records are the
@@ -279,7 +287,7 @@ pub(crate) struct AgainArguments {
     /// Make signatures anew that expire within so many seconds; default: a quarter of the validity.
     #[arg(long, requires = "previous", value_name = "SECONDS")]
     pub(crate) refresh: Option<u32>,
-    /// Verify the mathematics of every signature that is kept, not of a sample.
+    /// Verify the previous zone as a whole first, and refuse it where it is not sound; else a sample of its signatures.
     #[arg(long, requires = "previous")]
     pub(crate) verify_previous: bool,
     /// Write what differs from the previous signed zone, signatures included, as a change set.

@@ -4,6 +4,7 @@ use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Error, ProofsFileError};
 use nonesuch_dnssec::keys::{KeyFileError, KeySetError};
 use nonesuch_dnssec::sign::SignError;
+use nonesuch_dnssec::verify::Fault;
 use nonesuch_lab::compare::{CompareError, SubjectError};
 use nonesuch_lab::experiment::signing::ExamineError;
 use nonesuch_lab::experiment::verification::FollowError;
@@ -27,8 +28,12 @@ pub(crate) enum Failure {
     Write { path: PathBuf, source: io::Error },
     #[error("{}: a private key stands there and is not written over: give another output file", path.display())]
     OverKey { path: PathBuf },
-    #[error("{}: the output would take the place of the zone file that is read: give another output file (-f)", path.display())]
+    #[error("{}: the output would take the place of a file that is read: give another output file", path.display())]
     OverSource { path: PathBuf },
+    #[error("{}: both outputs would be written there: give another file for one of them", path.display())]
+    OneOutput { path: PathBuf },
+    #[error("{}: the previous zone is not sound ({count} faults, the first: {first}): sign without it", path.display())]
+    PreviousNotSound { path: PathBuf, count: usize, first: Fault },
     #[error("{}: cannot be written: there is no folder {}: make it, or give another output file", path.display(), folder.display())]
     NoFolder { path: PathBuf, folder: PathBuf },
     #[error("standard output: {0}")]

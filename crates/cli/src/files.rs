@@ -69,15 +69,28 @@ pub(crate) fn check_output(path: &Path, source: &Path) -> Result<(), Failure> {
     if path == Path::new("-") {
         return Ok(());
     }
-    // By whatever name: links and other spellings of the path too.
-    let is_source = match (fs::metadata(path), fs::metadata(source)) {
-        (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        _ => false,
-    };
-    if is_source {
+    if is_same_file(path, source) {
         return Err(Failure::OverSource { path: path.to_path_buf() });
     }
     check_folder(path)
+}
+
+/// Whether both are one file, by whatever name: links and other spellings of the path too.
+pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
+    match (fs::metadata(a), fs::metadata(b)) {
+        (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
+        _ => false,
+    }
+}
+
+/// Refuses two outputs that are one: neither would be whole.
+pub(crate) fn check_two_outputs(a: &Path, b: &Path) -> Result<(), Failure> {
+    let place =
+        |path: &Path| (fs::canonicalize(folder_of(path)).ok(), path.file_name().map(ToOwned::to_owned));
+    if a == b || is_same_file(a, b) || a != Path::new("-") && b != Path::new("-") && place(a) == place(b) {
+        return Err(Failure::OneOutput { path: a.to_path_buf() });
+    }
+    Ok(())
 }
 
 fn check_folder(path: &Path) -> Result<(), Failure> {

@@ -171,7 +171,7 @@ fn what_does_not_fit_is_named() {
         false => format!("{line}\n"),
     });
     fs::write(dir.join("spoiled"), spoiled.collect::<String>()).expect("written");
-    let says = "the signature of *.w.keys.example. TXT by key";
+    let says = "spoiled: the previous zone is not sound (1 faults, the first: *.w.keys.example. TXT";
     refused(dir, &["--previous", "spoiled", "--verify-previous", "-f", "out", "zone.new"], says);
 }
 

@@ -69,7 +69,11 @@ fn spoiled_signatures_are_not_handed_on_though_nothing_has_changed() {
     let dir = folder.path();
     // The last octets of every signature.
     edit(dir, |line| {
-        Some(if line.contains("\tRRSIG\t") { format!("{}AA==", &line[..line.len() - 4]) } else { line.to_owned() })
+        Some(if line.contains("\tRRSIG\t") {
+            format!("{}AA==", &line[..line.len() - 4])
+        } else {
+            line.to_owned()
+        })
     });
     let ended = sign(dir, &["zone", "--previous", "old", "-f", "new"]);
     assert_eq!(ended.status, 2, "{}", ended.stdout);
@@ -84,7 +88,8 @@ fn a_previous_zone_with_faults_is_refused_where_it_is_to_be_verified() {
         let dir = folder.path();
         edit(dir, |line| (!line.contains(lost) || line.starts_with("example.")).then(|| line.to_owned()));
         for input in [&["zone"][..], &["--changes", "changes"]] {
-            let ended = sign(dir, &[input, &["--previous", "old", "--verify-previous", "-f", "new"]].concat());
+            let ended =
+                sign(dir, &[input, &["--previous", "old", "--verify-previous", "-f", "new"]].concat());
             assert_eq!(ended.status, 2, "{}", ended.stdout);
             assert!(ended.stderr.contains("old: ") && ended.stderr.contains("not sound"), "{}", ended.stderr);
             assert!(!dir.join("new").exists());

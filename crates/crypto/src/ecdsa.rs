@@ -129,7 +129,9 @@ impl Signer for Private {
         let before = out.len();
         out.reserve(messages.len() * self.signature_octets());
         let mut workspace = SecretWorkspace::default();
-        let signed = messages.chunks(GROUP).try_for_each(|group| {
+        // Groups of one size: what is left over of full ones might not be worth a batch.
+        let groups = messages.len().div_ceil(GROUP).max(1);
+        let signed = messages.chunks(messages.len().div_ceil(groups).max(1)).try_for_each(|group| {
             let Some(key) = self.batch.as_ref().filter(|_| group.len() >= WORTH_A_BATCH) else {
                 return self.sign_each(group, out);
             };

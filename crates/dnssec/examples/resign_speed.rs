@@ -118,11 +118,11 @@ fn main() {
         options.previous = Some(Previous::new(&previous, 14 * 86_400));
         let resigned =
             step("resign", || resign_changes(&changes, &keys, &options).expect("signed").expect("changed"));
-        println!("{:?} {:?}", resigned.signed.statistics(), resigned.names_planned);
+        println!("{:?} {:?}", resigned.statistics(), resigned.names_planned());
         step("write", || {
             let file = std::fs::File::create(path.with_extension("new")).expect("a file");
             let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
-            compiled::write(resigned.signed.contents(), Verification::Nothing, &mut out).expect("written");
+            compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out).expect("written");
         });
         step("drop", || drop(resigned));
         println!("all: {:.1} ms CPU", (cpu() - before) * 1e3);

@@ -33,7 +33,7 @@ mod read;
 mod write;
 
 pub use read::{read, read_from};
-pub use write::write;
+pub use write::{write, write_splice};
 
 use crate::builder::ZoneFault;
 use nonesuch_proto::Name;

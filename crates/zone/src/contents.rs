@@ -3,6 +3,7 @@
 //! Owners and RDATA lie in two arenas; a node and an RRset are views into them. RRSIGs stand as RRsets of
 //! their own, one for each type covered, directly behind the RRset that they cover.
 
+use crate::splice::Span;
 use nonesuch_proto::{Name, NameRef, Rtype};
 
 /// A zone's records: every name with its RRsets, in canonical order (RFC 4034 §6.1).
@@ -274,33 +275,31 @@ impl Run {
 
     /// Copies the nodes `range` of `contents` behind those that are there: their octets as a whole.
     pub fn push_nodes(&mut self, contents: &Contents, range: std::ops::Range<usize>) {
-        let Some(nodes) = contents.nodes.get(range.clone()).filter(|nodes| !nodes.is_empty()) else { return };
-        let behind = contents.nodes.get(range.end);
-        let names = nodes[0].name as usize..behind.map_or(contents.names.len(), |node| node.name as usize);
-        let first = nodes[0].first_rrset as usize;
-        let end = behind.map_or(contents.rrsets.len(), |node| node.first_rrset as usize);
-        let start_of =
-            |rrset: usize| contents.rrsets.get(rrset).map_or(contents.rdata.len() as u64, |r| r.start);
-        let (rdata_start, rdata_end) = (start_of(first), start_of(end));
-        let (name_at, rrset_at) = (self.names.len() as u32, self.rrsets.len() as u32);
-        let rdata_at = self.rdata.len() as u64;
-        self.nodes.extend(nodes.iter().map(|node| NodeEntry {
-            name: node.name - nodes[0].name + name_at,
-            first_rrset: node.first_rrset - nodes[0].first_rrset + rrset_at,
-        }));
-        let moved = |rrset: &RrsetEntry| RrsetEntry { start: rrset.start - rdata_start + rdata_at, ..*rrset };
-        self.rrsets.extend(contents.rrsets[first..end].iter().map(moved));
-        self.names.extend_from_slice(&contents.names[names]);
-        self.rdata.extend_from_slice(&contents.rdata[rdata_start as usize..rdata_end as usize]);
+        if let Some(span) = Span::new(contents, range) {
+            self.push_span(&span);
+        }
     }
 
-    /// Makes room for as much as `contents` hold, and a sixteenth more.
-    pub fn reserve(&mut self, contents: &Contents) {
-        let room = |length: usize| length + length / 16;
-        self.names.reserve(room(contents.names.len()));
-        self.rdata.reserve(room(contents.rdata.len()));
-        self.nodes.reserve(room(contents.nodes.len()));
-        self.rrsets.reserve(room(contents.rrsets.len()));
+    pub(crate) fn push_span(&mut self, span: &Span<'_>) {
+        let start = span.start();
+        let (name_at, rrset_at) = (self.names.len() as u32, self.rrsets.len() as u32);
+        let rdata_at = self.rdata.len() as u64;
+        self.nodes.extend(span.nodes().iter().map(|entry| NodeEntry {
+            name: entry.name - start.names + name_at,
+            first_rrset: entry.first_rrset - start.rrsets + rrset_at,
+        }));
+        let moved = |entry: &RrsetEntry| RrsetEntry { start: entry.start - start.rdata + rdata_at, ..*entry };
+        self.rrsets.extend(span.rrsets().iter().map(moved));
+        self.names.extend_from_slice(span.names());
+        self.rdata.extend_from_slice(span.rdata());
+    }
+
+    /// Makes room for all of `spans`.
+    pub(crate) fn reserve_for(&mut self, spans: &[Span<'_>]) {
+        self.names.reserve(spans.iter().map(|span| span.names().len()).sum());
+        self.rdata.reserve(spans.iter().map(|span| span.rdata().len()).sum());
+        self.nodes.reserve(spans.iter().map(|span| span.nodes().len()).sum());
+        self.rrsets.reserve(spans.iter().map(|span| span.rrsets().len()).sum());
     }
 
     /// Copies a whole RRset to the current node.

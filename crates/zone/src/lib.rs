@@ -14,6 +14,7 @@ pub mod load;
 pub mod ordered;
 pub mod read;
 mod rules;
+mod splice;
 pub mod standing;
 pub mod write;
 pub mod zonemd;
@@ -25,6 +26,7 @@ pub use contents::{Contents, Node, Rrset, Run, Soa};
 pub use image::Image;
 pub use load::{LoadError, Loaded, load};
 pub use read::{ReadError, ReadFault, Reading};
+pub use splice::Splice;
 pub use standing::{Standing, standings};
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(crate) fn prepare(
     contents: &Contents,
     keys: &KeySet,
 ) -> Result<Option<Proved>, Failure> {
-    if arguments.denial.mapping() != Mapping::Vrf {
+    if arguments.mechanism().mapping() != Mapping::Vrf {
         if arguments.nsec5_keys.is_some() || arguments.vrf.is_some() || arguments.keep_nsec5key {
             tracing::warn!(
                 "--nsec5-keys, --vrf and --keep-nsec5key are for NSEC5 alone and mean nothing here"
@@ -60,7 +60,7 @@ pub(crate) fn prepare(
     let stored = stored_proofs(&path, keys);
     let bar = progress::bar(contents.node_count() as u64, "proving");
     let update = |done| bar.set_position(done);
-    let mut options = ProveOptions::new(arguments.denial);
+    let mut options = ProveOptions::new(arguments.mechanism());
     options.stored = stored.as_ref();
     options.progress = Some(&update);
     let begun = Instant::now();

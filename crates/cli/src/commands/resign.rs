@@ -1,21 +1,27 @@
 //! `nonesuch zone sign --previous`: signs again what was signed before.
 
 use super::nsec5::{self, Proved};
-use super::sign::{options, output};
+use super::sign::{options, output, write_signed};
 use crate::Outcome;
-use crate::arguments::SignArguments;
+use crate::arguments::{SignArguments, ZonemdHashes};
 use crate::error::Failure;
-use crate::files::{check_output, print_line, write_failure, write_output};
+use crate::files::{check_output, check_two_outputs, is_same_file, print_line, write_failure, write_output};
 use crate::{keys, zones};
+use data_encoding::HEXUPPER;
 use nonesuch_dnssec::denial::Mapping;
-use nonesuch_dnssec::sign::{Previous, Resigned, SignError, SignStatistics, resign, resign_changes, sign};
+use nonesuch_dnssec::facts::denial;
+use nonesuch_dnssec::sign::{
+    Previous, Resigned, SignError, SignStatistics, SignSummary, SignWarning, is_current, resign_changes, sign,
+};
 use nonesuch_dnssec::{KeySet, SignOptions, Signed};
-use nonesuch_proto::Name;
+use nonesuch_dnssec::{VerifyOptions, verify};
+use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::change::{ChangeError, SerialRule};
 use nonesuch_zone::write::write_zone;
+use nonesuch_zone::zonemd::{SIMPLE, Zonemd, ZonemdHash};
 use nonesuch_zone::{ChangeSet, Contents, Verification, compiled};
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
@@ -25,20 +31,67 @@ pub(super) fn plain_file(arguments: &SignArguments) -> Option<&Path> {
     arguments.file.as_deref().filter(|_| again.previous.is_none() && !again.compiled)
 }
 
-/// What a run left.
-struct Done<'a> {
-    contents: &'a Contents,
-    statistics: SignStatistics,
+/// What a run made.
+enum Made<'a> {
+    /// Nothing: the previous zone is the outcome.
+    Unchanged(&'a Contents),
+    /// A zone file, which is written already.
+    Written(SignSummary),
+    Whole(Signed),
+    /// The previous zone with other nodes in places.
+    Mended(Resigned<'a>),
+}
+
+impl Made<'_> {
+    fn statistics(&self) -> SignStatistics {
+        match self {
+            Self::Unchanged(previous) => {
+                let serial = previous.soa().map_or(0, |soa| soa.serial);
+                SignStatistics { serial, records: previous.record_count(), ..SignStatistics::default() }
+            }
+            Self::Written(summary) => summary.statistics,
+            Self::Whole(signed) => signed.statistics(),
+            Self::Mended(resigned) => resigned.statistics(),
+        }
+    }
+
+    fn warnings(&self) -> &[SignWarning] {
+        match self {
+            Self::Unchanged(_) => &[],
+            Self::Written(summary) => &summary.warnings,
+            Self::Whole(signed) => signed.warnings(),
+            Self::Mended(resigned) => resigned.warnings(),
+        }
+    }
+
     /// Names planned anew, where not all were.
-    names_planned: Option<usize>,
-    unchanged: bool,
+    fn names_planned(&self) -> Option<usize> {
+        if let Self::Mended(resigned) = self { resigned.names_planned() } else { None }
+    }
+
+    /// What differs from the previous signed zone, if there is one.
+    fn changes(&self, previous: Option<&Contents>) -> Option<ChangeSet> {
+        match (self, previous) {
+            (Self::Mended(resigned), _) => Some(resigned.changes()),
+            (Self::Whole(signed), Some(previous)) => {
+                Some(ChangeSet::between(previous, signed.contents(), |_| true))
+            }
+            _ => None,
+        }
+    }
 }
 
 pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     let begun = Instant::now();
-    let again = &arguments.again;
+    check_outputs(arguments)?;
     let origin = arguments.origin.as_ref();
-    let previous = again.previous.as_deref().map(|path| zones::read_zone(path, origin)).transpose()?;
+    let previous =
+        arguments.again.previous.as_deref().map(|path| zones::read_zone(path, origin)).transpose()?;
+    let arguments = &as_before(arguments, previous.as_ref());
+    let again = &arguments.again;
+    if let (Some(path), Some(previous), true) = (&again.previous, &previous, again.verify_previous) {
+        verify_previous(path, previous)?;
+    }
     let mut contents = arguments.file.as_deref().map(|path| zones::read_zone(path, origin)).transpose()?;
     let Some(zone) = contents.as_ref().or(previous.as_ref()).map(|zone| zone.apex().clone()) else {
         return Ok(Outcome::Done);
@@ -48,9 +101,6 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
         keys.hedge();
     }
     let output = output(arguments);
-    if let Some(file) = &arguments.file {
-        check_output(&output, file)?;
-    }
     let mut options = options(arguments)?;
     if let (Mapping::Vrf, Some(previous), Some(path)) =
         (options.mechanism.mapping(), &previous, &again.changes)
@@ -69,27 +119,91 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
         verify: again.verify_previous,
         contents,
     });
-    let outcome = match (&contents, &previous) {
-        (Some(contents), Some(previous)) => {
-            let signed = resign(contents, &keys, &options)?;
-            let wanted = again.changes_out.is_some();
-            signed.map(|signed| (between(previous, &signed, wanted), signed, None))
-        }
-        (Some(contents), None) => Some((None, sign(contents, &keys, &options)?, None)),
-        (None, _) => apply(arguments, &zone, &keys, &options)?,
+    let made = match (&contents, &previous) {
+        (Some(contents), previous) => sign_contents(arguments, contents, previous.as_ref(), &keys, &options)?,
+        (None, Some(previous)) => apply(arguments, previous, &keys, &options)?,
+        (None, None) => return Ok(Outcome::Done),
     };
-    let serial = finish(arguments, &output, outcome, previous.as_ref(), proved.as_ref(), begun)?;
+    let serial = made.statistics().serial;
+    finish(arguments, &zone, &output, made, previous.as_ref(), proved.as_ref(), begun)?;
     if let Some(proved) = &mut proved {
         proved.store(serial, &keys)?;
     }
     Ok(Outcome::Done)
 }
 
-/// The changes of the signed zone, the zone, and how many names were planned anew.
-type Made = (Option<ChangeSet>, Signed, Option<usize>);
+/// No output takes the place of what is read, but for the previous zone, which the new one may replace.
+fn check_outputs(arguments: &SignArguments) -> Result<(), Failure> {
+    let again = &arguments.again;
+    let output = output(arguments);
+    for input in arguments.file.iter().chain(&again.changes) {
+        check_output(&output, input)?;
+    }
+    if let Some(changes_out) = &again.changes_out {
+        for input in arguments.file.iter().chain(&again.changes).chain(&again.previous) {
+            check_output(changes_out, input)?;
+        }
+        check_two_outputs(&output, changes_out)?;
+    }
+    Ok(())
+}
 
-fn between(previous: &Contents, signed: &Signed, wanted: bool) -> Option<ChangeSet> {
-    wanted.then(|| ChangeSet::between(previous, signed.contents(), |_| true))
+/// The arguments with what they leave open taken of the previous zone: mechanism, NSEC3 parameters, and, where the zone
+/// file has none of its own, ZONEMD.
+fn as_before(arguments: &SignArguments, previous: Option<&Contents>) -> SignArguments {
+    let mut arguments = arguments.clone();
+    let Some(previous) = previous else { return arguments };
+    if let Some(facts) = denial(previous) {
+        let mechanism = *arguments.denial.get_or_insert(facts.mechanism);
+        if let Some(parameters) = facts.parameters.filter(|_| mechanism.mapping() == Mapping::Sha1) {
+            arguments.nsec3_iterations.get_or_insert(parameters.iterations);
+            arguments.nsec3_salt.get_or_insert_with(|| match parameters.salt.as_slice() {
+                [] => "-".to_owned(),
+                salt => HEXUPPER.encode(salt),
+            });
+        }
+    }
+    let digests = previous.apex_rrset(Rtype::ZONEMD).into_iter().flat_map(|rrset| rrset.rdatas());
+    let hashes: Vec<ZonemdHash> = digests
+        .filter_map(Zonemd::parse)
+        .filter(|zonemd| zonemd.scheme == SIMPLE)
+        .filter_map(|zonemd| ZonemdHash::from_number(zonemd.hash))
+        .collect();
+    if arguments.zonemd.is_none() && !hashes.is_empty() {
+        arguments.zonemd = Some(ZonemdHashes(hashes));
+    }
+    arguments
+}
+
+/// Verifies the previous zone as a whole. That signatures have expired is no fault here: they are made anew.
+fn verify_previous(path: &Path, previous: &Contents) -> Result<(), Failure> {
+    let report = verify(previous, &VerifyOptions::default());
+    let count = report.faults.len();
+    match report.faults.into_iter().next() {
+        Some(first) => Err(Failure::PreviousNotSound { path: path.to_path_buf(), count, first }),
+        None => Ok(()),
+    }
+}
+
+/// Signs `contents`, with what may be kept of the previous zone. A zone file is written while signing goes on, where
+/// nobody needs the signed zone afterwards.
+fn sign_contents<'a>(
+    arguments: &SignArguments,
+    contents: &Contents,
+    previous: Option<&'a Contents>,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+) -> Result<Made<'a>, Failure> {
+    let again = &arguments.again;
+    if let Some(previous) = previous
+        && is_current(contents, keys, options)?
+    {
+        return Ok(Made::Unchanged(previous));
+    }
+    if again.compiled || again.changes_out.is_some() {
+        return Ok(Made::Whole(sign(contents, keys, options)?));
+    }
+    write_signed(contents, keys, options, &output(arguments)).map(Made::Written)
 }
 
 /// Seconds from the time of signing to the expiration.
@@ -98,19 +212,19 @@ const fn period(options: &SignOptions<'_>) -> u32 {
 }
 
 /// Signs what comes of the previous zone by the change set given.
-fn apply(
+fn apply<'a>(
     arguments: &SignArguments,
-    zone: &Name,
+    previous: &'a Contents,
     keys: &KeySet,
-    options: &SignOptions<'_>,
-) -> Result<Option<Made>, Failure> {
-    let Some(path) = &arguments.again.changes else { return Ok(None) };
-    let resigned =
-        resign_changes(&read_changes(path, zone)?, keys, options).map_err(|error| match error {
-            SignError::Change(error) => change_failure(path, error),
-            error => error.into(),
-        })?;
-    Ok(resigned.map(|Resigned { signed, changes, names_planned }| (Some(changes), signed, names_planned)))
+    options: &SignOptions<'a>,
+) -> Result<Made<'a>, Failure> {
+    let Some(path) = &arguments.again.changes else { return Ok(Made::Unchanged(previous)) };
+    let changes = read_changes(path, previous.apex())?;
+    let resigned = resign_changes(&changes, keys, options).map_err(|error| match error {
+        SignError::Change(error) => change_failure(path, error),
+        error => error.into(),
+    })?;
+    Ok(resigned.map_or(Made::Unchanged(previous), Made::Mended))
 }
 
 fn read_changes(path: &Path, zone: &Name) -> Result<ChangeSet, Failure> {
@@ -122,95 +236,112 @@ fn change_failure(path: &Path, error: ChangeError) -> Failure {
     Failure::Change { path: path.to_path_buf(), line: error.line, fault: error.fault }
 }
 
-/// Writes what was made; where that is nothing, the previous zone is the outcome. Returns its serial.
+/// Writes what was made and is not written yet, and says what it is.
 fn finish(
     arguments: &SignArguments,
+    zone: &Name,
     output: &Path,
-    outcome: Option<Made>,
+    made: Made<'_>,
     previous: Option<&Contents>,
     proved: Option<&Proved>,
     begun: Instant,
-) -> Result<u32, Failure> {
+) -> Result<(), Failure> {
     let again = &arguments.again;
-    let (changes, signed, names_planned) = match outcome {
-        Some((changes, signed, names_planned)) => (changes, Some(signed), names_planned),
-        None => (None, None, None),
-    };
-    for warning in signed.iter().flat_map(Signed::warnings) {
+    for warning in made.warnings() {
         tracing::warn!("{warning}");
     }
-    let Some(contents) = signed.as_ref().map(Signed::contents).or(previous) else { return Ok(0) };
-    let unchanged = signed.is_none();
-    // The previous zone itself stays as it is, octet by octet.
-    if !(unchanged && again.previous.as_deref().is_some_and(|previous| is_same_file(previous, output))) {
-        write(output, contents, again.compiled)?;
-    }
-    if let Some(path) = &again.changes_out {
+    let changes = again.changes_out.as_ref().map(|path| (path, made.changes(previous)));
+    let report = Report {
+        zone,
+        statistics: made.statistics(),
+        names_planned: made.names_planned(),
+        unchanged: matches!(made, Made::Unchanged(_)),
+    };
+    // Before the zone: where it cannot be written, the same changes can be made again.
+    if let Some((path, changes)) = changes {
         write_output(path, 0o644, |mut out| match &changes {
             Some(changes) => changes.write(&mut out).map_err(write_failure(path)),
             None => Ok(()),
         })?;
     }
-    let serial = contents.soa().map_or(0, |soa| soa.serial);
-    if output != Path::new("-") {
-        let statistics = signed
-            .as_ref()
-            .map_or_else(|| SignStatistics { serial, ..SignStatistics::default() }, Signed::statistics);
-        let done = Done { contents, statistics, names_planned, unchanged };
-        report(arguments, &done, output, proved, begun.elapsed().as_secs_f64())?;
+    // The previous zone itself stays as it is, octet by octet.
+    if !(report.unchanged && again.previous.as_deref().is_some_and(|previous| is_same_file(previous, output)))
+    {
+        write(output, made, again.compiled)?;
     }
-    Ok(serial)
+    if output == Path::new("-") {
+        return Ok(());
+    }
+    report.print(arguments, output, proved, begun.elapsed().as_secs_f64())
 }
 
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    match (fs::canonicalize(a), fs::canonicalize(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => false,
+fn write(output: &Path, made: Made<'_>, as_compiled: bool) -> Result<(), Failure> {
+    if matches!(made, Made::Written(_)) {
+        return Ok(());
     }
-}
-
-fn write(output: &Path, contents: &Contents, as_compiled: bool) -> Result<(), Failure> {
     write_output(output, 0o644, |mut out: &mut dyn Write| {
-        let outcome = if as_compiled {
-            // Nobody has verified what was made.
-            compiled::write(contents, Verification::Nothing, &mut out)
-        } else {
-            write_zone(contents, &mut out)
+        let outcome = match made {
+            Made::Mended(resigned) if as_compiled => {
+                // Nobody has verified what was made.
+                compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out)
+            }
+            Made::Mended(resigned) => write_zone(resigned.into_signed().contents(), &mut out),
+            Made::Whole(signed) => write_contents(signed.contents(), as_compiled, &mut out),
+            Made::Unchanged(previous) => write_contents(previous, as_compiled, &mut out),
+            Made::Written(_) => Ok(()),
         };
         outcome.map_err(write_failure(output))
     })
 }
 
-fn report(
-    arguments: &SignArguments,
-    done: &Done<'_>,
-    output: &Path,
-    proved: Option<&Proved>,
-    seconds: f64,
-) -> Result<(), Failure> {
-    let Done { contents, statistics, names_planned, unchanged } = done;
-    if arguments.json {
-        let report = serde_json::json!({
-            "zone": contents.apex().to_string(), "output": output, "denial": arguments.denial.to_string(),
-            "serial": statistics.serial, "records": contents.record_count(), "rrsets_signed": statistics.rrsets_signed,
-            "signatures": statistics.signatures, "signatures_kept": statistics.signatures_kept,
-            "chain_records": statistics.chain_records, "unchanged": unchanged, "names_planned": names_planned,
-            "seconds": seconds, "nsec5": proved.map(Proved::to_json),
-        });
-        return print_line(&report.to_string());
+fn write_contents(contents: &Contents, as_compiled: bool, mut out: &mut dyn Write) -> io::Result<()> {
+    if as_compiled {
+        compiled::write(contents, Verification::Nothing, &mut out)
+    } else {
+        write_zone(contents, &mut out)
     }
-    let (path, zone, serial) = (output.display(), contents.apex(), statistics.serial);
-    if *unchanged {
-        return print_line(&format!(
-            "{path}: zone {zone} is unchanged and no signature is to be refreshed: serial {serial} stays; {seconds:.2} s"
-        ));
+}
+
+/// What is said of a run.
+struct Report<'a> {
+    zone: &'a Name,
+    statistics: SignStatistics,
+    names_planned: Option<usize>,
+    unchanged: bool,
+}
+
+impl Report<'_> {
+    fn print(
+        &self,
+        arguments: &SignArguments,
+        output: &Path,
+        proved: Option<&Proved>,
+        seconds: f64,
+    ) -> Result<(), Failure> {
+        let &Self { zone, statistics, names_planned, unchanged } = self;
+        if arguments.json {
+            let report = serde_json::json!({
+                "zone": zone.to_string(), "output": output, "denial": arguments.mechanism().to_string(),
+                "serial": statistics.serial, "records": statistics.records, "rrsets_signed": statistics.rrsets_signed,
+                "signatures": statistics.signatures, "signatures_kept": statistics.signatures_kept,
+                "chain_records": statistics.chain_records, "unchanged": unchanged, "names_planned": names_planned,
+                "seconds": seconds, "nsec5": proved.map(Proved::to_json),
+            });
+            return print_line(&report.to_string());
+        }
+        let (path, serial) = (output.display(), statistics.serial);
+        if unchanged {
+            return print_line(&format!(
+                "{path}: zone {zone} is unchanged and no signature is to be refreshed: serial {serial} stays; {seconds:.2} s"
+            ));
+        }
+        print_line(&format!(
+            "{path}: zone {zone} signed with {}: serial {serial}, {} records, {} signatures made, {} kept; {seconds:.2} s",
+            arguments.mechanism().entry().title,
+            statistics.records,
+            statistics.signatures,
+            statistics.signatures_kept,
+        ))?;
+        proved.map_or(Ok(()), |proved| print_line(&proved.to_string()))
     }
-    print_line(&format!(
-        "{path}: zone {zone} signed with {}: serial {serial}, {} records, {} signatures made, {} kept; {seconds:.2} s",
-        arguments.denial.entry().title,
-        contents.record_count(),
-        statistics.signatures,
-        statistics.signatures_kept,
-    ))?;
-    proved.map_or(Ok(()), |proved| print_line(&proved.to_string()))
 }

@@ -9,6 +9,7 @@ use crate::files::{check_output, print_line, write_failure, write_output};
 use crate::progress::Rates;
 use crate::{keys, zones};
 use data_encoding::HEXLOWER_PERMISSIVE;
+use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::sign::{SignProgress, SignSummary, sign_streaming};
 use nonesuch_dnssec::{KeySet, Nsec3Params, SignOptions};
 use nonesuch_zone::Contents;
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
 }
 
 /// Writes the signed zone as it is made: text goes out while signing goes on.
-fn write_signed(
+pub(super) fn write_signed(
     contents: &Contents,
     keys: &KeySet,
     options: &SignOptions<'_>,
@@ -88,9 +89,8 @@ pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, 
     let now = zones::now_or(arguments.now);
     let inception = arguments.inception.unwrap_or_else(|| now.wrapping_sub(BEFORE));
     let expiration = arguments.expiration.unwrap_or_else(|| now.wrapping_add(VALIDITY));
-    let mut options = SignOptions::new(arguments.denial, inception, expiration);
-    options.nsec3 =
-        Nsec3Params { salt: parse_salt(&arguments.nsec3_salt)?, iterations: arguments.nsec3_iterations };
+    let mut options = SignOptions::new(arguments.mechanism(), inception, expiration);
+    options.nsec3 = nsec3_params(arguments)?;
     options.jitter = arguments.jitter;
     options.seed = arguments.seed;
     options.serial = arguments.serial;
@@ -100,6 +100,15 @@ pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, 
     options.drop_foreign_dnskeys = arguments.drop_foreign_dnskeys;
     options.zonemd = arguments.zonemd.as_ref().map(|hashes| hashes.0.clone());
     Ok(options)
+}
+
+fn nsec3_params(arguments: &SignArguments) -> Result<Nsec3Params, Failure> {
+    let given = arguments.nsec3_salt.is_some() || arguments.nsec3_iterations.is_some();
+    if given && arguments.mechanism().mapping() != Mapping::Sha1 {
+        tracing::warn!("--nsec3-salt and --nsec3-iterations are for NSEC3 alone and mean nothing here");
+    }
+    let salt = arguments.nsec3_salt.as_deref().map_or_else(|| Ok(Vec::new()), parse_salt)?;
+    Ok(Nsec3Params { salt, iterations: arguments.nsec3_iterations.unwrap_or(0) })
 }
 
 fn parse_salt(text: &str) -> Result<Vec<u8>, Failure> {
@@ -120,7 +129,7 @@ fn report(
     let statistics = summary.statistics;
     if arguments.json {
         let report = serde_json::json!({
-            "zone": contents.apex().to_string(), "output": output, "denial": arguments.denial.to_string(),
+            "zone": contents.apex().to_string(), "output": output, "denial": arguments.mechanism().to_string(),
             "serial": statistics.serial, "records": statistics.records, "rrsets_signed": statistics.rrsets_signed,
             "signatures": statistics.signatures, "chain_records": statistics.chain_records,
             "signing_seconds": signing, "seconds": all, "nsec5": proved.map(nsec5::Proved::to_json),
@@ -132,7 +141,7 @@ fn report(
              {all:.2} s signing and writing",
             output.display(),
             contents.apex(),
-            arguments.denial.entry().title,
+            arguments.mechanism().entry().title,
             statistics.serial,
             statistics.records,
             statistics.signatures,

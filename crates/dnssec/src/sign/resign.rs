@@ -9,28 +9,18 @@ mod chain;
 mod current;
 mod dirty;
 mod mend;
+mod outcome;
 mod scan;
 mod view;
 
 pub use current::is_current;
+pub use outcome::Resigned;
 
 use super::{SignError, SignOptions, Signed, check, sign};
 use crate::keys::KeySet;
 use nonesuch_proto::Rtype;
 use nonesuch_zone::change::ChangeSet;
 use nonesuch_zone::{Contents, Node, Run};
-
-/// What [`resign_changes`] made.
-#[derive(Debug)]
-pub struct Resigned {
-    /// The zone.
-    pub signed: Signed,
-    /// What differs from the previous signed zone, signatures and chain included: what a secondary needs (RFC 1995).
-    pub changes: ChangeSet,
-    /// Names planned anew; `None` where the whole zone was planned, because the keys' RRset, the parameters of the
-    /// chain or its TTL differ, or the previous zone is not as this signer makes it.
-    pub names_planned: Option<usize>,
-}
 
 /// Signs `contents` and keeps what may be kept of `options.previous`. `None` where the previous zone is what signing
 /// would make, and none of its signatures expires within the refresh window: it stays as it is, with its serial.
@@ -53,11 +43,11 @@ pub fn resign(
 ///
 /// # Errors
 /// Where a change does not fit the zone, or as [`sign`]; also where `options` have no previous zone.
-pub fn resign_changes(
+pub fn resign_changes<'a>(
     changes: &ChangeSet,
     keys: &KeySet,
-    options: &SignOptions<'_>,
-) -> Result<Option<Resigned>, SignError> {
+    options: &SignOptions<'a>,
+) -> Result<Option<Resigned<'a>>, SignError> {
     let previous = options.previous.ok_or(SignError::NoPrevious)?.contents;
     check(previous, keys, options)?;
     if previous.soa().is_none() {
@@ -65,12 +55,11 @@ pub fn resign_changes(
     }
     let edits = view::Edits::new(previous, changes)?;
     if let Some(outcome) = mend::mend(&edits, keys, options)? {
-        return Ok(outcome);
+        return Ok(outcome.map(|mended| Resigned::mended(previous, mended)));
     }
     let contents = edits.apply_to_all();
-    let Some(signed) = resign(&contents, keys, options)? else { return Ok(None) };
-    let changes = ChangeSet::between(previous, signed.contents(), |_| true);
-    Ok(Some(Resigned { signed, changes, names_planned: None }))
+    let signed = resign(&contents, keys, options)?;
+    Ok(signed.map(|signed| Resigned::whole(previous, signed)))
 }
 
 /// Contents of the apex alone, without what signing makes, and with another serial.

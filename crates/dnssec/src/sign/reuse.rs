@@ -134,7 +134,7 @@ impl<'a> Reuse<'a> {
         let Signing { tag, algorithm, public } = &self.keys[key];
         let Some((fixed, _)) = rdata.split_first_chunk::<18>() else { return false };
         let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
-        fixed[16..] == tag.to_be_bytes()
+        u16::from_be_bytes([fixed[16], fixed[17]]) == *tag
             && fixed[2] == algorithm.0
             && word(4) == ttl
             && public.is_some()

@@ -12,6 +12,9 @@ use nonesuch_zone::{Contents, Run};
 /// Names signed at once by one thread.
 pub(super) const CHUNK: usize = 512;
 
+/// The same where a previous zone has most signatures: the few that are made are enough for a batch then.
+const CHUNK_AGAIN: usize = 2048;
+
 /// What signing did, and what it did otherwise than asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -115,7 +118,8 @@ impl<'z> Job<'z> {
         let digested = sealer.is_needed();
         let mut watch = Watch::new(&plan, options);
         let statistics = &mut self.summary.statistics;
-        let parts: Vec<_> = plan.items().chunks(CHUNK).collect();
+        let chunk = if options.previous.is_some() { CHUNK_AGAIN } else { CHUNK };
+        let parts: Vec<_> = plan.items().chunks(chunk).collect();
         for_each_ordered(
             parts.len(),
             |index, room: &mut Room, part: &mut Part<T>| {

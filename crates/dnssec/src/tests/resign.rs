@@ -71,9 +71,9 @@ fn delegations_that_change_their_servers_take_no_signature() {
         let changes = ChangeSet::between(&before, &after, is_data);
         let options = later(mechanism, &old, 1);
         let resigned = resign_changes(&changes, &pair_of("example."), &options).unwrap().unwrap();
-        assert_eq!(resigned.signed.statistics().signatures, 1, "the SOA record's");
+        assert_eq!(resigned.statistics().signatures, 1, "the SOA record's");
         // The apex and the delegation; with NSEC3 the record of each, if any.
-        assert!(resigned.names_planned.unwrap() <= 4);
+        assert!(resigned.names_planned().unwrap() <= 4);
     }
 }
 
@@ -96,7 +96,7 @@ fn nothing_is_signed_where_nothing_changes_and_nothing_expires() {
         assert_eq!(resigned.statistics().signatures_kept, 0);
         assert_eq!(resigned.statistics().serial, 8);
         let mended = resign_changes(&none, &keys, &options).unwrap().unwrap();
-        assert_eq!(text(mended.signed.contents()), text(resigned.contents()));
+        assert_eq!(text(mended.into_signed().contents()), text(resigned.contents()));
         // A serial that has moved is published.
         let moved = text(&zone(RECORDS)).replace(" 7 3600", " 9 3600");
         let moved = read_zone(&moved, &name("example."));

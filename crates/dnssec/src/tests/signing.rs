@@ -739,10 +739,10 @@ fn what_verifying_refuses_is_warned_of_among_changes() {
         let kept = Previous::new(&previous, EXPIRATION - INCEPTION);
         let again = SignOptions { previous: Some(kept), ..options(mechanism) };
         let resigned = resign_changes(&changes, &keys, &again).unwrap().unwrap();
-        assert!(resigned.names_planned.is_some());
+        assert!(resigned.names_planned().is_some());
         let (owner, rtype, reason) = (name("b.example."), Rtype::DNSKEY, Reason::UnexpectedRecords);
         let is_place = |warning: &&SignWarning| matches!(warning, SignWarning::Refused { .. });
-        let told: Vec<_> = resigned.signed.warnings().iter().filter(is_place).cloned().collect();
+        let told: Vec<_> = resigned.warnings().iter().filter(is_place).cloned().collect();
         assert_eq!(told, [SignWarning::Refused { owner, rtype, reason }]);
     }
 }

@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::contents::Contents;
+use crate::splice::{Span, Splice};
 use nonesuch_proto::Rtype;
 use std::io::Write;
 
-/// Entries that are turned into octets at once.
-const BLOCK: usize = 4096;
+/// Octets that are hashed and written at once, while they are in the processor's cache.
+const BLOCK: usize = 1 << 20;
 
 /// Writes `contents` as a compiled zone; `verification` says what was verified of them.
 ///
@@ -14,6 +15,15 @@ const BLOCK: usize = 4096;
 /// Those of `out`.
 pub fn write(contents: &Contents, verification: Verification, out: &mut impl Write) -> io::Result<()> {
     write_as(contents, &Facts::of(contents, verification), out)
+}
+
+/// Writes `splice` as a compiled zone, without a copy of it; otherwise as [`write`].
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_splice(splice: &Splice<'_>, verification: Verification, out: &mut impl Write) -> io::Result<()> {
+    let facts = Facts::of(&splice.head(), verification);
+    write_spans(splice.apex(), splice.spans(), &facts, out)
 }
 
 /// What the header says of the zone.
@@ -33,11 +43,16 @@ impl Facts {
 
 /// Writes `contents` below a header of these `facts`.
 pub(super) fn write_as(contents: &Contents, facts: &Facts, out: &mut impl Write) -> io::Result<()> {
+    write_spans(contents.apex(), &[Span::of(contents)], facts, out)
+}
+
+fn write_spans(apex: &Name, spans: &[Span<'_>], facts: &Facts, out: &mut impl Write) -> io::Result<()> {
+    let sum = |length: fn(&Span<'_>) -> usize| spans.iter().map(length).sum::<usize>();
     let lengths = [
-        (NAMES, contents.names.len()),
-        (RDATA, contents.rdata.len()),
-        (NODES, contents.nodes.len() * NODE),
-        (RRSETS, contents.rrsets.len() * RRSET),
+        (NAMES, sum(|span| span.names().len())),
+        (RDATA, sum(|span| span.rdata().len())),
+        (NODES, sum(|span| span.nodes().len()) * NODE),
+        (RRSETS, sum(|span| span.rrsets().len()) * RRSET),
     ];
     let mut end = (HEADER + lengths.len() * TABLE_ENTRY) as u64;
     let sections = lengths.map(|(kind, length)| {
@@ -45,19 +60,18 @@ pub(super) fn write_as(contents: &Contents, facts: &Facts, out: &mut impl Write)
         end = section.offset + section.length;
         section
     });
-    let mut out = Hashing { out, hasher: blake3::Hasher::new(), at: 0 };
-    out.put(&header(contents.apex(), facts, &sections, end + DIGEST as u64))?;
+    let mut out = Hashing { out, hasher: blake3::Hasher::new(), at: 0, block: Vec::with_capacity(BLOCK) };
+    out.put(&header(apex, facts, &sections, end + DIGEST as u64))?;
     for section in sections {
         out.fill_to(section.offset)?;
         match section.kind {
-            NAMES => out.put(&contents.names)?,
-            RDATA => out.put(&contents.rdata)?,
-            NODES => put_nodes(contents, &mut out)?,
-            _ => put_rrsets(contents, &mut out)?,
+            NAMES => spans.iter().try_for_each(|span| out.put(span.names()))?,
+            RDATA => spans.iter().try_for_each(|span| out.put(span.rdata()))?,
+            NODES => put_nodes(spans, &mut out)?,
+            _ => put_rrsets(spans, &mut out)?,
         }
     }
-    let digest = out.hasher.finalize();
-    out.out.write_all(digest.as_bytes())
+    out.finish()
 }
 
 fn header(apex: &Name, facts: &Facts, sections: &[Section], length: u64) -> Vec<u8> {
@@ -85,56 +99,77 @@ fn header(apex: &Name, facts: &Facts, sections: &[Section], length: u64) -> Vec<
     out
 }
 
-fn put_nodes(contents: &Contents, out: &mut Hashing<'_, impl Write>) -> io::Result<()> {
-    let mut octets = Vec::with_capacity(BLOCK * NODE);
-    for block in contents.nodes.chunks(BLOCK) {
-        octets.clear();
-        for node in block {
-            octets.extend_from_slice(&node.name.to_le_bytes());
-            octets.extend_from_slice(&node.first_rrset.to_le_bytes());
+fn put_nodes(spans: &[Span<'_>], out: &mut Hashing<'_, impl Write>) -> io::Result<()> {
+    let (mut names, mut rrsets) = (0, 0);
+    for span in spans {
+        let start = span.start();
+        for node in span.nodes() {
+            let mut octets = [0; NODE];
+            octets[..4].copy_from_slice(&(node.name - start.names + names).to_le_bytes());
+            octets[4..].copy_from_slice(&(node.first_rrset - start.rrsets + rrsets).to_le_bytes());
+            out.put(&octets)?;
         }
-        out.put(&octets)?;
+        names += span.names().len() as u32;
+        rrsets += span.rrsets().len() as u32;
     }
     Ok(())
 }
 
-fn put_rrsets(contents: &Contents, out: &mut Hashing<'_, impl Write>) -> io::Result<()> {
-    let mut octets = Vec::with_capacity(BLOCK * RRSET);
-    for block in contents.rrsets.chunks(BLOCK) {
-        octets.clear();
-        for rrset in block {
-            octets.extend_from_slice(&rrset.start.to_le_bytes());
-            octets.extend_from_slice(&rrset.ttl.to_le_bytes());
-            octets.extend_from_slice(&rrset.rtype.0.to_le_bytes());
-            octets.extend_from_slice(&rrset.covered.0.to_le_bytes());
-            octets.extend_from_slice(&rrset.count.to_le_bytes());
-            octets.extend_from_slice(&[0; 4]);
+fn put_rrsets(spans: &[Span<'_>], out: &mut Hashing<'_, impl Write>) -> io::Result<()> {
+    let mut rdata = 0;
+    for span in spans {
+        let start = span.start();
+        for rrset in span.rrsets() {
+            let mut octets = [0; RRSET];
+            octets[..8].copy_from_slice(&(rrset.start - start.rdata + rdata).to_le_bytes());
+            octets[8..12].copy_from_slice(&rrset.ttl.to_le_bytes());
+            octets[12..14].copy_from_slice(&rrset.rtype.0.to_le_bytes());
+            octets[14..16].copy_from_slice(&rrset.covered.0.to_le_bytes());
+            octets[16..20].copy_from_slice(&rrset.count.to_le_bytes());
+            out.put(&octets)?;
         }
-        out.put(&octets)?;
+        rdata += span.rdata().len() as u64;
     }
     Ok(())
 }
 
-/// Hashes what it passes on.
+/// Hashes what it passes on, block by block: many short pieces cost no more than a few long ones.
 struct Hashing<'o, W> {
     out: &'o mut W,
     hasher: blake3::Hasher,
     at: u64,
+    /// What is neither hashed nor written yet, less than a block.
+    block: Vec<u8>,
 }
 
 impl<W: Write> Hashing<'_, W> {
-    fn put(&mut self, octets: &[u8]) -> io::Result<()> {
-        // In pieces that are hashed and written while they are in the processor's cache.
-        for piece in octets.chunks(1 << 18) {
-            self.hasher.update(piece);
-            self.out.write_all(piece)?;
-        }
+    #[inline]
+    fn put(&mut self, mut octets: &[u8]) -> io::Result<()> {
         self.at += octets.len() as u64;
+        while self.block.len() + octets.len() >= BLOCK {
+            let (head, tail) = octets.split_at(BLOCK - self.block.len());
+            self.block.extend_from_slice(head);
+            self.flush()?;
+            octets = tail;
+        }
+        self.block.extend_from_slice(octets);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.hasher.update(&self.block);
+        self.out.write_all(&self.block)?;
+        self.block.clear();
         Ok(())
     }
 
     fn fill_to(&mut self, offset: u64) -> io::Result<()> {
         let missing = (offset - self.at) as usize;
         self.put(&[0; ALIGNMENT as usize][..missing])
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.flush()?;
+        self.out.write_all(self.hasher.finalize().as_bytes())
     }
 }

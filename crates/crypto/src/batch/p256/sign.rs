@@ -11,7 +11,6 @@
 //! What is done does not depend on the key and the nonces, and no address does. What it shows is where two sums of a
 //! multiplication are equal, which happens for a few nonces in 2²⁵⁶; the single signature then takes over.
 
-use aws_lc_rs::rand;
 use zeroize::Zeroizing;
 
 use crate::hash::sha256;
@@ -36,7 +35,7 @@ impl BatchKey {
         (*scalar != Scalar::ZERO).then_some(Self(scalar))
     }
 
-    /// Appends a signature for each of up to [`GROUP`] messages. `None`, with `out` as before, where the library fails or the
+    /// Appends a signature for each of up to [`GROUP`] messages, with randomness of the system. `None`, with `out` as before, where the library fails or the
     /// single signature has to take over.
     pub(crate) fn sign(
         &self,
@@ -46,7 +45,7 @@ impl BatchKey {
     ) -> Option<()> {
         let mut random = Zeroizing::new([0; GROUP * RANDOM]);
         let random = random.get_mut(..messages.len() * RANDOM)?;
-        rand::fill(random).ok()?;
+        getrandom::fill(random).ok()?;
         let extra: Vec<&[u8]> = random.chunks_exact(RANDOM).collect();
         self.sign_with(messages, &extra, workspace, out)
     }

@@ -58,8 +58,12 @@ impl<'v, 'z> Mending<'v, 'z> {
     ) -> Self {
         let mut mending = Self { view, rtype, entries: Vec::with_capacity(changed.len() * 2 + stale.len()) };
         let mut walk = Walk::new(view.old);
+        let mut touched = view.touched.iter().zip(view.places).peekable();
         for &name in changed {
-            let entry = mending.entry(name, walk.find(name));
+            // All names touched are among those changed.
+            let known = touched.next_if(|(other, _)| **other == name);
+            let found = known.map_or_else(|| walk.find(name), |(_, found)| *found);
+            let entry = mending.entry(name, found);
             mending.entries.push(entry);
         }
         let mut walk = Walk::new(view.old);

@@ -7,7 +7,6 @@ use crate::denial::nsec3::Hash;
 use crate::denial::nsec3::chain;
 use crate::denial::{Mechanism, nsec};
 use crate::sign::SignOptions;
-use crate::sign::reuse::Walk;
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
 use nonesuch_zone::{Node, Standing};
 use std::collections::HashSet;
@@ -25,9 +24,7 @@ impl<'z> Changed<'z> {
     pub(super) fn of(view: &View<'z>) -> Self {
         let mut names = view.touched.to_vec();
         let mut nodes = HashSet::new();
-        let mut walk = Walk::new(view.old);
-        for &name in view.touched {
-            let found = walk.find(name);
+        for (&name, &found) in view.touched.iter().zip(view.places) {
             nodes.extend(found.ok().map(|node| node.index() as u32));
             let is_apex = name == view.old.apex().view();
             let before = found.ok().and_then(|node| covered_by(node, is_apex));

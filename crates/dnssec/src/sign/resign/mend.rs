@@ -1,20 +1,24 @@
 //! The previous signed zone with some names planned and signed anew: all others are copied as they are.
 
+use super::apex_with_serial;
 use super::chain::{Entry, Mending};
 use super::dirty::{Changed, links};
+use super::outcome::{Mended, Place as Replaced};
 use super::scan::{Scan, chain_type, scan};
 use super::view::{Edits, View};
-use super::{Resigned, apex_with_serial};
+use crate::denial::Mapping;
 use crate::keys::KeySet;
 use crate::sign::chunk::{Scratch, Signer};
 use crate::sign::plan::Plan;
 use crate::sign::reuse::Reuse;
-use crate::sign::stream::CHUNK;
 use crate::sign::zonemd::Place;
 use crate::sign::{SerialPolicy, SignError, SignOptions, SignStatistics, Signed, apex, refused};
 use nonesuch_proto::{Rtype, serial};
-use nonesuch_zone::{ChangeSet, Contents, Node, Rrset, Run, Standing};
+use nonesuch_zone::{Contents, Node, Rrset, Run, Standing};
 use rayon::prelude::*;
+
+/// Names signed at once by one thread, or up to twice as many.
+const NAMES_AT_ONCE: usize = 128;
 
 /// Signs what comes of the previous zone by `edits`. The outer `None`: the chain cannot be mended, and the zone must
 /// be planned as a whole; the inner one: nothing is to be signed.
@@ -22,7 +26,7 @@ pub(super) fn mend(
     edits: &Edits<'_>,
     keys: &KeySet,
     options: &SignOptions<'_>,
-) -> Result<Option<Option<Resigned>>, SignError> {
+) -> Result<Option<Option<Mended>>, SignError> {
     let Some(rtype) = mendable(edits, options) else { return Ok(None) };
     let Some(reuse) = Reuse::new(keys, options) else { return Ok(None) };
     let Some(scan) = scan(edits.previous, keys, &reuse, options)? else { return Ok(None) };
@@ -43,24 +47,32 @@ pub(super) fn mend(
     let (patch, mut statistics) = sign_patch(&patch, standings, keys, options)?;
     add_kept(edits.previous, &mending.entries, &scan, &mut statistics);
     statistics.serial = serial;
-    let changes = ChangeSet::between(&replaced(edits.previous, &mending.entries), &patch, |_| true);
-    let contents = splice(edits.previous, &mending.entries, &patch);
-    statistics.records = contents.record_count();
-    let names_planned = Some(mending.entries.len());
-    Ok(Some(Some(Resigned { signed: Signed { contents, statistics, warnings }, changes, names_planned })))
+    let places = places(&mending.entries, &patch);
+    let patch = Signed { contents: patch, statistics, warnings };
+    Ok(Some(Some(Mended { patch, places })))
 }
 
 /// The type of the chain's records, where the whole chain does not change: its TTL follows from the SOA record, its
-/// hashed owners have the letter case of the apex, and a digest over all records (RFC 8976) is made of the whole zone.
+/// hashed owners have the letter case of the apex, and a digest over all records (RFC 8976) is made of the whole zone. A
+/// previous zone that is not signed, or has no such chain, leaves nothing to mend.
 fn mendable(edits: &Edits<'_>, options: &SignOptions<'_>) -> Option<Rtype> {
     let (old, new) = (edits.previous, &edits.after);
     let (old_apex, new_apex) = (old.nodes().next()?, new.nodes().next()?);
     let same_ttl = old.soa()?.negative_ttl() == new.soa()?.negative_ttl();
     let same_name =
         old.apex().wire() == new.apex().wire() && old_apex.name().wire() == new_apex.name().wire();
-    let digested = old_apex.has(Rtype::ZONEMD) || new_apex.has(Rtype::ZONEMD);
+    let digested = old_apex.has(Rtype::ZONEMD)
+        || new_apex.has(Rtype::ZONEMD)
+        || options.zonemd.as_ref().is_some_and(|hashes| !hashes.is_empty());
+    let signed = old_apex.has(Rtype::DNSKEY) && old_apex.signatures(Rtype::SOA).is_some();
+    let chained = match options.mechanism.mapping() {
+        Mapping::Itself => old_apex.has(Rtype::NSEC) && !old_apex.has(Rtype::NSEC3PARAM),
+        Mapping::Sha1 => old_apex.has(Rtype::NSEC3PARAM) && !old_apex.has(Rtype::NSEC),
+        Mapping::Vrf => false,
+    };
+    let whole = signed && chained && !old_apex.has(Rtype::NSEC5KEY);
     let dname = old_apex.has(Rtype::DNAME) != new_apex.has(Rtype::DNAME);
-    if same_ttl && same_name && !digested && !dname { chain_type(options.mechanism) } else { None }
+    if whole && same_ttl && same_name && !digested && !dname { chain_type(options.mechanism) } else { None }
 }
 
 /// Whether the apex would stay as it is, where no other name is touched.
@@ -120,8 +132,9 @@ fn sign_patch(
 ) -> Result<(Contents, SignStatistics), SignError> {
     let plan = Plan::of_all(patch, standings);
     let signer = Signer::new(&plan, keys, options, Place::Apex);
-    // Few names: chunks that keep all threads at work.
-    let chunk = (plan.items().len() / 16).clamp(16, CHUNK);
+    // Few names: chunks of one size, large enough to sign in batches and small enough to keep all threads at work.
+    let count = plan.items().len();
+    let chunk = count.div_ceil((count / NAMES_AT_ONCE).max(1)).max(1);
     let outcomes: Result<Vec<(Run, SignStatistics)>, SignError> = plan
         .items()
         .par_chunks(chunk)
@@ -143,8 +156,10 @@ fn sign_patch(
 /// Adds what is copied to what was planned anew.
 fn add_kept(previous: &Contents, entries: &[Entry<'_>], scan: &Scan, statistics: &mut SignStatistics) {
     let (mut signatures, mut rrsets, mut chain) = (scan.signatures, scan.rrsets_signed, scan.chain_records);
+    let mut records = scan.records;
     for entry in entries.iter().filter(|entry| entry.found) {
         for rrset in previous.node(entry.place).rrsets() {
+            records -= rrset.count() as u64;
             match rrset.rtype() {
                 Rtype::RRSIG => {
                     signatures -= rrset.count() as u64;
@@ -158,31 +173,15 @@ fn add_kept(previous: &Contents, entries: &[Entry<'_>], scan: &Scan, statistics:
     statistics.signatures_kept += signatures;
     statistics.rrsets_signed += rrsets;
     statistics.chain_records += chain;
+    statistics.records += records;
 }
 
-/// The nodes of the previous zone that are planned anew.
-fn replaced(previous: &Contents, entries: &[Entry<'_>]) -> Contents {
-    let mut run = Run::default();
-    for entry in entries.iter().filter(|entry| entry.found) {
-        run.push_nodes(previous, entry.place..entry.place + 1);
-    }
-    Contents::from_run(previous.apex(), run)
-}
-
-/// Puts the nodes of `patch` in place of those of the entries.
-fn splice(previous: &Contents, entries: &[Entry<'_>], patch: &Contents) -> Contents {
-    let mut run = Run::default();
-    run.reserve(previous);
-    let (mut at, mut next) = (0, 0);
-    for entry in entries {
-        run.push_nodes(previous, at..entry.place);
-        at = entry.place + usize::from(entry.found);
-        let is_left = next < patch.node_count() && patch.node(next).name() == entry.name;
-        if is_left {
-            run.push_nodes(patch, next..next + 1);
-            next += 1;
-        }
-    }
-    run.push_nodes(previous, at..previous.node_count());
-    Contents::from_run(patch.apex(), run)
+/// Where the nodes of `patch` go.
+fn places(entries: &[Entry<'_>], patch: &Contents) -> Vec<Replaced> {
+    let mut next = patch.nodes().peekable();
+    let place = |entry: &Entry<'_>| {
+        let is = next.next_if(|node| node.name() == entry.name).is_some();
+        Replaced { at: entry.place, was: entry.found, is }
+    };
+    entries.iter().map(place).collect()
 }

@@ -19,6 +19,8 @@ const SAMPLE: usize = 32;
 pub(super) struct Scan {
     /// Nodes with a signature that must be made anew, ascending.
     pub(super) stale: Vec<u32>,
+    /// Records of the previous zone.
+    pub(super) records: u64,
     /// Signatures of the previous zone.
     pub(super) signatures: u64,
     /// RRsets that have signatures.
@@ -44,8 +46,7 @@ pub(super) fn chain_type(mechanism: Mechanism) -> Option<Rtype> {
         Mechanism::Nsec => Some(Rtype::NSEC),
         Mechanism::Nsec3 | Mechanism::Nsec3OptOut => Some(Rtype::NSEC3),
         // Chains of other kinds are planned as a whole.
-        #[allow(unreachable_patterns)]
-        _ => None,
+        Mechanism::Nsec5 | Mechanism::Nsec5OptOut => None,
     }
 }
 
@@ -62,7 +63,7 @@ pub(super) fn scan(
         options.nsec3.push_fields(if options.mechanism.is_opt_out() { OPT_OUT } else { 0 }, &mut fields);
     }
     let expected = Expected { keys, reuse, rtype, fields, ttl: soa.negative_ttl() };
-    let mut scan = Scan { stale: Vec::new(), signatures: 0, rrsets_signed: 0, chain_records: 0 };
+    let mut scan = Scan { stale: Vec::new(), records: 0, signatures: 0, rrsets_signed: 0, chain_records: 0 };
     for node in previous.nodes() {
         let Some(is_stale) = expected.look_at(node, &mut scan) else { return Ok(None) };
         if is_stale {
@@ -79,6 +80,7 @@ impl Expected<'_> {
         let mut stale = false;
         let mut unsigned_link = false;
         for rrset in node.rrsets() {
+            scan.records += rrset.count() as u64;
             match rrset.rtype() {
                 Rtype::RRSIG => {
                     unsigned_link &= rrset.covered() != self.rtype;

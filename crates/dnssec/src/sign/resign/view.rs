@@ -5,13 +5,15 @@ use crate::denial::names::is_insecure_delegation;
 use crate::sign::reuse::Walk;
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::change::{ChangeError, ChangeSet, SerialRule};
-use nonesuch_zone::{Contents, Node, Rrset, Run, Standing};
+use nonesuch_zone::{Contents, Node, Rrset, Run, Splice, Standing};
 
 /// Data of the names that changes touch, before and after; the apex is always among them.
 pub(super) struct Edits<'z> {
     pub(super) previous: &'z Contents,
     /// Owners touched, in canonical order, each once, the apex first.
     pub(super) touched: Vec<NameRef<'z>>,
+    /// Their nodes in the previous zone, or where they would stand.
+    pub(super) places: Vec<Result<Node<'z>, usize>>,
     /// Their data after the changes, without what signing makes; those that have none are not there.
     pub(super) after: Contents,
 }
@@ -30,34 +32,30 @@ impl<'z> Edits<'z> {
         }
         let mut before = Run::default();
         let mut walk = Walk::new(previous);
-        for node in touched.iter().filter_map(|name| walk.seek(*name)) {
-            push_data(node, &mut before);
-        }
+        let places: Vec<_> = touched.iter().map(|name| walk.find(*name)).collect();
+        places.iter().flatten().for_each(|node| push_data(*node, &mut before));
         let before = Contents::from_run(previous.apex(), before);
         // The serial of the signed zone is another one than that of the zone file.
         let applied = changes.apply(&before, SerialRule::Any)?;
         let mut after = Run::default();
         applied.nodes().for_each(|node| push_data(node, &mut after));
-        Ok(Self { previous, touched, after: Contents::from_run(applied.apex(), after) })
+        Ok(Self { previous, touched, places, after: Contents::from_run(applied.apex(), after) })
     }
 
     /// The data of the whole new zone; at names that are not touched with what signing made.
     pub(super) fn apply_to_all(&self) -> Contents {
-        let mut run = Run::default();
-        run.reserve(self.previous);
+        let mut parts = Splice::new(self.after.apex());
         let mut at = 0;
-        let mut walk = Walk::new(self.previous);
-        for &name in &self.touched {
-            let found = walk.find(name);
-            let place = found.map_or_else(|place| place, Node::index);
-            run.push_nodes(self.previous, at..place);
+        for (&name, found) in self.touched.iter().zip(&self.places) {
+            let place = found.as_ref().map_or_else(|place| *place, |node| node.index());
+            parts.push_nodes(self.previous, at..place);
             if let Ok(node) = self.after.find(name) {
-                run.push_nodes(&self.after, node.index()..node.index() + 1);
+                parts.push_nodes(&self.after, node.index()..node.index() + 1);
             }
             at = place + usize::from(found.is_ok());
         }
-        run.push_nodes(self.previous, at..self.previous.node_count());
-        Contents::from_run(self.after.apex(), run)
+        parts.push_nodes(self.previous, at..self.previous.node_count());
+        parts.to_contents()
     }
 }
 
@@ -83,6 +81,8 @@ pub(super) struct View<'z> {
     pub(super) old: &'z Contents,
     /// Owners touched, in canonical order.
     pub(super) touched: &'z [NameRef<'z>],
+    /// Their nodes in the previous zone, or where they would stand.
+    pub(super) places: &'z [Result<Node<'z>, usize>],
     after: &'z Contents,
     /// The apex of the new zone as signing prepares it.
     apex: &'z Contents,
@@ -90,7 +90,13 @@ pub(super) struct View<'z> {
 
 impl<'z> View<'z> {
     pub(super) fn new(edits: &'z Edits<'z>, apex: &'z Contents) -> Self {
-        Self { old: edits.previous, touched: &edits.touched, after: &edits.after, apex }
+        Self {
+            old: edits.previous,
+            touched: &edits.touched,
+            places: &edits.places,
+            after: &edits.after,
+            apex,
+        }
     }
 
     /// The apex of the new zone.
