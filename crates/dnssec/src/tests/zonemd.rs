@@ -246,11 +246,19 @@ fn altered_glue_of_a_signed_zone_is_found() {
 }
 
 #[test]
-fn an_unsigned_zone_with_a_wrong_digest_has_both_faults() {
+fn the_digest_of_an_unsigned_zone_is_verified() {
     let contents = zone(&format!("@ ZONEMD 7 1 1 {}", "00".repeat(48)));
     let reasons: Vec<Reason> =
         verify(&contents, &VerifyOptions::default()).faults.into_iter().map(|fault| fault.reason).collect();
-    assert_eq!(reasons, [Reason::NoDnskey, Reason::ZonemdMismatch { hash: ZonemdHash::Sha384 }]);
+    assert_eq!(reasons, [Reason::ZonemdMismatch { hash: ZonemdHash::Sha384 }]);
+    let digest = &nonesuch_zone::zonemd::digest(&contents, &[ZonemdHash::Sha384])[0];
+    let right = zone(&format!("@ ZONEMD 7 1 1 {}", data_encoding::HEXUPPER.encode(&digest.1)));
+    let report = verify(&right, &VerifyOptions::default());
+    assert_eq!((report.faults, report.zonemd, report.mechanism), (vec![], vec![ZonemdHash::Sha384], None));
+    // Where a trust anchor says that the zone is signed, the digest is not enough.
+    let anchors = vec![crate::verify::Anchor::Ds(vec![0; 36])];
+    let report = verify(&right, &VerifyOptions { anchors, ..VerifyOptions::default() });
+    assert_eq!(report.faults[0].reason, Reason::NoDnskey);
 }
 
 #[test]

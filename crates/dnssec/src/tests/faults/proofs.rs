@@ -95,7 +95,8 @@ fn of_b(bench: &Bench, reason: Reason, change: impl Fn(usize, &mut [[u8; 32]], &
     let proofs = bench.proofs.as_deref().unwrap();
     let mut whole = octets(proofs);
     let octets_of_proof = proofs.entries().next().unwrap().proof.len();
-    let proofs_at = whole.len() - 32 - proofs.len() * octets_of_proof;
+    // Behind the proofs are the five octets that say that there is no seal, and the digest.
+    let proofs_at = whole.len() - 32 - 5 - proofs.len() * octets_of_proof;
     let hashes_at = proofs_at - proofs.len() * 32;
     let mut hashes: Vec<[u8; 32]> = proofs.entries().map(|entry| *entry.hash).collect();
     let mut list: Vec<Vec<u8>> = proofs.entries().map(|entry| entry.proof.to_vec()).collect();
