@@ -15,7 +15,9 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     let _ = compiled::read(data);
     // Length and digest are made to fit, so that what lies behind them is reached.
     let mut octets = data.to_vec();
-    let Some(end) = octets.len().checked_sub(DIGEST).filter(|end| *end > LENGTH.end) else { return Corpus::Keep };
+    let Some(end) = octets.len().checked_sub(DIGEST).filter(|end| *end > LENGTH.end) else {
+        return Corpus::Keep;
+    };
     let length = octets.len() as u64;
     octets[LENGTH].copy_from_slice(&length.to_le_bytes());
     let digest = blake3::hash(&octets[..end]);
