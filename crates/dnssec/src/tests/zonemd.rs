@@ -251,7 +251,7 @@ fn the_digest_of_an_unsigned_zone_is_verified() {
     let reasons: Vec<Reason> =
         verify(&contents, &VerifyOptions::default()).faults.into_iter().map(|fault| fault.reason).collect();
     assert_eq!(reasons, [Reason::ZonemdMismatch { hash: ZonemdHash::Sha384 }]);
-    let digest = &digest(&contents, &[ZonemdHash::Sha384])[0];
+    let digest = &zonemd::digest(&contents, &[ZonemdHash::Sha384])[0];
     let right = zone(&format!("@ ZONEMD 7 1 1 {}", data_encoding::HEXUPPER.encode(&digest.1)));
     let report = verify(&right, &VerifyOptions::default());
     assert_eq!((report.faults, report.zonemd, report.mechanism), (vec![], vec![ZonemdHash::Sha384], None));
