@@ -93,6 +93,7 @@ fn bad_options_of_sign_are_refused() {
     sign(&["--denial", "nsec3", "--nsec3-salt", "xyz"], "not hexadecimal digits");
     sign(&["--denial", "nsec3", "--nsec3-salt", &"00".repeat(256)], "at most 255");
     sign(&["--inception", "20300101000000", "--expiration", "20200101000000"], "never be valid");
+    sign(&["--inception", "20990101000000"], "never be valid");
     sign(&["--keys", "none"], "none: cannot be read");
     sign(&["-f", "none/output"], "none/output: cannot be written");
 }

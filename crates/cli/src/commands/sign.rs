@@ -10,7 +10,7 @@ use crate::progress::Rates;
 use crate::{keys, zones};
 use data_encoding::HEXLOWER_PERMISSIVE;
 use nonesuch_dnssec::denial::Mapping;
-use nonesuch_dnssec::sign::{SignProgress, SignSummary, sign_streaming};
+use nonesuch_dnssec::sign::{SignError, SignProgress, SignSummary, sign_streaming};
 use nonesuch_dnssec::{KeySet, Nsec3Params, SignOptions};
 use nonesuch_zone::Contents;
 use nonesuch_zone::write::push_part;
@@ -89,6 +89,10 @@ pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, 
     let now = zones::now_or(arguments.now);
     let inception = arguments.inception.unwrap_or_else(|| now.wrapping_sub(BEFORE));
     let expiration = arguments.expiration.unwrap_or_else(|| now.wrapping_add(VALIDITY));
+    // Serial arithmetic would take a far inception for one of the century before.
+    if inception > expiration {
+        return Err(SignError::Period.into());
+    }
     let mut options = SignOptions::new(arguments.mechanism(), inception, expiration);
     options.nsec3 = nsec3_params(arguments)?;
     options.jitter = arguments.jitter;
