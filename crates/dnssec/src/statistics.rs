@@ -1,5 +1,6 @@
 //! What a zone is made of: names, records, delegations, octets, keys, signatures. Counted in one walk, nothing verified.
 
+use crate::denial::names::common_labels;
 use crate::denial::nsec5;
 use crate::facts::{self, DenialFacts, KeyFacts};
 use crate::rrsig::Rrsig;
@@ -386,18 +387,6 @@ impl<'z> Count<'z> {
 fn read_zonemd(rdata: &[u8]) -> Option<ZonemdFacts> {
     let [a, b, c, d, scheme, hash, ..] = *rdata else { return None };
     Some(ZonemdFacts { serial: u32::from_be_bytes([a, b, c, d]), scheme, hash })
-}
-
-/// Number of labels that two names have in common, from the right.
-fn common_labels(a: NameRef<'_>, b: NameRef<'_>) -> usize {
-    let (x, y) = (a.label_count(), b.label_count());
-    let mut count = x.min(y);
-    let (mut a, mut b) = (a.suffix(count), b.suffix(count));
-    while a != b {
-        count -= 1;
-        (a, b) = (a.suffix(count), b.suffix(count));
-    }
-    count
 }
 
 #[cfg(test)]

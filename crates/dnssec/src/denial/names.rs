@@ -94,7 +94,7 @@ impl Names {
 }
 
 /// How many labels two names share, from the right.
-fn common_labels(a: NameRef<'_>, b: NameRef<'_>) -> usize {
+pub(crate) fn common_labels(a: NameRef<'_>, b: NameRef<'_>) -> usize {
     let (a_labels, b_labels) = (a.label_count(), b.label_count());
     let mut common = a_labels.min(b_labels);
     let (mut a, mut b) = (a.suffix(common), b.suffix(common));

@@ -39,6 +39,17 @@ pub(crate) fn label(hash: &Hash) -> [u8; LABEL] {
     label
 }
 
+/// The hash that the owner of an NSEC3 record is made of; `None` where it is no hash directly below the apex.
+pub(crate) fn hash_of(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
+    let label = owner.labels().next().filter(|label| label.len() == LABEL)?;
+    if owner.parent()? != apex {
+        return None;
+    }
+    let mut hash = Hash::default();
+    BASE32HEX_NOPAD.decode_mut(&label.to_ascii_uppercase(), &mut hash).ok()?;
+    Some(hash)
+}
+
 /// Appends the owner of an NSEC3 record (RFC 5155 §3): the hash's label in front of the apex.
 pub(crate) fn push_owner(hash: &Hash, apex: NameRef<'_>, out: &mut Vec<u8>) {
     out.push(LABEL as u8);

@@ -1,11 +1,10 @@
 //! Checking the NSEC3 chains of a signed zone (RFC 5155 §7.1).
 
 use super::chain::{self, ChainName, Hashed};
-use super::{Hash, LABEL, MAX_ITERATIONS, Nsec3, Nsec3Params, OPT_OUT, SHA1};
+use super::{Hash, MAX_ITERATIONS, Nsec3, Nsec3Params, OPT_OUT, SHA1};
 use crate::denial::{Mechanism, push_shown_types};
 use crate::verify::{Findings, Reason, VerifyWarning, Zone, check_bitmap};
-use data_encoding::BASE32HEX_NOPAD;
-use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::Node;
 use std::cmp::Ordering;
 
@@ -68,7 +67,7 @@ fn read_records<'z>(zone: &Zone<'z>, chains: &[Nsec3Params], findings: &mut Find
     for node in zone.contents.nodes() {
         let Some(rrset) = node.rrset(Rtype::NSEC3) else { continue };
         findings.check_chain_ttl(node.name(), Rtype::NSEC3, zone.chain_ttl, rrset.ttl());
-        let Some(hash) = hash_of(node.name(), zone.contents.apex().view()) else {
+        let Some(hash) = chain::hash_of(node.name(), zone.contents.apex().view()) else {
             findings.fault(node.name(), Some(Rtype::NSEC3), Reason::ChainExtra);
             continue;
         };
@@ -96,17 +95,6 @@ fn check_record<'z>(rdata: &'z [u8], chains: &[Nsec3Params]) -> Result<Nsec3<'z>
         return Err(Reason::Nsec3ParamMismatch);
     }
     Ok(fields)
-}
-
-/// The hash that the owner of an NSEC3 record is made of.
-fn hash_of(owner: NameRef<'_>, apex: NameRef<'_>) -> Option<Hash> {
-    let label = owner.labels().next().filter(|label| label.len() == LABEL)?;
-    if owner.parent()? != apex {
-        return None;
-    }
-    let mut hash = Hash::default();
-    BASE32HEX_NOPAD.decode_mut(&label.to_ascii_uppercase(), &mut hash).ok()?;
-    Some(hash)
 }
 
 /// Checks that each record points to the next hash, the last to the first; returns one record for each hash.

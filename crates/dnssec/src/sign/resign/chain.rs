@@ -6,9 +6,9 @@
 use super::dirty::Link;
 use super::view::View;
 use crate::denial::Mechanism;
-use crate::denial::nsec3::{Hash, LABEL, Nsec3, Nsec3Params, OPT_OUT};
+use crate::denial::nsec3::chain::hash_of;
+use crate::denial::nsec3::{Nsec3, Nsec3Params, OPT_OUT};
 use crate::sign::reuse::Walk;
-use data_encoding::BASE32HEX_NOPAD;
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::{Node, Standing};
 use std::borrow::Cow;
@@ -205,7 +205,7 @@ impl<'v, 'z> Mending<'v, 'z> {
                 next.push_canonical(&mut rdata);
             } else {
                 params.push_fields(if mechanism.is_opt_out() { OPT_OUT } else { 0 }, &mut rdata);
-                let hash = hash_of(next)?;
+                let hash = hash_of(next, self.view.old.apex().view())?;
                 rdata.push(hash.len() as u8);
                 rdata.extend_from_slice(&hash);
             }
@@ -222,14 +222,4 @@ fn bitmap_of(rtype: Rtype, rdata: &[u8]) -> &[u8] {
         Rtype::NSEC => NameRef::split_from(rdata).map_or(&[][..], |(_, map)| map),
         _ => Nsec3::parse(rdata).map_or(&[][..], |fields| fields.bitmap),
     }
-}
-
-/// The hash that the owner of an NSEC3 record is made of; `None` where it is none.
-fn hash_of(owner: NameRef<'_>) -> Option<Hash> {
-    let label = owner.labels().next()?.to_ascii_uppercase();
-    let mut hash = Hash::default();
-    if label.len() != LABEL {
-        return None;
-    }
-    BASE32HEX_NOPAD.decode_mut(&label, &mut hash).is_ok().then_some(hash)
 }
