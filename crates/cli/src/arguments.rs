@@ -177,7 +177,7 @@ pub(crate) struct KeyImportArguments {
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SignArguments {
-    /// Zone file.
+    /// Zone file, or a compiled zone; - for standard input.
     #[arg(required_unless_present = "changes")]
     pub(crate) file: Option<PathBuf>,
     /// The zone's apex; else the owner of the file's SOA record.
@@ -199,7 +199,7 @@ pub(crate) struct SignArguments {
     /// Keep NSEC5KEY records of other keys that the zone file holds, as a roll-over needs.
     #[arg(long)]
     pub(crate) keep_nsec5key: bool,
-    /// Output file; - for standard output. Default: FILE.signed
+    /// Output file; - for standard output. Default: FILE.signed, or standard output where the zone comes from standard input
     #[arg(long = "output", short = 'f', required_unless_present = "file")]
     pub(crate) output: Option<PathBuf>,
     /// First second of validity; default one hour ago.
@@ -281,7 +281,8 @@ pub(crate) struct AgainArguments {
     /// same, the keys are, and they do not expire soon; the serial comes after its serial.
     #[arg(long, value_name = "SIGNED")]
     pub(crate) previous: Option<PathBuf>,
-    /// Changes of the unsigned zone since then, as `nonesuch zone diff --changes` prints them, in place of a zone file.
+    /// Changes of the unsigned zone since then, as `nonesuch zone diff --changes` prints them, in place of a zone file; -
+    /// for standard input.
     #[arg(long, requires = "previous", conflicts_with = "file")]
     pub(crate) changes: Option<PathBuf>,
     /// Make signatures anew that expire within so many seconds; default: a quarter of the validity.
@@ -300,7 +301,7 @@ pub(crate) struct AgainArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArguments {
-    /// Zone file.
+    /// Zone file, or a compiled zone; - for standard input.
     pub(crate) file: PathBuf,
     /// The zone's apex; else the owner of the file's SOA record.
     #[arg(long, short)]
@@ -353,7 +354,7 @@ pub(crate) struct GenerateArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Zone file, or a compiled zone.
+    /// Zone file, or a compiled zone; - for standard input.
     pub(crate) file: PathBuf,
     /// The zone's apex; else the owner of the file's SOA record.
     #[arg(long, short)]

@@ -15,6 +15,7 @@ use nonesuch_net::NetError;
 use nonesuch_zone::ReadError;
 use nonesuch_zone::change::{ChangeFault, ChangeReadError};
 use nonesuch_zone::image::CompileError;
+use nonesuch_zone::read::read_remedy;
 use std::io;
 use std::path::PathBuf;
 
@@ -22,8 +23,10 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum Failure {
-    #[error("{}: cannot be read: {source}", path.display())]
+    #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
     Read { path: PathBuf, source: io::Error },
+    #[error("standard input can be read once only: give files for all inputs but one")]
+    InputTwice,
     #[error("{}: cannot be written: {source}{}", path.display(), write_remedy(source))]
     Write { path: PathBuf, source: io::Error },
     #[error("{}: a private key stands there and is not written over: give another output file", path.display())]
@@ -76,6 +79,10 @@ pub(crate) enum Failure {
     ZoneName { text: String, source: nonesuch_proto::NameError },
     #[error("the salt '{0}' is not hexadecimal digits (write - for none)")]
     Salt(String),
+    #[error(
+        "the salt '{0}' has an odd number of digits, and two are an octet: add a digit, or take one away"
+    )]
+    OddSalt(String),
     #[error(transparent)]
     Sign(#[from] SignError),
     #[error(transparent)]
@@ -99,6 +106,10 @@ pub(crate) enum Failure {
         path.display()
     )]
     SigningKey { path: PathBuf },
+    #[error("{}: no folder with proofs or a VRF key: give --nsec5-keys the one that the zone was signed with, or leave it out", dir.display())]
+    NoEvidenceFolder { dir: PathBuf },
+    #[error("{}: not a folder, and the VRF key and the proofs need one: give --nsec5-keys another name", dir.display())]
+    NotAFolder { dir: PathBuf },
     #[error("{}: neither proofs nor a VRF key of the zone {zone}: give its folder, or leave --nsec5-keys out", dir.display())]
     NoEvidence { dir: PathBuf, zone: nonesuch_proto::Name },
     #[error("{}: {source}", path.display())]

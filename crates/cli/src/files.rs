@@ -1,10 +1,12 @@
-//! Writing files so that a reader meets the old file or the whole new one: beside, fsync, rename.
+//! Writing files so that a reader meets the old file or the whole new one: beside, fsync, rename. Reading of inputs.
 
+use crate::beside;
 use crate::error::Failure;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Write};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 use zeroize::{Zeroize as _, Zeroizing};
 
 /// Octets that a key file may have: several times what the longest key takes, which is one of MAYO-2.
@@ -30,7 +32,7 @@ pub(crate) fn write_output(
     mode: u32,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    if path == Path::new("-") {
+    if is_standard(path) {
         let mut out = BufWriter::new(io::stdout().lock());
         write(&mut out)?;
         return out.flush().map_err(Failure::Output);
@@ -45,39 +47,83 @@ pub(crate) fn write_output(
         write(&mut out)?;
         return out.flush().map_err(failed);
     }
-    check_folder(path)?;
-    check_replaceable(path).map_err(failed)?;
-    let folder = folder_of(path);
-    let beside = tempfile::Builder::new()
-        .prefix(".nonesuch-")
-        .permissions(fs::Permissions::from_mode(mode))
-        .tempfile_in(folder)
-        // The name of the file beside means nothing to the user.
-        .map_err(|error| failed(error.kind().into()))?;
+    let beside = create_beside(path, mode)?;
     let mut out = BufWriter::with_capacity(1 << 20, beside.as_file());
     write(&mut out)?;
     out.flush().map_err(failed)?;
     drop(out);
     beside.as_file().sync_all().map_err(failed)?;
     beside.persist(path).map_err(|error| failed(error.error))?;
-    sync_folder(folder).map_err(failed)
+    sync_folder(folder_of(path)).map_err(failed)
+}
+
+/// The file beside `path`, where the one may take the other's place.
+fn create_beside(path: &Path, mode: u32) -> Result<NamedTempFile, Failure> {
+    let failed = |source| Failure::Write { path: path.to_path_buf(), source };
+    check_folder(path)?;
+    check_replaceable(path).map_err(failed)?;
+    // The name of the file beside means nothing to the user.
+    beside::create(folder_of(path), mode).map_err(|error| failed(error.kind().into()))
+}
+
+/// Refuses an output that could not be written, before any work is done for it.
+pub(crate) fn check_writable(path: &Path) -> Result<(), Failure> {
+    if is_standard(path) || is_special(path) { Ok(()) } else { create_beside(path, KEY_MODE).map(drop) }
+}
+
+/// Whether `path` stands for standard input or output.
+pub(crate) fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// What messages call the input at `path`.
+pub(crate) fn input_name(path: &Path) -> &Path {
+    if is_standard(path) { Path::new("standard input") } else { path }
+}
+
+/// Where an output goes whose name is not given: to the input's with `suffix` behind it, to standard output where the input
+/// is standard input.
+pub(crate) fn output_beside(input: &Path, suffix: &str) -> PathBuf {
+    if is_standard(input) {
+        return input.to_path_buf();
+    }
+    let mut name = input.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// All octets of the input at `path`; `-` is standard input.
+pub(crate) fn read_input(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut octets = Vec::new();
+    let read = if is_standard(path) {
+        io::stdin().lock().read_to_end(&mut octets).map(|_| octets)
+    } else {
+        fs::read(path)
+    };
+    read.map_err(|source| Failure::Read { path: input_name(path).to_path_buf(), source })
+}
+
+/// Refuses standard input in the place of more than one input: it can be read once.
+pub(crate) fn check_inputs<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> Result<(), Failure> {
+    match paths.into_iter().filter(|path| is_standard(path)).count() {
+        0 | 1 => Ok(()),
+        _ => Err(Failure::InputTwice),
+    }
 }
 
 /// Refuses an output that could not be written, or would take the place of the zone file `source`, before any work is
 /// done for it.
 pub(crate) fn check_output(path: &Path, source: &Path) -> Result<(), Failure> {
-    if path == Path::new("-") {
-        return Ok(());
-    }
     if is_same_file(path, source) {
         return Err(Failure::OverSource { path: path.to_path_buf() });
     }
-    check_folder(path)
+    check_writable(path)
 }
 
 /// Whether both are one file, by whatever name: links and other spellings of the path too.
 pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
     match (fs::metadata(a), fs::metadata(b)) {
+        _ if is_standard(a) || is_standard(b) => false,
         (Ok(a), Ok(b)) => a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
         _ => false,
     }
@@ -87,7 +133,7 @@ pub(crate) fn is_same_file(a: &Path, b: &Path) -> bool {
 pub(crate) fn check_two_outputs(a: &Path, b: &Path) -> Result<(), Failure> {
     let place =
         |path: &Path| (fs::canonicalize(folder_of(path)).ok(), path.file_name().map(ToOwned::to_owned));
-    if a == b || is_same_file(a, b) || a != Path::new("-") && b != Path::new("-") && place(a) == place(b) {
+    if a == b || is_same_file(a, b) || !is_standard(a) && !is_standard(b) && place(a) == place(b) {
         return Err(Failure::OneOutput { path: a.to_path_buf() });
     }
     Ok(())
@@ -162,7 +208,7 @@ fn into_text(mut octets: Zeroizing<Vec<u8>>) -> io::Result<Zeroizing<String>> {
 pub(crate) fn write_failure(path: &Path) -> impl FnOnce(io::Error) -> Failure {
     let path = path.to_path_buf();
     move |source| {
-        if path == Path::new("-") { Failure::Output(source) } else { Failure::Write { path, source } }
+        if is_standard(&path) { Failure::Output(source) } else { Failure::Write { path, source } }
     }
 }
 

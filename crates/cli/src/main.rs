@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod beside;
 mod commands;
 mod error;
 mod files;

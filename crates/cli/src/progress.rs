@@ -2,6 +2,7 @@
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal as _;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Seconds before which a rate says little.
@@ -30,25 +31,30 @@ fn styled(total: u64, what: &str, template: &str) -> ProgressBar {
         ProgressDrawTarget::hidden()
     };
     let bar = ProgressBar::with_draw_target(Some(total), target);
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
+    set_template(&bar, template);
     bar.set_message(what.to_owned());
     bar
 }
 
-/// A bar whose message says how many of several things are done in a second; time left is by its steps.
+fn set_template(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+}
+
+/// A line that says since when something goes on, and from its first step on a bar whose message says how many of several
+/// things are done in a second; time left is by the steps.
 pub(crate) struct Rates {
     bar: ProgressBar,
     what: &'static str,
-    begun: Instant,
+    /// When the first step was told, and what was done then: what comes before the steps is not in the rates.
+    first: OnceLock<(Instant, Vec<u64>)>,
 }
 
 impl Rates {
-    /// A bar named `what`; its length is told with each step.
+    /// A line named `what`; the length of the bar is told with each step.
     pub(crate) fn new(what: &'static str) -> Self {
-        let bar = styled(1, what, "{msg} {wide_bar} {percent} %, {eta} left");
-        Self { bar, what, begun: Instant::now() }
+        Self { bar: spinner(what), what, first: OnceLock::new() }
     }
 
     /// Whether anybody sees it.
@@ -57,13 +63,17 @@ impl Rates {
     }
 
     /// `done` steps of `total` are done, and of each of `counts` so many.
-    pub(crate) fn tell(&self, done: u64, total: u64, counts: [(u64, &str); 2]) {
+    pub(crate) fn tell(&self, done: u64, total: u64, counts: &[(u64, &str)]) {
+        let (begun, before) = self.first.get_or_init(|| {
+            set_template(&self.bar, "{msg} {wide_bar} {percent} %, {eta} left");
+            self.bar.reset_eta();
+            (Instant::now(), counts.iter().map(|(count, _)| *count).collect())
+        });
         self.bar.set_length(total);
         self.bar.set_position(done);
-        let seconds = self.begun.elapsed().as_secs_f64();
+        let seconds = begun.elapsed().as_secs_f64();
         if seconds > SETTLED {
-            let [first, second] = counts.map(|(count, name)| format!("{} {name}/s", rate(count, seconds)));
-            self.bar.set_message(format!("{}: {first}, {second}", self.what));
+            self.bar.set_message(format!("{}: {}", self.what, rates(counts, before, seconds)));
         }
     }
 
@@ -73,7 +83,28 @@ impl Rates {
     }
 }
 
+/// How many of each of `counts` came in each of `seconds`, to what was there `before`.
+fn rates(counts: &[(u64, &str)], before: &[u64], seconds: f64) -> String {
+    let each = counts
+        .iter()
+        .zip(before)
+        .map(|((count, name), before)| format!("{} {name}/s", rate(count.saturating_sub(*before), seconds)));
+    each.collect::<Vec<_>>().join(", ")
+}
+
 /// How many of `count` there were in each of `seconds`.
 pub(crate) fn rate(count: u64, seconds: f64) -> HumanCount {
     HumanCount((count as f64 / seconds.max(1e-6)) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_leave_out_what_was_done_before_the_first_step() {
+        let counts = [(1_500, "signatures"), (2_000_100, "records")];
+        assert_eq!(rates(&counts, &[500, 100], 2.0), "500 signatures/s, 1,000,000 records/s");
+        assert_eq!(rates(&[(7, "names")], &[7], 1.0), "0 names/s");
+    }
 }

@@ -1,33 +1,40 @@
 //! What several commands do with zones: read one and say what is odd, the time, trust anchors.
 
 use crate::error::Failure;
+use crate::files::{input_name, is_standard, read_input};
 use crate::progress;
 use nonesuch_dnssec::facts::{DenialFacts, KeyFacts, VrfKeyFacts};
 use nonesuch_dnssec::verify::Anchor;
 use nonesuch_proto::{Name, Rtype};
-use nonesuch_zone::{Contents, Loaded, load, read};
+use nonesuch_zone::{Contents, Loaded, load, load_octets, read};
+use std::io;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Reads a zone file or a compiled zone; warnings go to the log.
+/// Reads a zone file or a compiled zone, `-` from standard input; warnings go to the log.
 pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, Failure> {
     Ok(load_zone(path, origin)?.contents)
 }
 
 /// As [`read_zone`], with what was verified before a compiled zone was compiled.
 pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<Loaded, Failure> {
-    let line = progress::spinner(&format!("reading {}", path.display()));
+    let name = input_name(path).display();
+    let line = progress::spinner(&format!("reading {name}"));
     let begun = Instant::now();
-    let loaded = load(path, origin);
+    let loaded = if is_standard(path) {
+        load_octets(io::stdin().lock(), input_name(path), origin)
+    } else {
+        load(path, origin)
+    };
     line.finish_and_clear();
     let loaded = loaded?;
     if !line.is_hidden() {
         let (records, seconds) = (loaded.contents.record_count(), begun.elapsed().as_secs_f64());
         let rate = progress::rate(records, seconds);
-        eprintln!("{}: {} records read in {seconds:.2} s, {rate} records/s", path.display(), records);
+        eprintln!("{name}: {records} records read in {seconds:.2} s, {rate} records/s");
     }
     for warning in &loaded.warnings {
-        tracing::warn!("{}: {warning}", path.display());
+        tracing::warn!("{name}: {warning}");
     }
     Ok(loaded)
 }
@@ -68,8 +75,8 @@ pub(crate) fn now_or(time: Option<u32>) -> u32 {
 
 /// Reads the DS and DNSKEY records of `zone` from a file.
 pub(crate) fn read_anchors(path: &Path, zone: &Name) -> Result<Vec<Anchor>, Failure> {
-    let text = std::fs::read(path).map_err(|source| Failure::Read { path: path.to_path_buf(), source })?;
-    let records = read::read_records(&text, path, &Name::root())?;
+    let text = read_input(path)?;
+    let records = read::read_records(&text, input_name(path), &Name::root())?;
     let anchors: Vec<Anchor> = records
         .into_iter()
         .filter(|(owner, _, _)| owner == zone)

@@ -125,27 +125,42 @@ fn what_there_is_no_time_for_is_named() {
     assert_eq!(left_out[0], "tld:60, NSEC: ECDSA P-256 at native, Falcon-512 at native, Ed25519 at native");
 }
 
-/// A level's program that is none of ours is left out; without any, this program is measured as it is.
+/// A level that was chosen must have its program; of those that an experiment has by itself, one without is left out, and
+/// without any, this program is measured as it is.
 #[test]
-fn levels_without_a_program_are_left_out_and_named() {
+fn levels_without_a_program_are_refused_or_left_out_and_named() {
     if !cfg!(target_arch = "x86_64") {
         eprintln!("skipped: this is no x86-64 machine");
         return;
     }
     let folder = folder();
     let out = folder.path().join("out");
-    let more = ["--set", "levels=x86-64-v2", "--set", "denial=nsec", "--set", "served=none", "--json"];
-    let arguments = [&["lab", "run", "pqc-signing", "--out", text(&out)][..], &TINY, &more].concat();
-    let levels = |program: &str| -> (Vec<Value>, String) {
-        let ended = run(nonesuch(&arguments).env("NONESUCH_X86_64_V2", program)).expect_done("a run");
-        let document: Value = serde_json::from_str(&ended.stdout).expect("JSON alone");
+    let few = ["--set", "denial=nsec", "--set", "served=none", "--set", "zones=tld:60", "--json"];
+    // Without the setting of levels, those of the experiment hold.
+    let without_levels: Vec<&str> = TINY[..2].iter().chain(&TINY[4..]).copied().collect();
+    let with = |levels: &[&str], program: &str| {
+        let arguments =
+            [&["lab", "run", "pqc-signing", "--out", text(&out)], &without_levels[..], &few, levels];
+        let mut command = nonesuch(arguments.concat());
+        run(command.env("NONESUCH_X86_64_V2", program).env("NONESUCH_X86_64_V3", "/bin/false"))
+    };
+    let told = |ended: Ended| -> (Vec<Value>, String) {
+        let document: Value = serde_json::from_str(&ended.expect_done("a run").stdout).expect("JSON alone");
         let levels = document["record"]["about"]["zone-signing"]["levels"].as_array().cloned();
         (levels.expect("levels"), document["record"]["notes"].to_string())
     };
-    let (found, notes) = levels("/bin/false");
+    let (found, notes) = told(with(&[], "/bin/false"));
     assert_eq!((found.len(), &found[0]["level"]), (1, &"native".into()), "{notes}");
     assert!(notes.contains("/bin/false: exit status: 1") && notes.contains("measured as it is"), "{notes}");
-    let (found, _) = levels(env!("CARGO_BIN_EXE_nonesuch"));
+    let chosen = ["--set", "levels=x86-64-v2", "--overwrite"];
+    let refused = with(&chosen, "/bin/false");
+    assert_eq!((refused.status, refused.stdout.as_str()), (2, ""), "{}", refused.text());
+    assert!(refused.stderr.contains("/bin/false: exit status: 1"), "{}", refused.stderr);
+    // Beside this program there is none.
+    let refused = with(&chosen, "");
+    let says = "; `tools/build-level x86-64-v2` builds it";
+    assert!(refused.status == 2 && refused.stderr.contains(says), "{}", refused.text());
+    let (found, _) = told(with(&chosen, env!("CARGO_BIN_EXE_nonesuch")));
     assert_eq!(
         (&found[0]["level"], &found[0]["environment"][0][0]),
         (&"x86-64-v2".into(), &"OPENSSL_ia32cap".into())

@@ -295,3 +295,37 @@ fn what_verifying_refuses_is_warned_of() {
         assert_eq!(verify(folder.path(), &[]).status, 1);
     }
 }
+
+/// The proofs are written after the zone: that they can be is checked before anything is done.
+#[test]
+fn a_folder_of_proofs_that_cannot_be_written_is_told_before_the_zone_is_written() {
+    let folder = with_keys();
+    let dir = folder.path();
+    signed(dir, "nsec5", &[]);
+    let before = fs::read(dir.join("signed")).expect("a zone");
+    let proofs = dir.join("nsec5/keys.example.proofs");
+    fs::set_permissions(&proofs, fs::Permissions::from_mode(0o400)).expect("set");
+    for more in [&[][..], &["--previous", "signed"], &["--previous", "signed", "--compiled"]] {
+        refused(&sign(dir, "nsec5", more), "keys.example.proofs: cannot be written");
+        assert!(fs::read(dir.join("signed")).expect("a zone") == before);
+    }
+    fs::set_permissions(&proofs, fs::Permissions::from_mode(0o600)).expect("set");
+    signed(dir, "nsec5", &[]);
+    assert_eq!(listing(&dir.join("nsec5")).len(), 2);
+}
+
+#[test]
+fn a_wrong_folder_of_proofs_is_told_with_the_remedy() {
+    let folder = with_keys();
+    let dir = folder.path();
+    signed(dir, "nsec5", &[]);
+    made(dir, "other");
+    for (wrong, says) in [
+        ("none", "none: no folder with proofs or a VRF key: give --nsec5-keys the one"),
+        ("zone", "zone: no folder with proofs or a VRF key: give --nsec5-keys the one"),
+        ("other", "other: neither proofs nor a VRF key of the zone keys.example.: give its folder"),
+    ] {
+        refused(&verify(dir, &["--nsec5-keys", wrong]), says);
+    }
+    refused(&sign(dir, "nsec5", &["--nsec5-keys", "zone"]), "zone: not a folder");
+}

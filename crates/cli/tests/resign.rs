@@ -2,48 +2,17 @@
 
 mod common;
 
-use common::{
-    Ended, KEYS_ORIGIN, KEYS_ZONE, MECHANISMS, done, folder, generate_keys, installed, nonesuch, run, text,
-};
+use common::resign::{self, DAY, NOW, command, sign, without_signatures};
+use common::{Ended, KEYS_ORIGIN, MECHANISMS, done, generate_keys, installed, run, text};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// 2025-06-15.
-const NOW: u32 = 1_750_000_000;
-const DAY: u32 = 86_400;
-
-/// A folder with [`KEYS_ZONE`] as `zone`, and as `zone.new` with another address, a delegation less and a name more.
+/// The folder, with a KSK and a ZSK in `keys`.
 fn prepared() -> tempfile::TempDir {
-    let folder = folder();
-    let dir = folder.path();
-    fs::write(dir.join("zone"), KEYS_ZONE).expect("written");
-    let new = KEYS_ZONE.replace("192.0.2.1", "192.0.2.9") + "new A 192.0.2.7\n";
-    let new = new.lines().filter(|line| !line.contains("ns.sub") && !line.starts_with("sub "));
-    fs::write(dir.join("zone.new"), new.map(|line| format!("{line}\n")).collect::<String>())
-        .expect("written");
-    fs::write(
-        dir.join("changes"),
-        "; since the last run\n- ns 60 IN A 192.0.2.1\n+ ns 60 IN A 192.0.2.9\n- sub 60 IN NS ns.sub\n\
-         - sub 60 IN DS 1 13 2 0123456789012345678901234567890123456789012345678901234567890123\n\
-         - ns.sub 60 IN A 192.0.2.2\n+ new 60 IN A 192.0.2.7\n",
-    )
-    .expect("written");
-    generate_keys(&dir.join("keys"), KEYS_ORIGIN, "ecdsap256sha256");
+    let folder = resign::prepared();
+    generate_keys(&folder.path().join("keys"), KEYS_ORIGIN, "ecdsap256sha256");
     folder
-}
-
-fn command(dir: &Path, days: u32, mechanism: &str, more: &[&str]) -> Command {
-    let now = (NOW + days * DAY).to_string();
-    let mut command = nonesuch(["zone", "sign", "-o", KEYS_ORIGIN, "--keys", "keys"]);
-    command.args(["--denial", mechanism, "--now", &now]).args(more).current_dir(dir);
-    command
-}
-
-#[track_caller]
-fn sign(dir: &Path, days: u32, mechanism: &str, more: &[&str]) -> serde_json::Value {
-    let ended = run(command(dir, days, mechanism, more).arg("--json")).expect_done(&format!("{more:?}"));
-    serde_json::from_str(&ended.stdout).expect("JSON")
 }
 
 #[track_caller]
@@ -51,12 +20,6 @@ fn verify(dir: &Path, days: u32, file: &str) {
     let now = (NOW + days * DAY).to_string();
     let path = dir.join(file);
     done(["zone", "verify", text(&path), "-o", KEYS_ORIGIN, "--now", &now]);
-}
-
-/// Lines without those that tell signatures apart.
-fn without_signatures(dir: &Path, file: &str) -> Vec<String> {
-    let zone = fs::read_to_string(dir.join(file)).expect("a zone file");
-    zone.lines().filter(|line| !line.contains("\tRRSIG\t")).map(str::to_owned).collect()
 }
 
 #[test]

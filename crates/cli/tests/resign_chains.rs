@@ -3,45 +3,20 @@
 
 mod common;
 
-use common::{Ended, KEYS_ORIGIN, KEYS_ZONE, folder, generate_key, made, nonesuch, run};
+use common::resign::{self, DAY, NOW, lines, sign, without_signatures};
+use common::{Ended, KEYS_ORIGIN, generate_key, made, nonesuch, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// 2025-06-15.
-const NOW: u32 = 1_750_000_000;
-const DAY: u32 = 86_400;
 const NSEC5: [&str; 2] = ["nsec5", "nsec5-opt-out"];
 const EVERY: [&str; 5] = ["nsec", "nsec3", "nsec3-opt-out", "nsec5", "nsec5-opt-out"];
 
-/// A folder with [`KEYS_ZONE`] as `zone`, as `zone.new` with another address, a secure delegation less and a name more,
-/// and these changes as `changes`.
+/// The folder, with a key in `keys` that NSEC5 can be signed with, and others too.
 fn prepared() -> tempfile::TempDir {
-    let folder = folder();
-    let dir = folder.path();
-    fs::write(dir.join("zone"), KEYS_ZONE).expect("written");
-    let new = KEYS_ZONE.replace("192.0.2.1", "192.0.2.9") + "new A 192.0.2.7\n";
-    let new = new.lines().filter(|line| !line.contains("ns.sub") && !line.starts_with("sub "));
-    fs::write(dir.join("zone.new"), new.map(|line| format!("{line}\n")).collect::<String>())
-        .expect("written");
-    fs::write(
-        dir.join("changes"),
-        "- ns 60 IN A 192.0.2.1\n+ ns 60 IN A 192.0.2.9\n- sub 60 IN NS ns.sub\n\
-         - sub 60 IN DS 1 13 2 0123456789012345678901234567890123456789012345678901234567890123\n\
-         - ns.sub 60 IN A 192.0.2.2\n+ new 60 IN A 192.0.2.7\n",
-    )
-    .expect("written");
-    generate_key(&made(dir, "keys"), KEYS_ORIGIN, "ecdsap256sha256", &["--nsec5", "--csk"]);
+    let folder = resign::prepared();
+    generate_key(&made(folder.path(), "keys"), KEYS_ORIGIN, "ecdsap256sha256", &["--nsec5", "--csk"]);
     folder
-}
-
-#[track_caller]
-fn sign(dir: &Path, days: u32, mechanism: &str, more: &[&str]) -> Value {
-    let now = (NOW + days * DAY).to_string();
-    let mut command = nonesuch(["zone", "sign", "-o", KEYS_ORIGIN, "--keys", "keys", "--json"]);
-    command.args(["--denial", mechanism, "--now", &now]).args(more).current_dir(dir);
-    let ended = run(&mut command).expect_done(&format!("{mechanism} {more:?}"));
-    serde_json::from_str(&ended.stdout).expect("JSON")
 }
 
 /// Verifies by what the folder beside the zone has; there must be no warning.
@@ -54,17 +29,6 @@ fn verify(dir: &Path, days: u32, file: &str) -> Value {
     let report: Value = serde_json::from_str(&stdout).expect("JSON");
     assert_eq!(report["warnings"], serde_json::json!([]), "{report}");
     report
-}
-
-fn lines(dir: &Path, file: &str) -> Vec<String> {
-    let zone = fs::read_to_string(dir.join(file)).expect("a zone file");
-    zone.lines().map(str::to_owned).collect()
-}
-
-/// Lines without those that tell signatures and digests, which are over them, apart.
-fn without_signatures(dir: &Path, file: &str) -> Vec<String> {
-    let made = |line: &String| line.contains("\tRRSIG\t") || line.contains("\tZONEMD\t");
-    lines(dir, file).into_iter().filter(|line| !made(line)).collect()
 }
 
 /// Signatures of `new` that stand in `old`, octet by octet.

@@ -6,6 +6,7 @@ use crate::facts::{self, DenialFacts, KeyFacts};
 use crate::rrsig::Rrsig;
 use nonesuch_crypto::{Algorithm, DigestType};
 use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_zone::zonemd::{self, Zonemd};
 use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -378,15 +379,15 @@ impl<'z> Count<'z> {
             early: times.early,
             days_left: times.days_left,
         });
-        let zonemd = contents.apex_rrset(Rtype::ZONEMD);
-        statistics.zonemd = zonemd.iter().flat_map(|rrset| rrset.rdatas()).filter_map(read_zonemd).collect();
+        statistics.zonemd = zonemd::records(contents).map(ZonemdFacts::of).collect();
         statistics
     }
 }
 
-fn read_zonemd(rdata: &[u8]) -> Option<ZonemdFacts> {
-    let [a, b, c, d, scheme, hash, ..] = *rdata else { return None };
-    Some(ZonemdFacts { serial: u32::from_be_bytes([a, b, c, d]), scheme, hash })
+impl ZonemdFacts {
+    const fn of(record: Zonemd<'_>) -> Self {
+        Self { serial: record.serial, scheme: record.scheme, hash: record.hash }
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::fs;
 /// Clock ticks a second in `/proc/PID/stat`: `USER_HZ`, which is 100 on every architecture that Rust's standard
 /// library supports on Linux.
 const TICKS_PER_SECOND: u64 = 100;
-const US_PER_TICK: u64 = 1_000_000 / TICKS_PER_SECOND;
+/// The step in which CPU time is counted, µs.
+pub(crate) const CPU_STEP_US: u64 = 1_000_000 / TICKS_PER_SECOND;
 
 /// CPU time of all threads of a process since it started. The system counts in steps of 10 ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +61,7 @@ fn parse_stat(stat: &[u8]) -> Option<CpuTime> {
     let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
     // Field 3, the state, comes first.
     let mut fields = rest.split_ascii_whitespace().skip(14 - 3);
-    let mut ticks = || fields.next()?.parse::<u64>().ok()?.checked_mul(US_PER_TICK);
+    let mut ticks = || fields.next()?.parse::<u64>().ok()?.checked_mul(CPU_STEP_US);
     Some(CpuTime { user_us: ticks()?, system_us: ticks()? })
 }
 
@@ -103,7 +104,7 @@ mod tests {
         while spent.user_us + spent.system_us == 0 {
             spent = cpu_time(pid).expect("this process runs").since(before);
         }
-        assert!(spent.user_us + spent.system_us >= US_PER_TICK);
+        assert!(spent.user_us + spent.system_us >= CPU_STEP_US);
         let memory = memory(pid).expect("this process runs");
         assert!(memory.resident_kib > 100);
     }

@@ -14,7 +14,7 @@ mod scale;
 mod table;
 
 pub use chart::{Axis, Bar, Chart, Reference, Series};
-pub use number::{figure, grouped};
+pub use number::{duration, figure, grouped, ratio};
 pub use scale::Scale;
 pub use table::{Align, Column, Table};
 

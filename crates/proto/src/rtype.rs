@@ -43,12 +43,12 @@ impl Rtype {
         self.0 == 0 || self.0 == 41 || matches!(self.0, 128..=255)
     }
 
-    /// Whether records of this type are made by DNSSEC signing: RRSIG, NSEC, NSEC3 and NSEC3PARAM.
+    /// Whether records of this type are made by DNSSEC signing wherever they stand: RRSIG, NSEC, NSEC3 and NSEC3PARAM.
     ///
     /// The types of NSEC5 are not among them: their numbers are of private use, and a zone may hold records of its own
     /// under them. What is NSEC5's shows in owner and RDATA.
     #[must_use]
-    pub const fn is_made_by_signing(self) -> bool {
+    pub const fn is_signature_or_chain(self) -> bool {
         matches!(self, Self::RRSIG | Self::NSEC | Self::NSEC3 | Self::NSEC3PARAM)
     }
 

@@ -118,7 +118,7 @@ pub fn pairs<'a, 'b>(
 /// unsigned zone and are data here.
 #[must_use]
 pub fn is_data(rrset: Rrset<'_>) -> bool {
-    !rrset.rtype().is_made_by_signing()
+    !rrset.rtype().is_signature_or_chain()
 }
 
 fn cmp_nodes(a: Node<'_>, b: Node<'_>) -> Ordering {

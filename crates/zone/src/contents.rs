@@ -67,7 +67,31 @@ impl Contents {
 
     /// The node of `name`, or where it would stand.
     pub fn find(&self, name: NameRef<'_>) -> Result<Node<'_>, usize> {
-        let (mut low, mut high) = (0, self.nodes.len());
+        self.find_within(0..self.nodes.len(), name)
+    }
+
+    /// As [`Contents::find`], of a name that stands at or behind the node at `from`. In steps that double, so that both
+    /// many names side by side and a few far apart are found fast.
+    pub fn find_from(&self, from: usize, name: NameRef<'_>) -> Result<Node<'_>, usize> {
+        let (mut low, mut high, mut step) = (from, from, 1);
+        while high < self.nodes.len() {
+            let node = self.node(high);
+            if node.name().wire() == name.wire() {
+                return Ok(node);
+            }
+            if node.name().cmp_canonical(name).is_ge() {
+                break;
+            }
+            low = high + 1;
+            high += step;
+            step *= 2;
+        }
+        // The last one looked at may be it, in other letter case.
+        self.find_within(low..(high + 1).min(self.nodes.len()), name)
+    }
+
+    fn find_within(&self, within: std::ops::Range<usize>, name: NameRef<'_>) -> Result<Node<'_>, usize> {
+        let (mut low, mut high) = (within.start, within.end);
         while low < high {
             let middle = low.midpoint(high);
             match self.node(middle).name().cmp_canonical(name) {

@@ -24,7 +24,7 @@ pub use change::ChangeSet;
 pub use compiled::{CompiledError, Verification};
 pub use contents::{Contents, Node, Rrset, Run, Soa};
 pub use image::Image;
-pub use load::{LoadError, Loaded, load};
+pub use load::{LoadError, Loaded, load, load_octets};
 pub use read::{ReadError, ReadFault, Reading};
 pub use splice::Splice;
 pub use standing::{Standing, standings};

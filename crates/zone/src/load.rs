@@ -49,12 +49,7 @@ pub fn load(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         // A pipe is read once.
-        let mut octets = Vec::new();
-        file.read_to_end(&mut octets).map_err(unreadable)?;
-        if !compiled::is_compiled(&octets) {
-            return Ok(of_text(read::read_text(&octets, path, origin)?));
-        }
-        return compiled::read(&octets).and_then(|found| of_compiled(found, origin)).map_err(compiled);
+        return load_octets(file, path, origin);
     }
     let mut magic = [0; MAGIC_OCTETS];
     if !fill(&mut file, &mut magic).map_err(unreadable)? || !compiled::is_compiled(&magic) {
@@ -63,6 +58,31 @@ pub fn load(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
     file.rewind().map_err(unreadable)?;
     let found = compiled::read_from(&mut file, metadata.len());
     found.and_then(|found| of_compiled(found, origin)).map_err(compiled)
+}
+
+/// Reads the zone file or compiled zone that `input` holds, to its end; errors call it `path`, beside which included files
+/// are looked for.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_octets(
+    mut input: impl io::Read,
+    path: &Path,
+    origin: Option<&Name>,
+) -> Result<Loaded, LoadError> {
+    let mut octets = Vec::new();
+    input.read_to_end(&mut octets).map_err(|error| ReadError {
+        file: path.to_path_buf(),
+        line: 0,
+        column: 0,
+        fault: ReadFault::Io(error),
+    })?;
+    if !compiled::is_compiled(&octets) {
+        return Ok(of_text(read::read_text(&octets, path, origin)?));
+    }
+    compiled::read(&octets)
+        .and_then(|found| of_compiled(found, origin))
+        .map_err(|source| LoadError::Compiled { path: path.to_path_buf(), source })
 }
 
 /// Fills `octets` from the file; `false` where it has less.

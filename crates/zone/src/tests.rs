@@ -81,7 +81,10 @@ fn faults_name_file_line_and_column() {
     );
     assert!(fault(" A 192.0.2.1\n").starts_with("zone:1:2: the first record has no owner name"));
     assert!(fault("www A 192.0.2.1\n").starts_with("zone:1:1: no TTL"));
-    assert!(fault("").contains("no SOA record"));
+    for empty in ["", "; nothing\n\n", "$TTL 60\n"] {
+        let says = "zone: there are no records in it: give the zone's own file";
+        assert!(fault(empty).starts_with(says), "{}", fault(empty));
+    }
     let missing = crate::read::read_file(Path::new("/nonexistent/zone"), None).unwrap_err();
     assert!(missing.to_string().starts_with("/nonexistent/zone: cannot be read"));
 }
@@ -240,5 +243,30 @@ proptest! {
     #[test]
     fn arbitrary_text_never_panics(text in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = read_text(&text, Path::new("zone"), None);
+    }
+}
+
+/// From whatever place at or in front of it, a name is found as from the first, in any letter case, and so is the place of
+/// one that is not there.
+#[test]
+fn names_are_found_from_a_place_on() {
+    let names: String = (0..40).map(|number| format!("n{number:02} A 192.0.2.1\n")).collect();
+    let zone = contents(&names);
+    let mut asked: Vec<Name> = Vec::new();
+    for number in 0..41 {
+        for text in [
+            format!("n{number:02}.example."),
+            format!("N{number:02}.EXAMPLE."),
+            format!("n{number:02}a.example."),
+        ] {
+            asked.push(text.parse().unwrap());
+        }
+    }
+    for name in &asked {
+        let found = zone.find(name.view()).map(|node| node.index());
+        let place = found.unwrap_or_else(|place| place);
+        for from in 0..=place {
+            assert_eq!(zone.find_from(from, name.view()).map(|node| node.index()), found, "{name} {from}");
+        }
     }
 }

@@ -107,12 +107,30 @@ impl<'a> Zonemd<'a> {
         Some(Self { serial: u32::from_be_bytes([*a, *b, *c, *d]), scheme: *scheme, hash: *hash, digest })
     }
 
+    /// The hash algorithm, where both it and the scheme are supported.
+    #[must_use]
+    pub fn supported_hash(&self) -> Option<ZonemdHash> {
+        ZonemdHash::from_number(self.hash).filter(|_| self.scheme == SIMPLE)
+    }
+
     /// Appends the RDATA.
     pub fn push_rdata(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.serial.to_be_bytes());
         out.extend_from_slice(&[self.scheme, self.hash]);
         out.extend_from_slice(self.digest);
     }
+}
+
+/// The ZONEMD records at the apex, without those that are cut off before the digest.
+pub fn records(contents: &Contents) -> impl Iterator<Item = Zonemd<'_>> {
+    let rdatas = contents.apex_rrset(Rtype::ZONEMD).into_iter().flat_map(|rrset| rrset.rdatas());
+    rdatas.filter_map(Zonemd::parse)
+}
+
+/// The hash algorithms of the ZONEMD records at the apex, as far as they are supported, in the records' order.
+#[must_use]
+pub fn hashes(contents: &Contents) -> Vec<ZonemdHash> {
+    records(contents).filter_map(|record| record.supported_hash()).collect()
 }
 
 /// Digests of one zone by several hash algorithms, fed with its canonical octets in order.
@@ -250,11 +268,8 @@ ns2 3600 IN AAAA 2001:db8::63
     /// That each digest in the zone is that of the zone; returns their hash algorithms.
     #[track_caller]
     fn assert_digests(contents: &Contents) -> Vec<ZonemdHash> {
-        let records: Vec<_> =
-            contents.apex_rrset(Rtype::ZONEMD).unwrap().rdatas().filter_map(Zonemd::parse).collect();
-        let supported = records.iter().filter(|record| record.scheme == SIMPLE);
-        let checked = supported.filter_map(|record| {
-            let hash = ZonemdHash::from_number(record.hash)?;
+        let checked = records(contents).filter_map(|record| {
+            let hash = record.supported_hash()?;
             let computed = digest(contents, &[hash]).remove(0).1;
             assert_eq!(HEXLOWER.encode(&computed), HEXLOWER.encode(record.digest), "{hash}");
             assert_eq!(Some(record.serial), contents.soa().map(|soa| soa.serial));

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompileArguments {
-    /// Zone file, or a compiled zone.
+    /// Zone file, or a compiled zone; - for standard input.
     pub(crate) file: PathBuf,
     /// The zone's apex; else the owner of the file's SOA record.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// Output file; - for standard output. Default: FILE.image
+    /// Output file; - for standard output. Default: FILE.image, or standard output where the zone comes from standard input
     #[arg(long = "output", short = 'f')]
     pub(crate) output: Option<PathBuf>,
     /// What of a signed zone is verified first, and noted in the image: full, structural (chain and bitmaps without
@@ -41,9 +41,9 @@ pub(crate) enum CompileVerify {
     Exit status: 0 nothing differs, 1 something differs, 2 a zone cannot be read."
 )]
 pub(crate) struct DiffArguments {
-    /// The old version: zone file or compiled zone.
+    /// The old version: zone file or compiled zone; - for standard input.
     pub(crate) old: PathBuf,
-    /// The new version: zone file or compiled zone.
+    /// The new version: zone file or compiled zone; - for standard input.
     pub(crate) new: PathBuf,
     /// The zone's apex; else the owner of the files' SOA records.
     #[arg(long, short)]
@@ -75,7 +75,7 @@ pub(crate) enum DiffScope {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatArguments {
-    /// Zone file, or a compiled zone.
+    /// Zone file, or a compiled zone; - for standard input.
     pub(crate) file: PathBuf,
     /// The zone's apex; else the owner of the file's SOA record.
     #[arg(long, short)]

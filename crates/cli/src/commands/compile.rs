@@ -3,7 +3,9 @@
 use crate::Outcome;
 use crate::arguments::{CompileArguments, CompileVerify};
 use crate::error::Failure;
-use crate::files::{check_output, print_line, write_failure, write_output};
+use crate::files::{
+    check_output, input_name, is_standard, output_beside, print_line, write_failure, write_output,
+};
 use crate::zones;
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::verify::Mode;
@@ -23,18 +25,14 @@ pub(crate) fn run(arguments: &CompileArguments) -> Result<Outcome, Failure> {
         octets = out.octets;
         Ok(())
     })?;
-    if output != Path::new("-") {
+    if !is_standard(&output) {
         print_line(&report(arguments, &contents, verification, &output, octets))?;
     }
     Ok(Outcome::Done)
 }
 
 fn output(arguments: &CompileArguments) -> PathBuf {
-    arguments.output.clone().unwrap_or_else(|| {
-        let mut name = arguments.file.clone().into_os_string();
-        name.push(".image");
-        name.into()
-    })
+    arguments.output.clone().unwrap_or_else(|| output_beside(&arguments.file, ".image"))
 }
 
 /// The contents and what was verified of them; `None` where they have faults, which are said.
@@ -52,7 +50,7 @@ fn verify(
     match into_verified(contents, &options) {
         Ok(verified) => {
             for warning in &verified.report().warnings {
-                tracing::warn!("{}: {warning}", arguments.file.display());
+                tracing::warn!("{}: {warning}", input_name(&arguments.file).display());
             }
             // Of an unsigned zone there is nothing to verify, and names are not matched to the records of their VRF hashes
             // without the proofs.
@@ -75,7 +73,7 @@ fn verify(
                 }
                 print_line(&format!(
                     "{}: not compiled: {} faults; mend the zone, or compile it unverified with --verify none",
-                    arguments.file.display(),
+                    input_name(&arguments.file).display(),
                     faults.len()
                 ))?;
             }

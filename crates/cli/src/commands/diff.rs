@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::arguments::{DiffArguments, DiffScope};
 use crate::error::Failure;
+use crate::files::check_inputs;
 use crate::zones;
 use nonesuch_dnssec::difference::{Difference, data_changes, difference};
 use nonesuch_dnssec::facts::{KeyFacts, is_of_signer, is_signed};
@@ -13,6 +14,7 @@ use std::io::{self, BufWriter, Write};
 
 pub(crate) fn run(arguments: &DiffArguments) -> Result<Outcome, Failure> {
     let origin = arguments.origin.as_ref();
+    check_inputs([&arguments.old, &arguments.new])?;
     let old = zones::read_zone(&arguments.old, origin)?;
     let new = zones::read_zone(&arguments.new, origin)?;
     if old.apex() != new.apex() {
@@ -109,6 +111,14 @@ impl Comparison {
     /// Lines that begin as comments of a change set do, so that the whole output is one.
     fn write_summary(&self, out: &mut dyn Write) -> io::Result<()> {
         let apex = self.listed.apex();
+        // Without the data, nothing was compared.
+        let unsigned = self.dnssec.as_ref().is_some_and(|dnssec| dnssec.signed == [false, false]);
+        if self.is_same() && self.data.is_none() && unsigned {
+            return writeln!(
+                out,
+                "; {apex} is signed in neither version: there is nothing of DNSSEC to compare"
+            );
+        }
         if self.is_same() {
             return writeln!(out, "; {apex} is the same");
         }

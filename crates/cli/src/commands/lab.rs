@@ -76,6 +76,7 @@ fn run_one(arguments: &LabRunArguments) -> Result<Outcome, Failure> {
             seed: arguments.seed,
             now: zones::now_or(arguments.now),
             command: std::env::args().collect::<Vec<_>>().join(" "),
+            levels_chosen: arguments.set.iter().any(|(key, _)| key == "levels"),
             program: &program,
             progress: &|step: Step<'_>| {
                 bar.set_length(step.steps);

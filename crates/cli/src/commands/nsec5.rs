@@ -4,8 +4,8 @@
 
 use crate::arguments::{SignArguments, VerifyArguments};
 use crate::error::Failure;
-use crate::files::{KEY_MODE, read_key_file, write_failure, write_output};
-use crate::progress;
+use crate::files::{KEY_MODE, check_writable, read_key_file, write_failure, write_output};
+use crate::progress::Rates;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::KeySet;
 use nonesuch_dnssec::denial::Mapping;
@@ -57,15 +57,17 @@ pub(crate) fn prepare(
     let dir = arguments.nsec5_keys.clone().unwrap_or_else(|| beside(output));
     let key = find_or_make_key(&dir, arguments.vrf, contents)?;
     let path = dir.join(proofs_file_name(contents.apex()));
+    // The proofs are written after the zone, which would be there already.
+    check_writable(&path)?;
     let stored = stored_proofs(&path, keys);
-    let bar = progress::bar(contents.node_count() as u64, "proving");
-    let update = |done| bar.set_position(done);
+    let bar = Rates::new("proving");
+    let update = |done, total| bar.tell(done, total, &[(done, "names")]);
     let mut options = ProveOptions::new(arguments.mechanism());
     options.stored = stored.as_ref();
-    options.progress = Some(&update);
+    options.progress = bar.is_seen().then_some(&update);
     let begun = Instant::now();
     let (proofs, statistics) = prove_chain(contents, &key, &options)?;
-    bar.finish_and_clear();
+    bar.end();
     Ok(Some(Proved { proofs, path, statistics, seconds: begun.elapsed().as_secs_f64() }))
 }
 
@@ -126,6 +128,9 @@ pub(crate) fn load_evidence(arguments: &VerifyArguments, contents: &Contents) ->
     if contents.apex_rrset(Rtype::NSEC5KEY).is_none() || !asked && !dir.is_dir() {
         return Ok(Evidence::default());
     }
+    if !dir.is_dir() {
+        return Err(Failure::NoEvidenceFolder { dir });
+    }
     let path = dir.join(proofs_file_name(contents.apex()));
     let proofs = read_proofs(&path)?;
     if proofs.is_some() {
@@ -185,6 +190,9 @@ fn find_or_make_key(
     contents: &Contents,
 ) -> Result<VrfPrivateKey, Failure> {
     let zone = contents.apex();
+    if dir.exists() && !dir.is_dir() {
+        return Err(Failure::NotAFolder { dir: dir.to_path_buf() });
+    }
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)

@@ -1,26 +1,29 @@
 //! `nonesuch zone sign --previous`: signs again what was signed before.
 
 use super::nsec5::{self, Proved};
-use super::sign::{options, output, write_signed};
+use super::sign::{options, output, tell_progress, tell_warnings, write_signed};
+use super::verify::watched;
 use crate::Outcome;
 use crate::arguments::{SignArguments, ZonemdHashes};
 use crate::error::Failure;
-use crate::files::{check_output, check_two_outputs, is_same_file, print_line, write_failure, write_output};
+use crate::files::{
+    check_inputs, check_output, check_two_outputs, input_name, is_same_file, is_standard, print_line,
+    read_input, write_failure, write_output,
+};
+use crate::progress::Rates;
 use crate::{keys, zones};
 use data_encoding::HEXUPPER;
 use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
 use nonesuch_dnssec::facts::denial;
 use nonesuch_dnssec::sign::{
     Previous, Resigned, SignError, SignStatistics, SignSummary, SignWarning, is_current, resign_changes, sign,
 };
-use nonesuch_dnssec::{KeySet, SignOptions, Signed};
-use nonesuch_dnssec::{VerifyOptions, verify};
-use nonesuch_proto::{Name, Rtype};
+use nonesuch_dnssec::{KeySet, SignOptions, Signed, VerifyOptions};
+use nonesuch_proto::Name;
 use nonesuch_zone::change::{ChangeError, SerialRule};
 use nonesuch_zone::write::write_zone;
-use nonesuch_zone::zonemd::{SIMPLE, Zonemd, ZonemdHash};
-use nonesuch_zone::{ChangeSet, Contents, Verification, compiled};
-use std::fs;
+use nonesuch_zone::{ChangeSet, Contents, Verification, compiled, zonemd};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -119,11 +122,15 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
         verify: again.verify_previous,
         contents,
     });
+    let bar = Rates::new("signing");
+    let tell = |at| tell_progress(&bar, at);
+    options.progress = bar.is_seen().then_some(&tell);
     let made = match (&contents, &previous) {
         (Some(contents), previous) => sign_contents(arguments, contents, previous.as_ref(), &keys, &options)?,
         (None, Some(previous)) => apply(arguments, previous, &keys, &options)?,
         (None, None) => return Ok(Outcome::Done),
     };
+    bar.end();
     let serial = made.statistics().serial;
     finish(arguments, &zone, &output, made, previous.as_ref(), proved.as_ref(), begun)?;
     if let Some(proved) = &mut proved {
@@ -136,6 +143,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
 fn check_outputs(arguments: &SignArguments) -> Result<(), Failure> {
     let again = &arguments.again;
     let output = output(arguments);
+    check_inputs(arguments.file.iter().chain(&again.changes).chain(&again.previous))?;
     for input in arguments.file.iter().chain(&again.changes) {
         check_output(&output, input)?;
     }
@@ -163,12 +171,7 @@ fn as_before(arguments: &SignArguments, previous: Option<&Contents>) -> SignArgu
             });
         }
     }
-    let digests = previous.apex_rrset(Rtype::ZONEMD).into_iter().flat_map(|rrset| rrset.rdatas());
-    let hashes: Vec<ZonemdHash> = digests
-        .filter_map(Zonemd::parse)
-        .filter(|zonemd| zonemd.scheme == SIMPLE)
-        .filter_map(|zonemd| ZonemdHash::from_number(zonemd.hash))
-        .collect();
+    let hashes = zonemd::hashes(previous);
     if arguments.zonemd.is_none() && !hashes.is_empty() {
         arguments.zonemd = Some(ZonemdHashes(hashes));
     }
@@ -177,10 +180,10 @@ fn as_before(arguments: &SignArguments, previous: Option<&Contents>) -> SignArgu
 
 /// Verifies the previous zone as a whole. That signatures have expired is no fault here: they are made anew.
 fn verify_previous(path: &Path, previous: &Contents) -> Result<(), Failure> {
-    let report = verify(previous, &VerifyOptions::default());
+    let report = watched(previous, &VerifyOptions::default(), &Nsec5Evidence::default());
     let count = report.faults.len();
     match report.faults.into_iter().next() {
-        Some(first) => Err(Failure::PreviousNotSound { path: path.to_path_buf(), count, first }),
+        Some(first) => Err(Failure::PreviousNotSound { path: input_name(path).to_path_buf(), count, first }),
         None => Ok(()),
     }
 }
@@ -228,12 +231,13 @@ fn apply<'a>(
 }
 
 fn read_changes(path: &Path, zone: &Name) -> Result<ChangeSet, Failure> {
-    let text = fs::read(path).map_err(|source| Failure::Read { path: path.to_path_buf(), source })?;
-    ChangeSet::parse(&text, zone).map_err(|source| Failure::ChangeSet { path: path.to_path_buf(), source })
+    let text = read_input(path)?;
+    let path = input_name(path).to_path_buf();
+    ChangeSet::parse(&text, zone).map_err(|source| Failure::ChangeSet { path, source })
 }
 
 fn change_failure(path: &Path, error: ChangeError) -> Failure {
-    Failure::Change { path: path.to_path_buf(), line: error.line, fault: error.fault }
+    Failure::Change { path: input_name(path).to_path_buf(), line: error.line, fault: error.fault }
 }
 
 /// Writes what was made and is not written yet, and says what it is.
@@ -247,9 +251,7 @@ fn finish(
     begun: Instant,
 ) -> Result<(), Failure> {
     let again = &arguments.again;
-    for warning in made.warnings() {
-        tracing::warn!("{warning}");
-    }
+    tell_warnings(made.warnings());
     let changes = again.changes_out.as_ref().map(|path| (path, made.changes(previous)));
     let report = Report {
         zone,
@@ -269,7 +271,7 @@ fn finish(
     {
         write(output, made, again.compiled)?;
     }
-    if output == Path::new("-") {
+    if is_standard(output) {
         return Ok(());
     }
     report.print(arguments, output, proved, begun.elapsed().as_secs_f64())

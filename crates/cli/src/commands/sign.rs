@@ -5,12 +5,15 @@ use crate::Outcome;
 use crate::arguments::SignArguments;
 use crate::commands::nsec5;
 use crate::error::Failure;
-use crate::files::{check_output, print_line, write_failure, write_output};
+use crate::files::{check_output, is_standard, output_beside, print_line, write_failure, write_output};
 use crate::progress::Rates;
 use crate::{keys, zones};
 use data_encoding::HEXLOWER_PERMISSIVE;
 use nonesuch_dnssec::denial::Mapping;
-use nonesuch_dnssec::sign::{SignError, SignProgress, SignSummary, sign_streaming};
+use nonesuch_dnssec::denial::nsec3::MAX_ITERATIONS;
+use nonesuch_dnssec::sign::{
+    SerialPolicy, SignError, SignProgress, SignSummary, SignWarning, sign_streaming,
+};
 use nonesuch_dnssec::{KeySet, Nsec3Params, SignOptions};
 use nonesuch_zone::Contents;
 use nonesuch_zone::write::push_part;
@@ -32,29 +35,41 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     if arguments.hedged {
         keys.hedge();
     }
-    let bar = Rates::new("signing");
-    let tell = |at: SignProgress| {
-        bar.tell(at.rrsets, at.total_rrsets, [(at.signatures, "signatures"), (at.records, "records")]);
-    };
-    let mut proved = nsec5::prepare(arguments, &output, &contents, &keys)?;
     let mut options = options(arguments)?;
+    let mut proved = nsec5::prepare(arguments, &output, &contents, &keys)?;
+    let bar = Rates::new("signing");
+    let tell = |at| tell_progress(&bar, at);
     options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
     options.progress = bar.is_seen().then_some(&tell);
     let signing = Instant::now();
     let summary = write_signed(&contents, &keys, &options, &output)?;
     let signing = signing.elapsed();
     bar.end();
-    for warning in &summary.warnings {
-        tracing::warn!("{warning}");
-    }
+    tell_warnings(&summary.warnings);
     if let Some(proved) = &mut proved {
         proved.store(summary.statistics.serial, &keys)?;
     }
-    if output != Path::new("-") {
+    if !is_standard(&output) {
         let seconds = (signing.as_secs_f64(), begun.elapsed().as_secs_f64());
         report(arguments, &contents, &summary, &output, proved.as_ref(), seconds)?;
     }
     Ok(Outcome::Done)
+}
+
+/// Shows how far signing has come.
+pub(super) fn tell_progress(bar: &Rates, at: SignProgress) {
+    bar.tell(at.rrsets, at.total_rrsets, &[(at.signatures, "signatures"), (at.records, "records")]);
+}
+
+/// Says what was done otherwise than asked. That the serial moves although the policy is to keep it is the rule where a
+/// zone is signed again, and the report has the serial: it is for those who want to know more.
+pub(super) fn tell_warnings(warnings: &[SignWarning]) {
+    for warning in warnings {
+        match warning {
+            SignWarning::SerialBehind { policy: SerialPolicy::Keep, .. } => tracing::info!("{warning}"),
+            _ => tracing::warn!("{warning}"),
+        }
+    }
 }
 
 /// Writes the signed zone as it is made: text goes out while signing goes on.
@@ -78,11 +93,8 @@ pub(super) fn write_signed(
 }
 
 pub(super) fn output(arguments: &SignArguments) -> PathBuf {
-    arguments.output.clone().unwrap_or_else(|| {
-        let mut name = arguments.file.clone().unwrap_or_default().into_os_string();
-        name.push(".signed");
-        name.into()
-    })
+    let beside = || output_beside(arguments.file.as_deref().unwrap_or_else(|| Path::new("")), ".signed");
+    arguments.output.clone().unwrap_or_else(beside)
 }
 
 pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
@@ -108,18 +120,31 @@ pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, 
 
 fn nsec3_params(arguments: &SignArguments) -> Result<Nsec3Params, Failure> {
     let given = arguments.nsec3_salt.is_some() || arguments.nsec3_iterations.is_some();
-    if given && arguments.mechanism().mapping() != Mapping::Sha1 {
+    let is_nsec3 = arguments.mechanism().mapping() == Mapping::Sha1;
+    if given && !is_nsec3 {
         tracing::warn!("--nsec3-salt and --nsec3-iterations are for NSEC3 alone and mean nothing here");
     }
     let salt = arguments.nsec3_salt.as_deref().map_or_else(|| Ok(Vec::new()), parse_salt)?;
-    Ok(Nsec3Params { salt, iterations: arguments.nsec3_iterations.unwrap_or(0) })
+    let iterations = arguments.nsec3_iterations.unwrap_or(0);
+    // More than the signer takes is an error, which is told then.
+    if is_nsec3 && (1..=MAX_ITERATIONS).contains(&iterations) {
+        tracing::warn!(
+            "{iterations} NSEC3 iterations: resolvers may take the zone for insecure, and many do above 100; RFC 9276 \
+             section 3.1 wants 0"
+        );
+    }
+    Ok(Nsec3Params { salt, iterations })
 }
 
 fn parse_salt(text: &str) -> Result<Vec<u8>, Failure> {
     if text == "-" {
         return Ok(Vec::new());
     }
-    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).map_err(|_| Failure::Salt(text.to_owned()))
+    let is_odd = text.len() % 2 == 1 && text.bytes().all(|octet| octet.is_ascii_hexdigit());
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).map_err(|_| match is_odd {
+        true => Failure::OddSalt(text.to_owned()),
+        false => Failure::Salt(text.to_owned()),
+    })
 }
 
 fn report(

@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::arguments::VerifyArguments;
 use crate::commands::nsec5;
 use crate::error::Failure;
+use crate::files::{check_inputs, input_name};
 use crate::progress::Rates;
 use crate::zones;
 use nonesuch_dnssec::VerifyOptions;
@@ -14,6 +15,7 @@ use std::io::{BufWriter, Write};
 use std::time::Instant;
 
 pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
+    check_inputs(std::iter::once(&arguments.file).chain(&arguments.anchor))?;
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
     let anchors = match &arguments.anchor {
         Some(path) => zones::read_anchors(path, contents.apex())?,
@@ -34,10 +36,11 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
     Ok(if report.faults.is_empty() { Outcome::Done } else { Outcome::No })
 }
 
-fn watched(contents: &Contents, options: &VerifyOptions, evidence: &Nsec5Evidence<'_>) -> Report {
+/// Verifies, and shows on a terminal how far it has come.
+pub(super) fn watched(contents: &Contents, options: &VerifyOptions, evidence: &Nsec5Evidence<'_>) -> Report {
     let bar = Rates::new("verifying");
     let tell = |at: VerifyProgress| {
-        bar.tell(at.names, at.total_names, [(at.signatures, "signatures"), (at.names, "names")]);
+        bar.tell(at.names, at.total_names, &[(at.signatures, "signatures"), (at.names, "names")]);
     };
     let report = if bar.is_seen() {
         verify_watched(contents, options, evidence, Some(&tell))
@@ -73,7 +76,7 @@ fn write_text(
     writeln!(
         out,
         "{}: zone {}: {verdict}; {} RRsets, {} signatures verified, {denial}{digests}, {seconds:.2} s",
-        arguments.file.display(),
+        input_name(&arguments.file).display(),
         contents.apex(),
         report.rrsets,
         report.signatures_verified,

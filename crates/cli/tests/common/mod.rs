@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub)] // each test program uses its own part
 
 pub mod judges;
+pub mod resign;
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -86,10 +87,21 @@ pub fn nonesuch<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I
 /// Runs a command to its end; one that takes too long is ended and fails the test.
 #[track_caller]
 pub fn run(command: &mut Command) -> Ended {
+    run_with(command, Stdio::null())
+}
+
+/// As [`run`], with the file at `input` as standard input.
+#[track_caller]
+pub fn run_on(command: &mut Command, input: &Path) -> Ended {
+    run_with(command, File::open(input).expect("an input").into())
+}
+
+#[track_caller]
+fn run_with(command: &mut Command, input: Stdio) -> Ended {
     let outputs = folder();
     let (out, err) = (outputs.path().join("out"), outputs.path().join("err"));
     let mut child = command
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(File::create(&out).expect("a file"))
         .stderr(File::create(&err).expect("a file"))
         .spawn()

@@ -177,7 +177,7 @@ pub const fn is_signed(rtype: Rtype, standing: Standing) -> bool {
 /// The number of NSEC5 is of private use: what does not stand where the records of a chain do is the zone's own.
 #[must_use]
 pub fn is_made_by_signing(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
-    rtype.is_made_by_signing() || rtype == Rtype::NSEC5 && nsec5::is_chain_owner(owner, apex)
+    rtype.is_signature_or_chain() || rtype == Rtype::NSEC5 && nsec5::is_chain_owner(owner, apex)
 }
 
 /// Appends the types of a name's own records that its chain record shows, ascending; `rtypes` come ascending.

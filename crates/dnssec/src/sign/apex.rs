@@ -60,7 +60,7 @@ pub(super) fn prepare(
 
 fn kept_rrsets(apex: Node<'_>) -> BTreeMap<Rtype, Records> {
     apex.rrsets()
-        .filter(|rrset| !rrset.rtype().is_made_by_signing())
+        .filter(|rrset| !rrset.rtype().is_signature_or_chain())
         .map(|rrset| (rrset.rtype(), (rrset.ttl(), rrset.rdatas().map(<[u8]>::to_vec).collect())))
         .collect()
 }

@@ -66,7 +66,7 @@ pub fn resign_changes<'a>(
 fn apex_with_serial(apex: Node<'_>, serial: u32) -> Run {
     let mut run = Run::default();
     run.begin_node(apex.name());
-    for rrset in apex.rrsets().filter(|rrset| !rrset.rtype().is_made_by_signing()) {
+    for rrset in apex.rrsets().filter(|rrset| !rrset.rtype().is_signature_or_chain()) {
         if rrset.rtype() != Rtype::SOA {
             run.push_rrset(rrset);
             continue;

@@ -12,7 +12,6 @@ use crate::rrsig::Rrsig;
 use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
 use nonesuch_proto::{NameRef, Rtype, rdata, serial};
 use nonesuch_zone::{Contents, Node, Rrset};
-use std::cmp::Ordering;
 
 /// The zone as it was signed last, and when its signatures are too old to be kept.
 #[derive(Clone, Copy, Debug)]
@@ -183,36 +182,10 @@ impl<'a> Walk<'a> {
     }
 
     /// The node of `name`, which comes after all names asked for before, or where it would stand.
-    ///
-    /// In steps that double, so that names side by side and names far apart are found fast.
     pub(super) fn find(&mut self, name: NameRef<'_>) -> Result<Node<'a>, usize> {
-        let count = self.contents.node_count();
-        let (mut step, mut high) = (1, self.at);
-        while high < count {
-            let node = self.contents.node(high);
-            if node.name().wire() == name.wire() {
-                self.at = high;
-                return Ok(node);
-            }
-            if node.name().cmp_canonical(name).is_ge() {
-                break;
-            }
-            self.at = high + 1;
-            high += step;
-            step *= 2;
-        }
-        let (mut low, mut high) = (self.at, high.min(count));
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.contents.node(middle).name().cmp_canonical(name) {
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle,
-                Ordering::Equal => (low, high) = (middle, middle),
-            }
-        }
-        self.at = low;
-        let node = (low < count).then(|| self.contents.node(low)).filter(|node| node.name() == name);
-        node.ok_or(low)
+        let found = self.contents.find_from(self.at, name);
+        self.at = found.map_or_else(|place| place, Node::index);
+        found
     }
 
     /// The node of `name`, which comes after all names asked for before.

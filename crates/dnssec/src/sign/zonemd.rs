@@ -5,7 +5,7 @@ use super::apex::Records;
 use super::chunk::Signer;
 use super::{SignError, SignOptions, SignStatistics, SignWarning};
 use nonesuch_proto::Rtype;
-use nonesuch_zone::zonemd::{Digester, SIMPLE, Zonemd, ZonemdHash};
+use nonesuch_zone::zonemd::{Digester, SIMPLE, Zonemd, ZonemdHash, hashes};
 use nonesuch_zone::{Contents, Run};
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ fn supported<'r>(
     let mut hashes = Vec::new();
     for record in rdatas.filter_map(|rdata| Zonemd::parse(rdata)) {
         let (scheme, hash) = (record.scheme, record.hash);
-        match ZonemdHash::from_number(hash).filter(|_| scheme == SIMPLE) {
+        match record.supported_hash() {
             Some(hash) => hashes.push(hash),
             None => warnings.push(SignWarning::ZonemdDropped { scheme, hash }),
         }
@@ -72,11 +72,7 @@ pub(super) struct Sealer<'z> {
 
 impl<'z> Sealer<'z> {
     pub(super) fn new(apex: &'z Contents) -> Self {
-        let records = apex.apex_rrset(Rtype::ZONEMD).into_iter().flat_map(|rrset| rrset.rdatas());
-        let hashes: Vec<ZonemdHash> = records
-            .filter_map(Zonemd::parse)
-            .filter_map(|record| ZonemdHash::from_number(record.hash))
-            .collect();
+        let hashes = hashes(apex);
         Self { apex, digester: (!hashes.is_empty()).then(|| Digester::new(&hashes)) }
     }
 

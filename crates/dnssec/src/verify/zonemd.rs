@@ -6,7 +6,7 @@
 
 use super::{Findings, Reason, VerifyWarning};
 use nonesuch_proto::Rtype;
-use nonesuch_zone::zonemd::{LEAST_DIGEST, SIMPLE, Zonemd, ZonemdHash, digest};
+use nonesuch_zone::zonemd::{LEAST_DIGEST, Zonemd, ZonemdHash, digest};
 use nonesuch_zone::{Contents, Rrset};
 
 /// A record that can be compared with the zone.
@@ -55,7 +55,7 @@ fn candidates<'z>(
     let mut duplicates = Vec::new();
     for record in &records {
         let (scheme, number) = (record.scheme, record.hash);
-        let Some(hash) = ZonemdHash::from_number(number).filter(|_| scheme == SIMPLE) else {
+        let Some(hash) = record.supported_hash() else {
             findings.warn(VerifyWarning::UnsupportedZonemd { scheme, hash: number });
             continue;
         };

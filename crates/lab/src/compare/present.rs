@@ -5,6 +5,7 @@ mod words;
 
 use super::Cell;
 use super::figures::{Comparison, LoadFigures, Measured, Row, Work};
+use crate::process::CPU_STEP_US;
 use crate::report::{Block, Column, Page, Section, Table, figure, grouped};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
@@ -144,7 +145,11 @@ impl Comparison {
             let signed = self.rows.iter().filter(|row| row.algorithm.is_some());
             let ranked = signed.filter_map(|row| of(row).map(|value| (row, value)));
             let (row, value) = ranked.min_by(|a, b| a.1.total_cmp(&b.1))?;
-            Some((what.to_owned(), format!("{}: {} {unit}", row.label(), figure(value))))
+            let told = match value > 0.0 {
+                true => format!("{} {unit}", figure(value)),
+                false => "less than the clock tells".to_owned(),
+            };
+            Some((what.to_owned(), format!("{}: {told}", row.label())))
         };
         let terms = [
             best("Cheapest to sign", "CPU s", |row| row.signing.map(|work| work.cpu_s)),
@@ -194,7 +199,8 @@ fn terminal_columns() -> Vec<Column> {
 
 fn terminal_row(row: &Row, reference: Option<&Row>) -> Vec<String> {
     let ratio = |of: &dyn Fn(&Row) -> Option<f64>| match (of(row), reference.and_then(of)) {
-        (Some(value), Some(base)) if base > 0.0 => figure_of_ratio(value / base),
+        // Less than the clock's step is no figure to hold against another.
+        (Some(value), Some(base)) if base > 0.0 && value > 0.0 => figure_of_ratio(value / base),
         _ => String::new(),
     };
     let signing = |row: &Row| row.signing.map(|work| work.cpu_s);
@@ -205,16 +211,16 @@ fn terminal_row(row: &Row, reference: Option<&Row>) -> Vec<String> {
     let mut cells = vec![
         row.algorithm_label(),
         format!("{}{mark}", row.denial_label()),
-        optional(signing(row)),
+        row.signing.as_ref().map_or_else(|| "–".to_owned(), cpu_of_work),
         ratio(&signing),
-        optional(verification(row)),
+        row.verification.as_ref().map_or_else(|| "–".to_owned(), cpu_of_work),
         ratio(&verification),
         figure(row.zone_octets as f64 / MEGA),
         ratio(&octets),
         optional(row.memory_mib()),
     ];
-    cells.extend(loads.map(|load| whole_octets(load).map_or_else(|| "TC".to_owned(), figure)));
-    cells.extend(loads.map(|load| optional(load.server_cpu_us_per_query.map(|cpu| cpu.value))));
+    cells.extend(loads.map(|load| whole_octets(load).map_or_else(|| truncated(load), figure)));
+    cells.extend(loads.map(cpu_of_query));
     cells.extend(loads.map(|load| figure(load.qps.value / 1000.0)));
     cells
 }
@@ -222,6 +228,36 @@ fn terminal_row(row: &Row, reference: Option<&Row>) -> Vec<String> {
 /// Mean size of responses, where they are whole.
 fn whole_octets(load: &LoadFigures) -> Option<f64> {
     (!load.is_truncated()).then_some(load.response_octets_mean)
+}
+
+/// What stands in place of the size where responses are truncated: which share of them, in percent.
+fn truncated(load: &LoadFigures) -> String {
+    match (100.0 * load.truncated_share()).floor() {
+        percent if percent < 100.0 => format!("TC {percent}%"),
+        _ => "TC all".to_owned(),
+    }
+}
+
+/// CPU time for all of `count`, `total` µs, counted in the system's steps: what is less than one step is told as that.
+fn in_steps(total: f64, count: u64, unit_us: f64) -> String {
+    let count = count.max(1) as f64;
+    if total > 0.0 {
+        return figure(total / count / unit_us);
+    }
+    format!("<{}", figure(CPU_STEP_US as f64 / count / unit_us))
+}
+
+/// CPU time of the server for a query, µs.
+fn cpu_of_query(load: &LoadFigures) -> String {
+    let answers = load.queries.saturating_sub(load.lost);
+    load.server_cpu_us_per_query
+        .map_or_else(|| "–".to_owned(), |cpu| in_steps(cpu.value * answers as f64, answers, 1.0))
+}
+
+/// CPU time of work, s.
+fn cpu_of_work(work: &Work) -> String {
+    let runs = u64::from(work.runs);
+    in_steps(work.cpu_s * MEGA * runs as f64, runs, MEGA)
 }
 
 /// One decimal is what a glance takes in; two below one.
@@ -278,13 +314,14 @@ fn load_row(row: &Row) -> Vec<String> {
 }
 
 fn work_cells(work: &Work) -> Vec<String> {
-    let each = (work.signatures > 0).then(|| work.cpu_s * MEGA / work.signatures as f64);
+    let (runs, signatures) = (f64::from(work.runs), u64::from(work.runs) * work.signatures);
+    let each = (signatures > 0).then(|| in_steps(work.cpu_s * MEGA * runs, signatures, 1.0));
     vec![
         figure(work.wall_s.value),
         range(work.wall_s),
-        figure(work.cpu_s),
+        cpu_of_work(work),
         grouped(work.signatures as i64),
-        optional(each),
+        each.unwrap_or_else(|| "–".to_owned()),
     ]
 }
 
@@ -295,7 +332,7 @@ fn load_cells(load: &LoadFigures) -> Vec<String> {
     vec![
         figure(load.response_octets_mean),
         grouped(load.response_octets_max as i64),
-        optional(cpu.map(|cpu| cpu.value)),
+        cpu_of_query(load),
         cpu.map_or_else(|| "–".to_owned(), range),
         figure(thousands.value),
         range(thousands),

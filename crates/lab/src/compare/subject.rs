@@ -2,6 +2,7 @@
 
 use crate::generate::{GenerateError, GenerateOptions, QueryKind, generate, queries, queries_from_owners};
 use crate::load::{QueryList, QueryListError};
+use nonesuch_dnssec::facts::is_of_signer;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::{Contents, ReadError, Run, standings, write};
 use serde::{Deserialize, Serialize};
@@ -104,20 +105,15 @@ fn owners(contents: &Contents) -> Vec<(String, Vec<u16>)> {
         .collect()
 }
 
-/// Whether records of this type are there because the zone is signed: what signing makes, the keys and what is
-/// published of them, and the zone's digest, which signing makes wrong (RFC 8976 §3).
-const fn belongs_to_signing(rtype: Rtype) -> bool {
-    const ZONEMD: u16 = 63;
-    rtype.is_made_by_signing() || matches!(rtype, Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY | Rtype(ZONEMD))
-}
-
-/// The zone as it was before it was signed.
+/// The zone as it was before it was signed: without what signing makes, the keys and what is published of them, and the
+/// zone's digest, which signing makes wrong (RFC 8976 §3).
 #[must_use]
 pub fn strip(contents: &Contents) -> Contents {
     let mut run = Run::default();
+    let apex = contents.apex().view();
     for node in contents.nodes() {
         let mut begun = false;
-        for rrset in node.rrsets().filter(|rrset| !belongs_to_signing(rrset.rtype())) {
+        for rrset in node.rrsets().filter(|rrset| !is_of_signer(node, *rrset, apex, true)) {
             if !std::mem::replace(&mut begun, true) {
                 run.begin_node(node.name());
             }

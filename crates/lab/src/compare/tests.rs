@@ -1,6 +1,7 @@
 //! The whole comparison against a server that is this test's own program, and what becomes of its outcome.
 
 use super::figures::tests::sample;
+use super::figures::{Measured, Work};
 use super::*;
 use crate::generate::{GenerateOptions, Like};
 use std::cell::RefCell;
@@ -127,6 +128,25 @@ fn the_terminal_table_is_as_agreed() {
     let table = sample().table();
     assert_eq!(table, include_str!("table.golden.txt"));
     assert!(table.lines().all(|line| line.chars().count() <= 120));
+}
+
+/// Some responses truncated: the share. CPU time below a step of the system's clock: that it is, not zero.
+#[test]
+fn what_is_no_plain_figure_is_told_as_that() {
+    let mut comparison = sample();
+    let row = &mut comparison.rows[1];
+    row.denied.truncated = row.denied.queries / 8;
+    row.existing.truncated = row.existing.queries - 1;
+    row.existing.server_cpu_us_per_query = Some(Measured::default());
+    row.signing = row.signing.map(|work| Work { cpu_s: 0.0, ..work });
+    let table = comparison.table();
+    let line = table.lines().find(|line| line.contains("RSASHA256/2048   NSEC  ")).expect("a row");
+    for words in ["<0.003", "TC 99%", "TC 12%", "<0.033"] {
+        assert!(line.contains(&format!(" {words} ")), "{words}: {table}");
+    }
+    assert!(table.lines().all(|line| line.chars().count() <= 120), "{table}");
+    let html = comparison.page().to_html();
+    assert!(html.contains("&lt;0.033") && html.contains("RSASHA256/2048 NSEC: less than the clock tells"));
 }
 
 #[test]

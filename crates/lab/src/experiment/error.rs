@@ -83,6 +83,12 @@ pub enum RunError {
         /// Why.
         reason: String,
     },
+    /// A level that was asked for cannot be measured.
+    #[error("{reason}; or take it out of `--set levels=`")]
+    Level {
+        /// The level, and why.
+        reason: String,
+    },
     /// The CPU cannot be used.
     #[error("cannot keep to CPU {cpu}: {source}; choose another one with --cpu, or none with --cpu none")]
     Pin {

@@ -2,6 +2,8 @@
 //!
 //! Absolute figures belong to the hardware that they were measured on; ratios and shapes compare.
 
+use super::verification::Choice;
+use nonesuch_crypto::{ALGORITHMS, AlgorithmEntry};
 use serde::Deserialize;
 use std::sync::LazyLock;
 
@@ -80,6 +82,16 @@ pub fn table(id: &str) -> Option<&'static PublishedTable> {
     TABLES.iter().find(|table| table.id == id)
 }
 
+/// A cell as reports show it: the name of a scheme that is experimental here has a `*` behind it.
+pub(super) fn marked(cell: &str) -> String {
+    let is_it = |entry: &AlgorithmEntry| {
+        entry.scheme.experimental.is_some()
+            && Choice { algorithm: entry.algorithm, bits: None }.scheme() == cell
+    };
+    let mark = if ALGORITHMS.iter().any(is_it) { "*" } else { "" };
+    format!("{cell}{mark}")
+}
+
 /// What the tables are named by.
 #[must_use]
 pub fn identifiers() -> Vec<&'static str> {
@@ -101,6 +113,15 @@ mod tests {
             assert!(!table.source.is_empty() && !table.title.is_empty(), "{}", table.id);
             assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);
         }
+    }
+
+    #[test]
+    fn experimental_schemes_are_marked() {
+        let print = |name: &str| marked(name);
+        assert_eq!(
+            ["Falcon-512", "MAYO-2", "ECDSA P-256", "3.5"].map(print),
+            ["Falcon-512*", "MAYO-2*", "ECDSA P-256", "3.5"]
+        );
     }
 
     #[test]

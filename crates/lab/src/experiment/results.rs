@@ -128,13 +128,20 @@ fn published_blocks(table: &PublishedTable) -> [Block; 2] {
         table.columns.iter().enumerate().map(|(place, title)| {
             if figures(place) { Column::figures("", title) } else { Column::text(title) }
         });
-    let rows = table.rows.iter().map(|row| row.iter().map(published::Cell::print).collect()).collect();
+    let rows: Vec<Vec<String>> = table
+        .rows
+        .iter()
+        .map(|row| row.iter().map(|cell| published::marked(&cell.print())).collect())
+        .collect();
     let mut legend = vec![format!("Source: {}.", table.source)];
     if !table.hardware.is_empty() {
         legend.push(format!("Measured on: {}.", table.hardware));
     }
     if !table.note.is_empty() {
         legend.push(table.note.clone());
+    }
+    if rows.iter().flatten().any(|cell| cell.ends_with('*')) {
+        legend.push("*: an experimental algorithm.".to_owned());
     }
     [
         Block::Paragraph(format!("{}.", table.title)),

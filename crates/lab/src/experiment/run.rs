@@ -17,6 +17,9 @@ pub struct RunOptions<'a> {
     pub now: u32,
     /// The command line, for the record.
     pub command: String,
+    /// Whether the levels were chosen by whoever asks: one without its program is an error then, and else left out with a
+    /// note.
+    pub levels_chosen: bool,
     /// The program `nonesuch`: other forms of it are looked for beside it.
     pub program: &'a Path,
     /// Called before each step.

@@ -256,7 +256,7 @@ impl<'a> Owners<'a> {
         for (name, types) in owners {
             names.insert(name.to_ascii_lowercase());
             let asked_types: Vec<u16> =
-                types.iter().copied().filter(|&number| !Rtype(number).is_made_by_signing()).collect();
+                types.iter().copied().filter(|&number| !Rtype(number).is_signature_or_chain()).collect();
             if !asked_types.is_empty() {
                 let delegation = !is_apex(name, origin) && asked_types.contains(&Rtype::NS.0);
                 asked.push(Owner { name, types: asked_types, delegation });

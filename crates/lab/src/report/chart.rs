@@ -82,6 +82,8 @@ const TOP: f64 = 22.0;
 const BOTTOM: f64 = 24.0;
 /// Right of the axis' end: the longest bar's value.
 const RIGHT: f64 = 58.0;
+/// Between the end of a bar, or a line, and a value.
+const GAP: f64 = 4.0;
 /// Width of a letter of the labels, generously.
 const LETTER: f64 = 8.2;
 /// Colours that the style sheet has for series.
@@ -130,8 +132,7 @@ impl Chart {
     }
 
     fn push_svg(&self, out: &mut String) {
-        let group_height = self.series.len() as f64 * PITCH + GROUP_GAP;
-        let bottom = TOP + self.groups.len() as f64 * group_height;
+        let bottom = TOP + self.groups.len() as f64 * self.group_height();
         let letters = self.groups.iter().map(|group| group.chars().count()).max().unwrap_or(0);
         let left = (letters as f64 * LETTER + 10.0).min(WIDTH / 2.0);
         let plot = Plot { scale: self.scale(), left, width: WIDTH - left - RIGHT, bottom };
@@ -144,30 +145,49 @@ impl Chart {
         );
         plot.push_axis(out);
         for (index, group) in self.groups.iter().enumerate() {
-            let top = TOP + index as f64 * group_height + GROUP_GAP / 2.0;
-            let middle = top + self.series.len() as f64 * PITCH / 2.0;
+            let middle = TOP + (index as f64 + 0.5) * self.group_height();
             let _ = write!(
                 out,
                 "<text class=\"group\" x=\"{:.1}\" y=\"{middle:.1}\">{}</text>",
                 left - 8.0,
                 escape(group)
             );
-            self.push_group(&plot, index, top, out);
+        }
+        for (bar, place) in self.bars() {
+            let (group, name) = (&self.groups[place.group], &self.series[place.series].name);
+            let about = format!("{group}, {name}: {}", tell(bar, &self.unit));
+            plot.push_bar(bar, place.top, place.series % COLOURS, &about, out);
         }
         if let Some(reference) = &self.reference {
             plot.push_reference(reference, &self.unit, out);
         }
+        let line = self.reference.as_ref().map(|reference| plot.x(reference.value));
+        self.bars().for_each(|(bar, place)| plot.push_value(bar, place.top, line, out));
         out.push_str("</svg>");
     }
 
-    fn push_group(&self, plot: &Plot, group: usize, top: f64, out: &mut String) {
-        for (index, series) in self.series.iter().enumerate() {
-            let Some(bar) = series.bars.get(group).copied().flatten() else { continue };
-            let label = self.groups.get(group).map_or("", String::as_str);
-            let about = format!("{label}, {}: {}", series.name, tell(bar, &self.unit));
-            plot.push_bar(bar, top + index as f64 * PITCH, index % COLOURS, &about, out);
-        }
+    /// From one group to the next.
+    fn group_height(&self) -> f64 {
+        self.series.len() as f64 * PITCH + GROUP_GAP
     }
+
+    /// The bars that there are, by group, and where they are drawn.
+    fn bars(&self) -> impl Iterator<Item = (Bar, BarPlace)> {
+        let places = (0..self.groups.len())
+            .flat_map(|group| (0..self.series.len()).map(move |series| (group, series)));
+        places.filter_map(|(group, series)| {
+            let bar = self.series[series].bars.get(group).copied().flatten()?;
+            let top = TOP + group as f64 * self.group_height() + GROUP_GAP / 2.0 + series as f64 * PITCH;
+            Some((bar, BarPlace { group, series, top }))
+        })
+    }
+}
+
+/// Which bar it is, and its upper edge.
+struct BarPlace {
+    group: usize,
+    series: usize,
+    top: f64,
 }
 
 /// The exact value and its spread, for the tooltip.
@@ -218,11 +238,7 @@ impl Plot {
             // A value next to nothing is still seen.
             (end - self.left).max(1.0)
         );
-        let mut label = end;
-        if let Some((least, most)) = bar.spread.filter(|(least, most)| self.x(*most) - self.x(*least) >= 1.0)
-        {
-            let (from, to) = (self.x(least), self.x(most));
-            label = label.max(to);
+        if let Some((from, to)) = self.spread(bar) {
             let _ = write!(
                 out,
                 "<path class=\"spread\" d=\"M{from:.1} {middle:.1}H{to:.1}M{from:.1} {:.1}v6M{to:.1} {:.1}v6\"/>",
@@ -230,12 +246,23 @@ impl Plot {
                 middle - 3.0
             );
         }
-        let _ = write!(
-            out,
-            "<text class=\"value\" x=\"{:.1}\" y=\"{middle:.1}\">{}</text></g>",
-            label + 4.0,
-            figure(bar.value)
-        );
+        out.push_str("</g>");
+    }
+
+    /// The ends of a spread that is wide enough to be seen.
+    fn spread(&self, bar: Bar) -> Option<(f64, f64)> {
+        let ends = bar.spread.map(|(least, most)| (self.x(least), self.x(most)));
+        ends.filter(|(from, to)| to - from >= 1.0)
+    }
+
+    /// The value behind the bar, or behind its spread; where `line` would cross it out, behind that.
+    fn push_value(&self, bar: Bar, y: f64, line: Option<f64>, out: &mut String) {
+        let value = figure(bar.value);
+        let end = self.spread(bar).map_or(f64::MIN, |(_, to)| to).max(self.x(bar.value));
+        let reach = end + 2.0 * GAP + value.chars().count() as f64 * LETTER;
+        let start = line.filter(|line| (end..reach).contains(line)).unwrap_or(end) + GAP;
+        let middle = y + BAR / 2.0;
+        let _ = write!(out, "<text class=\"value\" x=\"{start:.1}\" y=\"{middle:.1}\">{value}</text>");
     }
 
     fn push_reference(&self, reference: &Reference, unit: &str, out: &mut String) {
@@ -312,6 +339,23 @@ mod tests {
         let widths = numbers(&svg, "width");
         assert!((widths[2] - 2.0 * widths[1] + widths[0]).abs() < 0.2, "{widths:?}");
         assert_eq!(svg.matches("class=\"zero\"").count(), 1);
+    }
+
+    /// Figures stand behind their bars, and behind the line where it would cross them out.
+    #[test]
+    fn the_reference_crosses_bars_and_no_value() {
+        let mut svg = String::new();
+        let mut chart = chart(&[10.0, 5.0, 3.0, 2.9, 2.5, 0.1]);
+        chart.series[0].bars.iter_mut().flatten().for_each(|bar| bar.spread = None);
+        chart.push_html(&mut svg);
+        let line = numbers(&svg[svg.find("class=\"reference\"").expect("a line")..], "x1")[0];
+        let ends = svg.split("<rect").skip(1).map(|bar| numbers(bar, "x")[0] + numbers(bar, "width")[0]);
+        let starts = svg.split("class=\"value\"").skip(1).map(|value| numbers(value, "x")[0]);
+        for (place, (end, start)) in ends.zip(starts).enumerate() {
+            let expected = if [2, 3, 4].contains(&place) { line } else { end };
+            assert!((start - expected - GAP).abs() < 0.11, "{place}: {end} {start} {line}");
+        }
+        assert_eq!(svg.matches("class=\"value\"").count(), 6);
     }
 
     #[test]

@@ -20,6 +20,31 @@ pub fn figure(value: f64) -> String {
     if decimals > 0 { text } else { grouped(value.round() as i64) }
 }
 
+/// A ratio: two digits behind the point below ten, and below a tenth as many as leave two that say something; else as
+/// [`figure`].
+#[must_use]
+pub fn ratio(value: f64) -> String {
+    let size = value.abs();
+    let decimals = match size {
+        _ if !value.is_finite() || size >= 9.995 => return figure(value),
+        // The bounds are where rounding reaches the next power of ten.
+        _ if size == 0.0 || size >= 0.0995 => 2,
+        _ if size >= 0.009_95 => 3,
+        _ => 4,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// A time in the unit that a reader would take: seconds below two minutes, minutes below two hours, else hours.
+#[must_use]
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        _ if seconds >= 7200.0 => format!("{} h", figure(seconds / 3600.0)),
+        _ if seconds >= 120.0 => format!("{} min", figure(seconds / 60.0)),
+        _ => format!("{} s", figure(seconds)),
+    }
+}
+
 /// A whole number with commas between thousands.
 #[must_use]
 pub fn grouped(value: i64) -> String {
@@ -60,6 +85,39 @@ mod tests {
             assert_eq!(figure(value), text);
         }
         assert_eq!(grouped(i64::MIN), "-9,223,372,036,854,775,808");
+    }
+
+    #[test]
+    fn ratios_have_two_digits_that_say_something() {
+        let cases = [
+            (12.34, "12.3"),
+            (9.996, "10.0"),
+            (1.0, "1.00"),
+            (0.5, "0.50"),
+            (0.1, "0.10"),
+            (0.076_4, "0.076"),
+            (0.009_96, "0.010"),
+            (0.004_21, "0.0042"),
+            (0.0, "0.00"),
+            (f64::NAN, "–"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(ratio(value), text);
+        }
+    }
+
+    #[test]
+    fn times_are_told_in_their_unit() {
+        let cases = [
+            (7.14, "7.14 s"),
+            (119.4, "119 s"),
+            (120.0, "2.00 min"),
+            (7199.0, "120 min"),
+            (9000.0, "2.50 h"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(duration(seconds), text);
+        }
     }
 
     proptest! {

@@ -15,8 +15,11 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZoneFault {
+    /// There is no record at all.
+    #[error("there are no records in it: give the zone's own file, which begins with its SOA record")]
+    Empty,
     /// There is no SOA record at the apex.
-    #[error("the zone has no SOA record at its apex {0}")]
+    #[error("the zone has no SOA record at its apex {0}: every zone has one, add it")]
     NoSoa(Name),
     /// The SOA record is not where the origin says.
     #[error("the SOA record is at {found}, but the origin is {origin}: give the right origin (-o)")]

@@ -162,6 +162,9 @@ impl Gathered {
                 Err(ZoneError { fault, place })
             }
             (None, Some((found, _))) => Ok(found.to_name()),
+            (_, None) if self.counts().records == 0 => {
+                Err(ZoneError { fault: ZoneFault::Empty, place: Place::default() })
+            }
             (origin, None) => {
                 let apex = origin.cloned().unwrap_or_else(Name::root);
                 Err(ZoneError { fault: ZoneFault::NoSoa(apex), place: Place::default() })

@@ -80,8 +80,8 @@ impl ChangeSet {
         let mut apex = old.apex().clone();
         for touched in self.touched() {
             touched.check_in_zone(old.apex().view())?;
-            let (found, place) = match seek(old, at, touched.name()) {
-                Ok(index) => (Some(old.node(index)), index),
+            let (found, place) = match old.find_from(at, touched.name()) {
+                Ok(node) => (Some(node), node.index()),
                 Err(index) => (None, index),
             };
             run.push_nodes(old, at..place);
@@ -102,12 +102,12 @@ impl ChangeSet {
         let error = |line, fault| Err(ChangeError { line, fault: ChangeFault::Zone(fault) });
         let mut at = 0;
         for touched in self.touched() {
-            at = match seek(new, at, touched.name()) {
-                Ok(index) => {
-                    if let Some(fault) = rules::fault_of(new.node(index), new.apex().view()) {
+            at = match new.find_from(at, touched.name()) {
+                Ok(node) => {
+                    if let Some(fault) = rules::fault_of(node, new.apex().view()) {
                         return error(touched.first_line(), fault);
                     }
-                    index
+                    node.index()
                 }
                 Err(index) => index,
             };
@@ -307,24 +307,4 @@ fn find(node: Node<'_>, rtype: Rtype, covered: Rtype) -> Option<Rrset<'_>> {
 fn without_serial(rdata: &[u8]) -> (Vec<u8>, &[u8]) {
     let (names, numbers) = rdata.split_at(rdata.len().saturating_sub(20));
     (names.to_ascii_lowercase(), numbers.get(4..).unwrap_or_default())
-}
-
-/// The node of `name`, or where it would stand, at or behind `from`: in steps that double, so that both a few names
-/// far apart and many side by side are found fast.
-fn seek(contents: &Contents, from: usize, name: NameRef<'_>) -> Result<usize, usize> {
-    let is_before = |index: usize| contents.node(index).name() < name;
-    let (mut low, mut step) = (from, 1);
-    let mut high = from;
-    while high < contents.node_count() && is_before(high) {
-        low = high + 1;
-        high += step;
-        step *= 2;
-    }
-    high = high.min(contents.node_count());
-    while low < high {
-        let middle = low.midpoint(high);
-        if is_before(middle) { low = middle + 1 } else { high = middle }
-    }
-    let is_there = low < contents.node_count() && contents.node(low).name() == name;
-    if is_there { Ok(low) } else { Err(low) }
 }

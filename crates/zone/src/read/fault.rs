@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum ReadFault {
     /// The file cannot be read.
-    #[error("cannot be read: {0}")]
+    #[error("cannot be read: {error}{remedy}", error = .0, remedy = read_remedy(.0))]
     Io(#[from] std::io::Error),
     /// A quote is not closed on its line.
     #[error("a double quote is not closed on its line")]
@@ -101,5 +101,16 @@ impl From<LexFault> for ReadFault {
             LexFault::StrayParenthesis => Self::StrayParenthesis,
             LexFault::NestedParenthesis => Self::NestedParenthesis,
         }
+    }
+}
+
+/// What to do where a file cannot be read, to be put behind the error; empty where the error says all.
+#[must_use]
+pub fn read_remedy(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::IsADirectory => ": name a file in it",
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => ": mend the path",
+        std::io::ErrorKind::PermissionDenied => ": make it readable for this user",
+        _ => "",
     }
 }

@@ -12,7 +12,7 @@ mod source;
 mod tests;
 
 pub(crate) use entry::{Located, read_fixed_fields};
-pub use fault::{ReadError, ReadFault};
+pub use fault::{ReadError, ReadFault, read_remedy};
 
 use crate::builder::Warning;
 use crate::contents::Contents;

@@ -45,6 +45,28 @@ struct Listed {
     private: Private,
 }
 
+impl Listed {
+    /// The role in words. What a key does with the SEP flag or without it is by the other keys, `role`; a CSK is only who
+    /// signs everything, and nobody signs without the private half.
+    const fn role_word(&self, role: Role) -> &'static str {
+        match (role, self.private, self.record.is_sep()) {
+            (Role::Csk, Private::Fits, true) => "CSK",
+            (.., true) => "KSK",
+            (.., false) => "ZSK",
+        }
+    }
+
+    /// What the key signs when the zone is signed with the keys of the folder.
+    const fn signs(&self, role: Role) -> &'static str {
+        match (self.private, role) {
+            (Private::Fits, Role::Csk) => "all",
+            (Private::Fits, Role::Ksk) => "keys",
+            (Private::Fits, Role::Zsk) => "data",
+            _ => "–",
+        }
+    }
+}
+
 /// A file that is not sound.
 struct Fault {
     path: PathBuf,
@@ -161,6 +183,7 @@ fn table(listed: &[Listed], roles: &[Role]) -> Table {
     let columns = vec![
         text("zone"),
         text("role"),
+        text("signs"),
         text("algorithm"),
         figures("bits"),
         figures("tag"),
@@ -172,13 +195,18 @@ fn table(listed: &[Listed], roles: &[Role]) -> Table {
         let reason = experimental(algorithm).map(|reason| format!("* {algorithm} is experimental: {reason}"));
         legend.extend(reason.filter(|line| !legend.contains(line)));
     }
+    if listed.iter().zip(roles).any(|(key, role)| key.role_word(*role) == "CSK") {
+        let why = "A CSK is a key-signing key that signs all of the zone, for want of a zone-signing key of its algorithm.";
+        legend.push(why.to_owned());
+    }
     let rows = listed.iter().zip(roles).map(|(key, role)| {
         let record = &key.record;
         let mark = if experimental(record.algorithm()).is_some() { "*" } else { "" };
         let revoked = if record.is_revoked() { ", revoked" } else { "" };
         vec![
             record.owner().to_string(),
-            format!("{role}{revoked}"),
+            format!("{}{revoked}", key.role_word(*role)),
+            key.signs(*role).to_owned(),
             format!("{}{mark}", describe(record.algorithm())),
             record.bits().map_or_else(|| "–".to_owned(), |bits| bits.to_string()),
             record.tag().to_string(),
@@ -193,7 +221,7 @@ fn print_json(listed: &[Listed], roles: &[Role], faults: &[Fault]) -> Result<(),
     let keys = listed.iter().zip(roles).map(|(key, role)| {
         let record = &key.record;
         serde_json::json!({
-            "zone": record.owner().to_string(), "role": role.to_string(), "flags": record.flags(),
+            "zone": record.owner().to_string(), "role": key.role_word(*role), "signs": key.signs(*role), "flags": record.flags(),
             "revoked": record.is_revoked(), "algorithm": record.algorithm().to_string(),
             "algorithm_number": record.algorithm().0, "experimental": experimental(record.algorithm()),
             "bits": record.bits(), "tag": record.tag(), "private": key.private.word(), "base_name": key.base,

@@ -132,8 +132,8 @@ pub struct ProveOptions<'a> {
     /// Proofs of before: those of the same zone and key serve again. Their hashes are trusted: see
     /// [`Proofs::is_sealed_by`].
     pub stored: Option<&'a Proofs>,
-    /// Called now and then with the number of names done so far, from any thread.
-    pub progress: Option<&'a (dyn Fn(u64) + Sync)>,
+    /// Called now and then, from any thread, with the number of names done so far and that of all.
+    pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
 
 impl ProveOptions<'_> {
@@ -171,7 +171,7 @@ pub fn prove_chain(
     let octets = key.algorithm().entry().map_or(0, |entry| entry.proof_octets);
     let mut proofs = vec![0; names.len() * octets];
     let mut hashes = vec![Hash::default(); names.len()];
-    let done = AtomicU64::new(0);
+    let (done, total) = (AtomicU64::new(0), names.len() as u64);
     names
         .par_chunks(CHUNK)
         .zip(known.par_chunks(CHUNK))
@@ -181,7 +181,7 @@ pub fn prove_chain(
             prover.place(stored, known, hashes, proofs, octets);
             if let Some(progress) = options.progress {
                 let count = names.len() as u64;
-                progress(done.fetch_add(count, atomic::Ordering::Relaxed) + count);
+                progress(done.fetch_add(count, atomic::Ordering::Relaxed) + count, total);
             }
             Ok::<(), ProveError>(())
         })?;

@@ -114,7 +114,7 @@ fn unsigned_patch(mending: &Mending<'_, '_>, rdatas: &[Vec<u8>]) -> (Contents, V
         let is_apex = entry.place == 0 && entry.found;
         for rrset in entry.data.into_iter().flat_map(Node::rrsets) {
             // The prepared apex has nothing that signing makes but what belongs there.
-            if is_apex || !rrset.rtype().is_made_by_signing() {
+            if is_apex || !rrset.rtype().is_signature_or_chain() {
                 push_link(&mut run, rrset.rtype());
                 run.push_rrset(rrset);
             }

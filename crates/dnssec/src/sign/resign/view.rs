@@ -69,7 +69,7 @@ fn push_data(node: Node<'_>, run: &mut Run) {
 
 /// The RRsets of a node that are data, not made while signing.
 pub(super) fn data(node: Node<'_>) -> impl Iterator<Item = Rrset<'_>> {
-    node.rrsets().filter(|rrset| !rrset.rtype().is_made_by_signing())
+    node.rrsets().filter(|rrset| !rrset.rtype().is_signature_or_chain())
 }
 
 pub(super) fn owns_data(node: Node<'_>) -> bool {
@@ -174,6 +174,6 @@ pub(super) fn covers(node: Node<'_>) -> Option<Standing> {
 /// The types of a node that its chain record shows, without those that the mechanism adds; all of the apex are there.
 pub(super) fn shown_types(node: Node<'_>, is_apex: bool, standing: Standing, types: &mut Vec<Rtype>) {
     types.clear();
-    let rtypes = node.rrsets().map(Rrset::rtype).filter(|rtype| is_apex || !rtype.is_made_by_signing());
+    let rtypes = node.rrsets().map(Rrset::rtype).filter(|rtype| is_apex || !rtype.is_signature_or_chain());
     denial::push_shown_types(rtypes, standing, types);
 }

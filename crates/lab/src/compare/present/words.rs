@@ -28,7 +28,7 @@ pub(super) fn terminal_legend(reference: Option<&Row>, has_notes: bool) -> Vec<S
         None => work.to_owned(),
     });
     legend.push(
-        "exist., denied: queries for names that exist, and that do not (UDP, DO). Octets are means; TC: truncated.".to_owned(),
+        "exist., denied: queries for names that exist, and that do not (UDP, DO). Octets are means; TC: so many truncated.".to_owned(),
     );
     legend.push(
         "server MiB: its resident memory after the load. µs/query: its CPU time. q/s: answers a second."

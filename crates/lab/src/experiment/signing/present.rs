@@ -20,7 +20,7 @@ pub(in crate::experiment) fn report(
     let published = &results.record.experiment.published;
     let mut sections = vec![
         section("Experimental algorithms", "", warnings(about)),
-        section("Figure 1: time of signing", words::SIGNING, charts::signing(&view)),
+        section("Figure 1: time of signing", &words::signing(&view), charts::signing(&view)),
         section("Figure 2: time of validation", words::VALIDATION, charts::validation(&view)),
         section("Figure 3: size of the zone", words::SIZES, charts::sizes(&view)),
         section("Beside what was published", words::PUBLISHED, tables::published(&view, published)),

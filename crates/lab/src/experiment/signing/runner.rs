@@ -120,7 +120,7 @@ impl<'a> Runner<'a> {
             data: DataTable::new(columns()),
             notes: Vec::new(),
         };
-        runner.add_levels();
+        runner.add_levels()?;
         runner.refuse_nothing()?;
         runner.add_zones()?;
         Ok(runner)

@@ -234,6 +234,22 @@ fn a_report_of_no_rows_and_a_record_of_two_methods_are_no_panic() {
 }
 
 #[test]
+fn the_page_speaks_of_the_levels_that_were_measured_and_marks_what_is_experimental() {
+    let mut results = sample();
+    let page = |results: &Results| results.page().expect("a page").to_html();
+    assert!(page(&results).contains("Left x86-64-v2, right x86-64-v3"));
+    let AnyAbout::ZoneSigning(about) = &mut results.record.about else { panic!("another method") };
+    about.levels.retain(|facts| facts.level == "x86-64-v3");
+    about.seconds = 7.14;
+    let html = page(&results);
+    assert!(html.contains("Measured at level x86-64-v3;") && !html.contains("Left x86-64"));
+    assert!(html.contains("<dd>7.14 s</dd>"));
+    assert!(html.contains("Falcon-512*: the CPU time of signing is "));
+    // In the table as it was published, too.
+    assert!(html.contains("<td>Falcon-512*</td>") && !html.contains("<td>Falcon-512</td>"));
+}
+
+#[test]
 fn nothing_to_measure_is_told_before_anything_is_made() {
     let definition = |set: &[(&str, &str)]| {
         let set: Vec<(String, String)> =
@@ -246,6 +262,7 @@ fn nothing_to_measure_is_told_before_anything_is_made() {
         seed: 1,
         now: 0,
         command: String::new(),
+        levels_chosen: false,
         program: Path::new("/bin/false"),
         progress: &|_| {},
     };

@@ -151,7 +151,10 @@ impl View<'_> {
         let text = words::ratios(operation).to_owned();
         Some(Section {
             title,
-            blocks: vec![Block::Paragraph(text), Block::Table(ratios::table(&ratios, published))],
+            blocks: vec![
+                Block::Paragraph(text),
+                Block::Table(ratios::table(&ratios, published, &|scheme| self.marked(scheme))),
+            ],
         })
     }
 
@@ -281,7 +284,7 @@ impl View<'_> {
         let places: Vec<usize> = self.about.shown().into_iter().filter(first).collect();
         let ratios = ratios(self.about, &places, &self.lines, Operation::Verify);
         if !ratios.is_empty() {
-            let mut table = ratios::table(&ratios, self.published);
+            let mut table = ratios::table(&ratios, self.published, &|scheme| self.marked(scheme));
             table.legend = vec![
                 "Verification: times slower than the head of the column; published: see the report."
                     .to_owned(),

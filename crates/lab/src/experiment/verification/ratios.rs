@@ -5,7 +5,7 @@ use super::About;
 use super::subject::Operation;
 use super::summary::{Line, rate, schemes};
 use crate::experiment::published::{Cell, PublishedTable};
-use crate::report::{Column, Table};
+use crate::report::{Column, Table, ratio};
 use serde::Serialize;
 
 /// What others are held against: group, title and scheme.
@@ -58,18 +58,22 @@ fn one(about: &About, lines: &[Line], place: usize, scheme: &str, operation: Ope
     })
 }
 
-/// One decimal, as published, and two where one would be zero; a dash where there is none, and for ECDSA against ECDSA.
+/// One decimal, as published, and below one two digits that say something; a dash where there is none, and for ECDSA against ECDSA.
 fn print(ratios: &Ratios, place: usize) -> String {
     let within = place >= 2 && ratios.scheme.starts_with("ECDSA");
     match ratios.times_slower[place].filter(|_| !within) {
         None => "-".to_owned(),
-        Some(value) if value < 0.05 => format!("{value:.2}"),
+        Some(value) if value < 0.995 => ratio(value),
         Some(value) => format!("{value:.1}"),
     }
 }
 
-/// The table, with the published rows below ours of the same scheme.
-pub(super) fn table(ratios: &[Ratios], published: Option<&PublishedTable>) -> Table {
+/// The table, with the published rows below ours of the same scheme; `marked` is how a scheme is shown.
+pub(super) fn table(
+    ratios: &[Ratios],
+    published: Option<&PublishedTable>,
+    marked: &dyn Fn(&str) -> String,
+) -> Table {
     let mut columns = ["algorithm", "measured", "level", "implementation"].map(Column::text).to_vec();
     columns.extend(REFERENCES.map(|(group, title, _)| Column::figures(group, title)));
     let mut rows = Vec::new();
@@ -80,15 +84,17 @@ pub(super) fn table(ratios: &[Ratios], published: Option<&PublishedTable>) -> Ta
         }
     }
     for name in names {
+        let first = rows.len();
         rows.extend(ratios.iter().filter(|row| row.scheme == name).map(own_row));
         rows.extend(published.into_iter().flat_map(|table| published_rows(table, name)));
+        rows[first..].iter_mut().for_each(|row: &mut Vec<String>| row[0] = marked(name));
     }
     let mut legend = vec![
         "Times slower than the algorithm at the head of the column, by the same program at the same level; below 1: \
          faster. Ratios are of medians. RSA is that of RSASHA256."
             .to_owned(),
     ];
-    if let Some(table) = published.filter(|_| rows.iter().any(|row: &Vec<String>| row[1] == PUBLISHED)) {
+    if let Some(table) = published.filter(|_| rows.iter().any(|row| row[1] == PUBLISHED)) {
         legend.push(format!("Published: {}; {}. {}", table.source, table.hardware, table.note));
     }
     Table { columns, rows, legend }

@@ -149,6 +149,7 @@ impl<'a> Runner<'a> {
     fn add_level(&mut self, level: Level, keys: &[(Subject, Key)]) -> Result<(), RunError> {
         let found = match level.find(self.options.program) {
             Ok(found) => found,
+            Err(reason) if self.options.levels_chosen => return Err(RunError::Level { reason }),
             Err(reason) => {
                 self.notes.push(format!("Left out: {reason}."));
                 return Ok(());
@@ -417,9 +418,8 @@ impl Follower {
     }
 
     fn ask(&mut self, order: &Order, seconds: f64) -> Result<Answer, RunError> {
-        if push_line(order, &mut self.orders).is_err() {
-            return Err(self.ended());
-        }
+        // One that has ended may have said something before, and else its output is at its end.
+        let _ = push_line(order, &mut self.orders);
         let limit = SPARE + Duration::try_from_secs_f64(seconds * 2.0).unwrap_or_default();
         match self.answers.recv_timeout(limit) {
             Ok(line) => serde_json::from_str(&line).map_err(|_| {

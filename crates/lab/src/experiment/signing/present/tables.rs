@@ -6,7 +6,7 @@ use super::super::{AlgorithmFacts, ZoneFacts};
 use super::{marked, title};
 use crate::experiment::published::{self, Cell, PublishedTable};
 use crate::experiment::statistics::Statistics;
-use crate::report::{Block, Column, Table, figure, grouped};
+use crate::report::{self, Block, Column, Table, figure, grouped};
 
 const KIB_IN_MIB: f64 = 1024.0;
 const MEGA: f64 = 1e6;
@@ -19,9 +19,8 @@ fn show(value: Option<f64>) -> String {
     value.map_or_else(dash, figure)
 }
 
-/// A ratio: two decimals below ten.
 fn ratio(value: Option<f64>) -> String {
-    value.map_or_else(dash, |value| if value < 9.995 { format!("{value:.2}") } else { figure(value) })
+    value.map_or_else(dash, report::ratio)
 }
 
 fn whole(value: Option<u64>) -> String {

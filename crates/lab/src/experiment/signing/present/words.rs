@@ -6,12 +6,21 @@ use super::super::{LevelFacts, Parameters, ZoneFacts};
 use super::tables::dash;
 use super::{marked, title};
 use crate::experiment::published;
-use crate::report::{Block, Column, Table, figure, grouped};
+use crate::report::{Block, Column, Table, duration, figure, grouped, ratio};
 
-pub(super) const SIGNING: &str = "CPU time of signing the whole zone, from zone file to zone file, in times of what ECDSA P-256 \
-    takes with the same zone, mechanism and instruction level; 1 is ECDSA P-256. Left x86-64-v2, right x86-64-v3, as in the \
-    study's figure. Bars are medians of the runs; whiskers go from the least to the most. * marks what is experimental, PQC \
-    what is made to withstand quantum computers.";
+/// What the figure of signing shows.
+pub(super) fn signing(view: &View<'_>) -> String {
+    let levels = match &*view.levels() {
+        ["x86-64-v2", "x86-64-v3"] => "Left x86-64-v2, right x86-64-v3, as in the study's figure.".to_owned(),
+        [only] => format!("Measured at level {only}; the study has x86-64-v2 and x86-64-v3."),
+        several => format!("From the left: {}.", several.join(", ")),
+    };
+    format!(
+        "CPU time of signing the whole zone, from zone file to zone file, in times of what ECDSA P-256 takes with the same \
+         zone, mechanism and instruction level; 1 is ECDSA P-256. {levels} Bars are medians of the runs; whiskers go from \
+         the least to the most. * marks what is experimental, PQC what is made to withstand quantum computers."
+    )
+}
 
 pub(super) const VALIDATION: &str = "CPU time of verifying the whole signed zone: all signatures, bitmaps and the chain, from the \
     zone file, in times of ECDSA P-256.";
@@ -79,7 +88,7 @@ fn lead_sentence(view: &View<'_>, zone: &ZoneFacts, denial: &str, scheme: &str) 
         let times = view.find(Job::Sign, &zone.zone, level, &facts.algorithm, denial)?.cpu_times?;
         let theirs =
             published_time(scheme, level).map_or_else(String::new, |time| format!(" (published: {time})"));
-        Some(format!("{times:.1} times with {level}{theirs}"))
+        Some(format!("{} times with {level}{theirs}", ratio(times)))
     });
     let each: Vec<String> = each.collect();
     if each.is_empty() {
@@ -89,7 +98,7 @@ fn lead_sentence(view: &View<'_>, zone: &ZoneFacts, denial: &str, scheme: &str) 
     let size = of(&facts.algorithm).zip(of(&view.base)).map(|(own, base)| own as f64 / base as f64);
     let size =
         size.map_or_else(String::new, |size| format!("; the zone file has {size:.1} times the octets"));
-    Some(format!("{scheme}: the CPU time of signing is {}{size}.", each.join(", ")))
+    Some(format!("{}: the CPU time of signing is {}{size}.", marked(facts), each.join(", ")))
 }
 
 fn published_time(scheme: &str, level: &str) -> Option<String> {
@@ -101,7 +110,7 @@ fn published_time(scheme: &str, level: &str) -> Option<String> {
 
 pub(super) fn facts(view: &View<'_>) -> Vec<(String, String)> {
     let about = view.about;
-    let mut facts = vec![("Took".to_owned(), format!("{} min", figure(about.seconds / 60.0)))];
+    let mut facts = vec![("Took".to_owned(), duration(about.seconds))];
     facts.push((
         "Kept on".to_owned(),
         about.cpu.map_or_else(|| "no CPU of its own: all were used".to_owned(), |cpu| format!("CPU {cpu}")),
@@ -118,10 +127,10 @@ pub(super) fn run(view: &View<'_>, parameters: &Parameters) -> Vec<Block> {
         || "There was no limit of time.".to_owned(),
         |limit| {
             format!(
-                "Nothing was begun that was expected to end later than {} min after the start. Where that leaves something \
+                "Nothing was begun that was expected to end later than {} after the start. Where that leaves something \
                  out, the study's algorithms come before the additions, and the largest zone is signed with the last \
                  mechanism alone.",
-                figure(limit.as_secs_f64() / 60.0)
+                duration(limit.as_secs_f64())
             )
         },
     );

@@ -17,11 +17,11 @@ use std::process::Command;
 const ORIGIN: &str = "zz.";
 
 impl Runner<'_> {
-    /// Where none of the levels has its program, this program is measured as it is.
-    pub(super) fn add_levels(&mut self) {
+    /// Where none of the levels has its program, and nobody chose them, this program is measured as it is.
+    pub(super) fn add_levels(&mut self) -> Result<(), RunError> {
         for level in self.parameters.levels.clone() {
             if self.signers.iter().all(|signer| signer.name != level.name()) {
-                self.add_level(level);
+                self.add_level(level)?;
             }
         }
         if self.signers.is_empty() && !self.parameters.levels.contains(&Level::Native) {
@@ -29,11 +29,12 @@ impl Runner<'_> {
                 "No program of these levels is there: this program is measured as it is, at level native."
                     .to_owned(),
             );
-            self.add_level(Level::Native);
+            self.add_level(Level::Native)?;
         }
+        Ok(())
     }
 
-    fn add_level(&mut self, level: Level) {
+    fn add_level(&mut self, level: Level) -> Result<(), RunError> {
         let found = level.find(self.options.program).and_then(|found| {
             let program = found.unwrap_or_else(|| LevelProgram {
                 program: self.options.program.to_path_buf(),
@@ -43,7 +44,11 @@ impl Runner<'_> {
         });
         let (program, version) = match found {
             Ok(found) => found,
-            Err(reason) => return self.note(format!("Left out: {reason}.")),
+            Err(reason) if self.options.levels_chosen => return Err(RunError::Level { reason }),
+            Err(reason) => {
+                self.note(format!("Left out: {reason}."));
+                return Ok(());
+            }
         };
         if version != env!("CARGO_PKG_VERSION") {
             self.note(format!("The program of level {} is of version {version}.", level.name()));
@@ -54,6 +59,7 @@ impl Runner<'_> {
             environment: program.environment.clone(),
         });
         self.signers.push(Signer { name: level.name(), program });
+        Ok(())
     }
 
     /// Leaves each zone in the folder, and a changed form of those that are signed again.
