@@ -116,7 +116,9 @@ pub(crate) enum Failure {
     Proofs { path: PathBuf, source: ProofsFileError },
     #[error("{}: the zone is signed with {mechanism}, which `nonesuch serve` does not answer with: sign it with NSEC or NSEC3", path.display())]
     NotServed { path: PathBuf, mechanism: &'static str },
-    #[error("{mechanism} cannot be compared: `nonesuch serve` does not answer with it; leave it out")]
+    #[error(
+        "{mechanism} cannot be compared: the servers of a comparison have no keys, and it needs one there; leave it out"
+    )]
     NotCompared { mechanism: &'static str },
     #[error("{}:{source}", path.display())]
     ChangeSet { path: PathBuf, source: ChangeReadError },
