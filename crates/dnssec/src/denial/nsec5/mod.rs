@@ -12,6 +12,7 @@ mod file;
 mod matching;
 mod proofs;
 mod requirements;
+pub(crate) mod validate;
 
 pub use error::Nsec5Error;
 pub use file::ProofsFileError;
