@@ -7,6 +7,7 @@ mod oracle;
 mod random;
 mod rfc;
 mod size;
+mod validated;
 
 use crate::{Transport, answer};
 use checker::Chain;
@@ -136,6 +137,9 @@ impl Zone {
             }
             if expected.needs.is_empty() && !chain.is_empty() {
                 return fail("a proof that nothing needs");
+            }
+            if let Err(what) = validated::check(self, (qname, qtype), &message, &expected) {
+                return fail(&what);
             }
         }
         Ok(message)

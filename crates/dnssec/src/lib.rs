@@ -11,6 +11,7 @@ pub mod keys;
 pub mod rrsig;
 pub mod sign;
 pub mod statistics;
+pub mod validate;
 pub mod verify;
 
 pub use denial::{Mechanism, Nsec3Params};

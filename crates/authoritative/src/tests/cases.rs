@@ -3,7 +3,7 @@
 
 use super::*;
 
-const ZONE: &str = r#"$ORIGIN example.
+pub(super) const ZONE: &str = r#"$ORIGIN example.
 $TTL 3600
 @ SOA ns1 hostmaster 7 3600 300 3600000 900
 @ NS ns1

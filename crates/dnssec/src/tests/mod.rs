@@ -13,6 +13,7 @@ mod root;
 mod seals;
 mod signing;
 mod unusual;
+mod validate;
 mod zonemd;
 
 use crate::denial::nsec5::{Nsec5Chain, Nsec5Evidence, Proofs};

@@ -3,3 +3,4 @@
 pub(crate) mod chain;
 pub(crate) mod check;
 pub(in crate::denial) mod prove;
+pub(crate) mod validate;

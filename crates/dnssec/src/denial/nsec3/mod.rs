@@ -3,6 +3,7 @@
 pub(crate) mod chain;
 pub(crate) mod check;
 pub(in crate::denial) mod prove;
+pub(crate) mod validate;
 
 use nonesuch_proto::NameRef;
 

@@ -13,6 +13,7 @@ mod matching;
 mod proofs;
 pub(in crate::denial) mod prove;
 mod requirements;
+pub(crate) mod validate;
 
 pub use error::Nsec5Error;
 pub use file::ProofsFileError;

@@ -1,0 +1,279 @@
+//! Every response that the oracle judges is validated too, from the zone's keys alone: what it should prove is proved, and
+//! Secure but where it cannot be.
+
+use super::oracle::{Expected, Need, Oracle};
+use super::{Zone, keys, line, name, shown};
+use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::validate::{
+    Budget, Insecurity, Limit, Limits, Proved, Question, Reason, RrsetStatus, Status, TrustedKeys, Undecided,
+    Validation, validate,
+};
+use nonesuch_proto::message::{Message, Rcode, Record, Section};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+/// CNAME and DNAME steps that validators follow.
+const MOST_ALIASES: usize = 16;
+const YXDOMAIN: Rcode = Rcode(6);
+
+/// Validates the response of a signed zone.
+pub(super) fn check(
+    zone: &Zone,
+    (qname, qtype): (&Name, Rtype),
+    message: &Message,
+    expected: &Expected,
+) -> Result<(), String> {
+    let apex = zone.plain.apex();
+    let dnskey = keys(apex).keys()[0].dnskey_rdata();
+    let trusted = TrustedKeys::new(apex, [dnskey.as_slice()], &Limits::default());
+    // The longest chains of aliases have more records than resolvers look at.
+    let mut limits = Limits::default();
+    (limits.nsec3_records, limits.hash_blocks) = (100, 10_000);
+    let question = Question { name: qname.view(), rtype: qtype };
+    let validation = validate(question, message, &trusted, super::INCEPTION + 1, &mut Budget::new(limits));
+    let judge = Judge { zone, qtype, message, expected, apex: apex.view() };
+    let what = if judge.is_status(&validation) { "proved" } else { "status" };
+    if what == "proved" && judge.is_proved(&validation) && judge.are_answers_known(&validation) {
+        return Ok(());
+    }
+    Err(format!("validated, {what}: {:?} {:?}", validation.status, validation.proved))
+}
+
+struct Judge<'j> {
+    zone: &'j Zone,
+    qtype: Rtype,
+    message: &'j Message,
+    expected: &'j Expected,
+    apex: NameRef<'j>,
+}
+
+impl Judge<'_> {
+    fn is_opt_out(&self) -> bool {
+        self.zone.signing == Some(Mechanism::Nsec3OptOut)
+    }
+
+    fn is_status(&self, validation: &Validation) -> bool {
+        match &validation.status {
+            Status::Secure => !self.is_of_the_parent() && !self.is_unsigned_referral(),
+            Status::Insecure(Insecurity::UnsignedDelegation) => self.is_unsigned_referral(),
+            Status::Insecure(Insecurity::OptOut) => self.is_opt_out(),
+            Status::Bogus(Reason::ChildSide(_)) => self.is_of_the_parent(),
+            Status::Bogus(_) => self.is_unprovable(),
+            Status::Indeterminate(Undecided::Limit(Limit::Aliases)) => self.aliases() > MOST_ALIASES,
+            Status::Insecure(_) | Status::Indeterminate(_) => false,
+        }
+    }
+
+    /// What is said of DS at the apex is the parent's to say; the root has none.
+    fn is_of_the_parent(&self) -> bool {
+        let is_apex_ds = |need: &Need| matches!(need, Need::Type { name, rtype } if *rtype == Rtype::DS && name.view() == self.apex);
+        !self.apex.is_root() && self.expected.needs.iter().any(is_apex_ds)
+    }
+
+    fn is_unsigned_referral(&self) -> bool {
+        self.has_authority(Rtype::NS) && self.expected.delegation_signers.is_empty()
+    }
+
+    /// Below an encloser that opt-out leaves out of the chain, the closest provable encloser may have a wildcard.
+    fn is_unprovable(&self) -> bool {
+        let is_left_out = |need: &Need| match need {
+            Need::Name { encloser, .. } | Need::WildcardType { encloser, .. } => {
+                let wildcard = Name::wildcard_below(encloser.view()).ok();
+                self.expected.insecure_only.contains(encloser)
+                    || wildcard.is_some_and(|wildcard| self.expected.insecure_only.contains(&wildcard))
+            }
+            _ => false,
+        };
+        self.is_opt_out() && self.expected.needs.iter().any(is_left_out)
+    }
+
+    fn aliases(&self) -> usize {
+        let is_alias = |rtype| rtype == Rtype::CNAME && self.qtype != Rtype::CNAME;
+        self.message.section(Section::Answer).filter(|record| is_alias(record.rtype)).count()
+    }
+
+    fn has_authority(&self, rtype: Rtype) -> bool {
+        self.message.section(Section::Authority).any(|record| record.rtype == rtype)
+    }
+
+    fn is_proved(&self, validation: &Validation) -> bool {
+        let Some(proved) = &validation.proved else {
+            return matches!(validation.status, Status::Bogus(_) | Status::Indeterminate(_));
+        };
+        let last = self.expected.needs.last();
+        let is_denial = self.has_authority(Rtype::SOA);
+        let is_rcode = validation.rcode == self.expected.rcode;
+        is_rcode
+            && match proved {
+                Proved::NxDomain => self.expected.rcode == Rcode::NXDOMAIN,
+                Proved::Overlong => self.expected.rcode == YXDOMAIN,
+                Proved::NoData | Proved::WildcardNoData if self.is_opt_out() => is_denial,
+                Proved::NoData => is_denial && matches!(last, Some(Need::Type { .. } | Need::Ds { .. })),
+                Proved::WildcardNoData => is_denial && matches!(last, Some(Need::WildcardType { .. })),
+                Proved::Referral { signed, .. } => {
+                    self.has_authority(Rtype::NS) && *signed != self.expected.delegation_signers.is_empty()
+                }
+                Proved::Answer => !is_denial && !self.has_authority(Rtype::NS),
+                Proved::WildcardAnswer => matches!(last, Some(Need::CloserMatch { .. })),
+                Proved::Alias { target } => {
+                    let is_outside = !target.view().is_at_or_below(self.apex);
+                    let is_loop = validation.aliases.iter().any(|alias| alias.name == *target);
+                    !is_denial && (is_outside || is_loop)
+                }
+            }
+    }
+
+    /// Nothing stands in the answer section that was not needed.
+    fn are_answers_known(&self, validation: &Validation) -> bool {
+        let is_known =
+            |status: &RrsetStatus| matches!(status, RrsetStatus::Secure | RrsetStatus::Synthesised);
+        validation.proved.is_none()
+            || validation
+                .rrsets
+                .iter()
+                .all(|rrset| rrset.section != Section::Answer || is_known(&rrset.status))
+    }
+}
+
+/// The zone of all cases, signed in each way.
+static ZONES: LazyLock<Vec<Zone>> = LazyLock::new(|| {
+    let signings = [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut];
+    signings.map(|signing| Zone::new(super::cases::ZONE, "example.", Some(signing))).into_iter().collect()
+});
+
+const TYPES: [Rtype; 6] = [Rtype::A, Rtype::TXT, Rtype::DS, Rtype::NS, Rtype::CNAME, Rtype::MX];
+
+/// The names of the zone, the empty non-terminals among them, and names below and beside them.
+static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| {
+    let nodes = ZONES[0].plain.nodes();
+    let own =
+        nodes.flat_map(|node| (1..=node.name().label_count()).map(move |count| node.name().suffix(count)));
+    let with_others = own.flat_map(|own| {
+        let below = [&b"m"[..], b"*", b"zz"].map(|label| Name::prepend(label, own).unwrap());
+        below.into_iter().chain([own.to_name()])
+    });
+    with_others.collect::<BTreeSet<Name>>().into_iter().collect()
+});
+
+/// What somebody does to a response, of true records alone.
+#[derive(Clone, Debug)]
+enum Forgery {
+    Drop(usize),
+    /// Moves a record into another section.
+    Move(usize, usize),
+    /// Gives an RRset and its signatures another owner: one of the names, or that of the question.
+    Rename(usize, Option<usize>),
+    Rcode(u16),
+    /// Adds the records of the response to another question.
+    Add(usize, usize),
+}
+
+fn forgery() -> impl Strategy<Value = Forgery> {
+    let any_name = prop_oneof![Just(None), (0..10_000usize).prop_map(Some)];
+    prop_oneof![
+        2 => (0..20usize).prop_map(Forgery::Drop),
+        1 => (0..20usize, 0..3usize).prop_map(|(place, section)| Forgery::Move(place, section)),
+        2 => (0..20usize, any_name).prop_map(|(place, name)| Forgery::Rename(place, name)),
+        1 => prop_oneof![Just(0u16), Just(3), Just(6)].prop_map(Forgery::Rcode),
+        3 => (0..10_000usize, 0..TYPES.len()).prop_map(|(name, rtype)| Forgery::Add(name, rtype)),
+    ]
+}
+
+fn forge(zone: &Zone, message: &mut Message, qname: &Name, forgery: &Forgery) {
+    let count = message.records.len().max(1);
+    let sections = [Section::Answer, Section::Authority, Section::Additional];
+    match *forgery {
+        Forgery::Drop(place) if !message.records.is_empty() => drop(message.records.remove(place % count)),
+        Forgery::Move(place, section) => {
+            if let Some(record) = message.records.get_mut(place % count) {
+                record.section = sections[section];
+            }
+        }
+        Forgery::Rename(place, other) => {
+            let Some(record) = message.records.get(place % count) else { return };
+            let (section, owner) = (record.section, record.owner.clone());
+            let other = other.map_or(qname, |place| &NAMES[place % NAMES.len()]);
+            for record in &mut message.records {
+                if (record.section, &record.owner) == (section, &owner) && record.rtype != Rtype::OPT {
+                    record.owner = other.clone();
+                }
+            }
+        }
+        Forgery::Rcode(rcode) => message.header.flags = message.header.flags & !0x0f | rcode,
+        Forgery::Add(place, rtype) => {
+            let more = zone.ask(&NAMES[place % NAMES.len()], TYPES[rtype], true);
+            message.records.extend(more.records.into_iter().filter(|record| record.rtype != Rtype::OPT));
+        }
+        Forgery::Drop(_) => {}
+    }
+}
+
+/// Whether the zone says what is proved.
+fn is_true(zone: &Zone, qname: &Name, qtype: Rtype, message: &Message, validation: &Validation) -> bool {
+    let oracle = Oracle::new(&zone.plain);
+    for alias in &validation.aliases {
+        let line = format!("{} 3600 cname {}", alias.name, alias.target).to_lowercase();
+        if !oracle.resolve(&alias.name, Rtype::CNAME).answer.contains(&line) {
+            return false;
+        }
+    }
+    let last = validation.aliases.last().map_or(qname, |alias| &alias.target);
+    let truth = oracle.resolve(last, qtype);
+    let is_denial = truth.answer.is_empty() && truth.authority.iter().any(|line| line.contains(" soa "));
+    match &validation.proved {
+        Some(Proved::NxDomain) => is_denial && truth.rcode == Rcode::NXDOMAIN,
+        Some(Proved::NoData | Proved::WildcardNoData) => is_denial && truth.rcode == Rcode::NOERROR,
+        Some(Proved::Referral { child, signed }) => {
+            let servers = format!("{child} 3600 ns ").to_lowercase();
+            truth.answer.is_empty()
+                && truth.authority.iter().any(|line| line.starts_with(&servers))
+                && *signed != truth.delegation_signers.is_empty()
+        }
+        Some(Proved::Answer | Proved::WildcardAnswer) => {
+            let is_answer = |record: &&Record| record.owner == *last && record.rtype == qtype;
+            let mut answers = message.section(Section::Answer).filter(is_answer).map(line);
+            answers.all(|answer| truth.answer.contains(&answer))
+        }
+        Some(Proved::Overlong) => truth.rcode == YXDOMAIN,
+        Some(Proved::Alias { target }) => target == last || truth.rcode == YXDOMAIN || qtype == Rtype::CNAME,
+        None => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 6000,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(9824),
+        ..ProptestConfig::default()
+    })]
+
+    /// Whatever is made of true records, what is Secure is what the zone says; unsigned delegations too.
+    #[test]
+    fn true_records_prove_nothing_false(
+        signing in 0..3usize,
+        qname in 0..10_000usize,
+        qtype in 0..TYPES.len(),
+        forgeries in proptest::collection::vec(forgery(), 0..6),
+    ) {
+        let (zone, qname, qtype) = (&ZONES[signing], &NAMES[qname % NAMES.len()], TYPES[qtype]);
+        let mut message = zone.ask(qname, qtype, true);
+        for forgery in &forgeries {
+            forge(zone, &mut message, qname, forgery);
+        }
+        let dnskey = keys(&name("example.")).keys()[0].dnskey_rdata();
+        let trusted = TrustedKeys::new(&name("example."), [dnskey.as_slice()], &Limits::default());
+        let question = Question { name: qname.view(), rtype: qtype };
+        let outcome = validate(question, &message, &trusted, super::INCEPTION + 1, &mut Budget::default());
+        let says_so = matches!(outcome.status, Status::Secure | Status::Insecure(Insecurity::UnsignedDelegation));
+        if says_so {
+            prop_assert!(
+                is_true(zone, qname, qtype, &message, &outcome),
+                "{qname} {qtype} {:?} {:?} {:?}\n{}",
+                outcome.status, outcome.proved, outcome.aliases, shown(&message)
+            );
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Validates answers that come as lines of JSON on the standard input, one object for each answer, and writes one line for
+//! each: for checkers in other languages.
+//!
+//! In: `{"zone": "example.", "dnskey": ["<Base64 of RDATA>", …], "nsec5key": […], "now": 1750000000,
+//! "question": {"name": "a.example.", "type": "A"}, "response": "<Base64 of the message>"}`.
+//! Types are mnemonics, `TYPEn` or numbers; `id` comes back where it is there.
+//!
+//! Out: `{"id": …, "status": "secure", "proved": "nxdomain", "rcode": "NXDOMAIN", "reason": null,
+//! "signatures": 3, "hashes": 0, "vrf": 2}`, or `{"id": …, "status": "error", "error": "…"}` for a line that cannot be read.
+
+use data_encoding::BASE64;
+use nonesuch_dnssec::validate::{
+    Budget, Limits, Proved, Question, Status, TrustedKeys, Validation, validate_octets,
+};
+use nonesuch_proto::{Name, Rtype};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufWriter, Write};
+
+fn main() -> std::io::Result<()> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    // Answers of one zone come one after the other: its keys are parsed and validated once.
+    let mut known: Option<(Value, TrustedKeys)> = None;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let value: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
+        let mut outcome =
+            judge(&value, &mut known).unwrap_or_else(|error| json!({ "status": "error", "error": error }));
+        if let (Some(id), Some(object)) = (value.get("id"), outcome.as_object_mut()) {
+            object.insert(String::from("id"), id.clone());
+        }
+        writeln!(out, "{outcome}")?;
+    }
+    out.flush()
+}
+
+fn judge(value: &Value, known: &mut Option<(Value, TrustedKeys)>) -> Result<Value, String> {
+    let question = value.get("question").ok_or("no question")?;
+    let name = name_of(question.get("name"))?;
+    let rtype = type_of(question.get("type"))?;
+    let response = octets_of(value.get("response").ok_or("no response")?)?;
+    let now = value.get("now").and_then(Value::as_u64).ok_or("no time")?;
+    let keys = keys_of(value, known)?;
+    let question = Question { name: name.view(), rtype };
+    // Times are modulo 2^32 (RFC 4034 §3.1.5).
+    let validation = validate_octets(question, &response, keys, now as u32, &mut Budget::default());
+    Ok(render(&validation))
+}
+
+/// The trusted keys of a line; those of the line before where they are the same.
+fn keys_of<'k>(
+    value: &Value,
+    known: &'k mut Option<(Value, TrustedKeys)>,
+) -> Result<&'k TrustedKeys, String> {
+    let fingerprint = json!([value.get("zone"), value.get("dnskey"), value.get("nsec5key")]);
+    let keys = match known.take() {
+        Some((before, keys)) if before == fingerprint => keys,
+        _ => {
+            let apex = name_of(value.get("zone"))?;
+            let (dnskeys, nsec5_keys) = (list_of(value.get("dnskey"))?, list_of(value.get("nsec5key"))?);
+            let limits = Limits::default();
+            let mut keys = TrustedKeys::new(&apex, dnskeys.iter().map(Vec::as_slice), &limits);
+            keys.set_nsec5_keys(nsec5_keys.iter().map(Vec::as_slice), &limits);
+            keys
+        }
+    };
+    Ok(&known.insert((fingerprint, keys)).1)
+}
+
+fn name_of(value: Option<&Value>) -> Result<Name, String> {
+    let text = value.and_then(Value::as_str).ok_or("no name")?;
+    text.parse().map_err(|error| format!("{text}: {error}"))
+}
+
+fn type_of(value: Option<&Value>) -> Result<Rtype, String> {
+    let number = value.and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok()).map(Rtype);
+    let text = value.and_then(Value::as_str).and_then(|text| text.parse().ok());
+    number.or(text).ok_or_else(|| String::from("no type"))
+}
+
+fn octets_of(value: &Value) -> Result<Vec<u8>, String> {
+    let text = value.as_str().ok_or("no text of Base64")?;
+    BASE64.decode(text.as_bytes()).map_err(|error| format!("Base64: {error}"))
+}
+
+/// A list of octets; nothing is an empty one.
+fn list_of(value: Option<&Value>) -> Result<Vec<Vec<u8>>, String> {
+    let list = value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    list.iter().map(octets_of).collect()
+}
+
+fn render(validation: &Validation) -> Value {
+    let work = validation.work;
+    json!({
+        "status": validation.status.word(),
+        "reason": reason(&validation.status),
+        "proved": validation.proved.as_ref().map(word),
+        "rcode": validation.rcode.to_string(),
+        "signatures": work.signatures,
+        "hashes": work.hashes,
+        "vrf": work.proofs,
+    })
+}
+
+/// The name of the variant in lower case with hyphens, and what it says.
+fn reason(status: &Status) -> Option<String> {
+    let (debug, text) = match status {
+        Status::Secure => return None,
+        Status::Bogus(reason) => (format!("{reason:?}"), reason.to_string()),
+        Status::Insecure(insecurity) => (format!("{insecurity:?}"), insecurity.to_string()),
+        Status::Indeterminate(undecided) => (format!("{undecided:?}"), undecided.to_string()),
+    };
+    let mut code = String::new();
+    for letter in debug.chars().take_while(char::is_ascii_alphanumeric) {
+        if letter.is_ascii_uppercase() && !code.is_empty() {
+            code.push('-');
+        }
+        code.push(letter.to_ascii_lowercase());
+    }
+    Some(format!("{code}: {text}"))
+}
+
+const fn word(proved: &Proved) -> &'static str {
+    match proved {
+        Proved::Answer => "answer",
+        Proved::WildcardAnswer => "wildcard-answer",
+        Proved::NoData => "nodata",
+        Proved::WildcardNoData => "wildcard-nodata",
+        Proved::NxDomain => "nxdomain",
+        Proved::Referral { signed: true, .. } => "referral-signed",
+        Proved::Referral { signed: false, .. } => "referral-unsigned",
+        Proved::Alias { .. } => "alias",
+        Proved::Overlong => "overlong",
+    }
+}

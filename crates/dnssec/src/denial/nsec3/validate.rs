@@ -1,0 +1,221 @@
+//! What NSEC3 records of a response deny (RFC 5155 §8, RFC 9276 §3.2, RFC 6840 §4), opt-out and records made when
+//! asked (RFC 7129, appendix B) included.
+
+use super::{Hash, Nsec3, Nsec3Params, OPT_OUT, SHA1, chain};
+use crate::denial::prove::next_closer;
+use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
+use crate::validate::{Budget, Insecurity, Reason, Refusal, wildcard_below};
+use nonesuch_proto::{NameRef, Rtype, bitmap};
+use std::collections::HashMap;
+
+/// Octets of a block of SHA-1, and of the padding and length behind a message (FIPS 180-4 §5.1.1).
+const BLOCK: usize = 64;
+const PADDING: usize = 9;
+
+/// An NSEC3 record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nsec3Record<'m> {
+    hash: Hash,
+    next: Hash,
+    fields: Nsec3<'m>,
+}
+
+impl<'m> Nsec3Record<'m> {
+    /// Reads a record of the zone at `apex`. RFC 5155 §8.1 and §8.2: with an unknown hash algorithm or unknown flags it counts
+    /// for nothing.
+    pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, Reason> {
+        let rtype = Rtype::NSEC3;
+        let fields = Nsec3::parse(rdata).filter(|fields| bitmap::is_valid(fields.bitmap));
+        let fields = fields.ok_or(Reason::MalformedDenial(rtype))?;
+        if fields.algorithm != SHA1 {
+            return Err(Reason::UnknownHash(fields.algorithm));
+        }
+        if fields.flags & !OPT_OUT != 0 {
+            return Err(Reason::UnknownFlags { rtype, flags: fields.flags });
+        }
+        let octets = fields.next.len();
+        let next = Hash::try_from(fields.next).map_err(|_| Reason::NextLength { rtype, octets })?;
+        let hash = chain::hash_of(owner, apex).ok_or(Reason::NotAHash(rtype))?;
+        Ok(Self { hash, next, fields })
+    }
+
+    /// RFC 5155 §1.3: the hash lies between owner and next; the last record leads back to the first.
+    fn covers(&self, hash: &Hash) -> bool {
+        if self.hash < self.next {
+            return self.hash < *hash && *hash < self.next;
+        }
+        *hash > self.hash || (*hash < self.next)
+    }
+
+    const fn is_opt_out(&self) -> bool {
+        self.fields.flags & OPT_OUT != 0
+    }
+}
+
+/// The NSEC3 records of a response that count, all of one set of parameters.
+#[derive(Debug)]
+pub(crate) struct Nsec3Records<'m> {
+    apex: NameRef<'m>,
+    params: Nsec3Params,
+    list: Vec<Nsec3Record<'m>>,
+    /// Hashes of names in canonical form.
+    hashes: HashMap<Vec<u8>, Hash>,
+}
+
+/// The closest encloser that is proved, and what covers the next closer name (RFC 5155 §7.2.1).
+struct Encloser<'q> {
+    name: NameRef<'q>,
+    opt_out: bool,
+}
+
+impl<'m> Nsec3Records<'m> {
+    /// Takes one record or more. RFC 5155 §8.2: those of a response have the same parameters.
+    pub(crate) fn new(apex: NameRef<'m>, list: Vec<Nsec3Record<'m>>) -> Result<Self, Reason> {
+        let first = list.first().ok_or(Reason::NoDenial)?.fields;
+        let params = Nsec3Params { salt: first.salt.to_vec(), iterations: first.iterations };
+        if list.iter().any(|record| !record.fields.has_params(&params)) {
+            return Err(Reason::MixedParameters);
+        }
+        Ok(Self { apex, params, list, hashes: HashMap::new() })
+    }
+
+    /// Whether a claim holds.
+    pub(crate) fn deny(&mut self, claim: Claim<'_>, budget: &mut Budget) -> Result<Denial, Refusal> {
+        let (iterations, limits) = (self.params.iterations, budget.limits());
+        if iterations > limits.tolerated_iterations {
+            return Err(Reason::Iterations(iterations).into());
+        }
+        if iterations > limits.iterations {
+            // RFC 9276 §3.2: nothing is hashed; the records themselves are Secure.
+            return Ok(Denial { kind: claim.kind(), weakness: Some(Insecurity::Iterations(iterations)) });
+        }
+        match claim {
+            Claim::Name(name) => self.deny_name(name, budget),
+            Claim::Type(name, rtype) => self.deny_type(name, rtype, budget),
+            Claim::Closer(name, labels) => {
+                let opt_out = self.cover(next_closer(name, name.suffix(labels)), budget)?;
+                Ok(Denial::covered(Kind::Closer, opt_out))
+            }
+            Claim::Cut(cut) => self.deny_ds_of(cut, budget),
+        }
+    }
+
+    /// RFC 5155 §8.4.
+    fn deny_name(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<Denial, Refusal> {
+        let encloser = self.prove_encloser(name, budget)?;
+        let denied = Denial::covered(Kind::Name, encloser.opt_out);
+        let Some(wildcard) = wildcard_below(encloser.name) else { return Ok(denied) };
+        if self.matching(wildcard.view(), budget)?.is_some() {
+            return Err(Reason::WildcardExists(wildcard).into());
+        }
+        match self.cover(wildcard.view(), budget) {
+            Ok(_) => Ok(denied),
+            Err(Refusal::Bogus(Reason::NotCovered(_))) => Err(Reason::WildcardNotDenied(wildcard).into()),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// RFC 5155 §8.5 to §8.7.
+    fn deny_type(&mut self, name: NameRef<'_>, rtype: Rtype, budget: &mut Budget) -> Result<Denial, Refusal> {
+        if let Some(record) = self.matching(name, budget)? {
+            check_type(name, rtype, record.fields.bitmap)?;
+            return Ok(Denial::secure(Kind::Type));
+        }
+        let encloser = self.prove_encloser(name, budget)?;
+        match self.check_wildcard_type(encloser.name, rtype, budget) {
+            Ok(true) => Ok(Denial::covered(Kind::WildcardType, encloser.opt_out)),
+            // §8.6 for DS. Empty non-terminals that are there for unsigned delegations alone are left out of an opt-out chain
+            // too (errata 3441), so that any type may be denied this way, insecurely; a wildcard does not match them.
+            Ok(false) | Err(Refusal::Bogus(_)) if encloser.opt_out => Ok(Denial::covered(Kind::Type, true)),
+            Ok(false) => Err(Reason::NotMatched(name.to_name()).into()),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// Whether a record matches the wildcard below `encloser`; it must then show that the type is not there.
+    fn check_wildcard_type(
+        &mut self,
+        encloser: NameRef<'_>,
+        rtype: Rtype,
+        budget: &mut Budget,
+    ) -> Result<bool, Refusal> {
+        let Some(wildcard) = wildcard_below(encloser) else { return Ok(false) };
+        let Some(record) = self.matching(wildcard.view(), budget)? else { return Ok(false) };
+        check_type(wildcard.view(), rtype, record.fields.bitmap)?;
+        Ok(true)
+    }
+
+    /// RFC 5155 §8.9.
+    fn deny_ds_of(&mut self, cut: NameRef<'_>, budget: &mut Budget) -> Result<Denial, Refusal> {
+        if let Some(record) = self.matching(cut, budget)? {
+            check_cut(cut, record.fields.bitmap)?;
+            return Ok(Denial::secure(Kind::Cut));
+        }
+        let encloser = self.prove_encloser(cut, budget)?;
+        if encloser.opt_out {
+            return Ok(Denial::covered(Kind::Cut, true));
+        }
+        Err(Reason::NotOptOut(next_closer(cut, encloser.name).to_name()).into())
+    }
+
+    /// The closest encloser proof (RFC 5155 §8.3): the longest ancestor that a record matches, and a record that covers the
+    /// next closer name.
+    fn prove_encloser<'q>(
+        &mut self,
+        name: NameRef<'q>,
+        budget: &mut Budget,
+    ) -> Result<Encloser<'q>, Refusal> {
+        if self.matching(name, budget)?.is_some() {
+            return Err(Reason::NameExists(name.to_name()).into());
+        }
+        let mut above = name.parent();
+        while let Some(encloser) = above.filter(|above| above.len() >= self.apex.len()) {
+            if let Some(record) = self.matching(encloser, budget)? {
+                check_encloser(encloser, record.fields.bitmap)?;
+                let opt_out = self.cover(next_closer(name, encloser), budget)?;
+                return Ok(Encloser { name: encloser, opt_out });
+            }
+            above = encloser.parent();
+        }
+        Err(Reason::NoEncloser(name.to_name()).into())
+    }
+
+    fn matching(
+        &mut self,
+        name: NameRef<'_>,
+        budget: &mut Budget,
+    ) -> Result<Option<Nsec3Record<'m>>, Refusal> {
+        let hash = self.hash(name, budget)?;
+        Ok(self.list.iter().find(|record| record.hash == hash).copied())
+    }
+
+    /// Whether the record that covers `name` is opt-out. Where several cover it, none that is opt-out may be hidden behind
+    /// another.
+    fn cover(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<bool, Refusal> {
+        let hash = self.hash(name, budget)?;
+        let mut covering = self.list.iter().filter(|record| record.covers(&hash)).peekable();
+        if covering.peek().is_none() {
+            return Err(Reason::NotCovered(name.to_name()).into());
+        }
+        Ok(covering.any(Nsec3Record::is_opt_out))
+    }
+
+    /// The hash of `name`, paid for once.
+    fn hash(&mut self, name: NameRef<'_>, budget: &mut Budget) -> Result<Hash, Refusal> {
+        let mut canonical = Vec::with_capacity(name.len());
+        name.push_canonical(&mut canonical);
+        if let Some(hash) = self.hashes.get(&canonical) {
+            return Ok(*hash);
+        }
+        budget.take_hash(self.blocks(canonical.len()))?;
+        let hash = nonesuch_crypto::nsec3_hash(&canonical, &self.params.salt, self.params.iterations);
+        self.hashes.insert(canonical, hash);
+        Ok(hash)
+    }
+
+    /// Blocks of SHA-1 that a name of so many octets takes.
+    fn blocks(&self, octets: usize) -> u32 {
+        let of = |octets: usize| (octets + self.params.salt.len() + PADDING).div_ceil(BLOCK) as u32;
+        of(octets) + u32::from(self.params.iterations) * of(size_of::<Hash>())
+    }
+}

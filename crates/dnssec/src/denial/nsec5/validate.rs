@@ -1,0 +1,347 @@
+//! What NSEC5 records and proofs of a response deny (draft-vcelak-nsec5, section 8; docs/nsec5.md): one proof for each name, at
+//! the hash of which a record stands or is missing.
+
+use super::{Hash, Nsec5, OPT_OUT, WILDCARD, hash_of};
+use crate::denial::prove::next_closer;
+use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
+use crate::validate::{Budget, Reason, Refusal, wildcard_below};
+use nonesuch_crypto::vrf::VrfPublicKey;
+use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
+use std::collections::HashMap;
+
+/// An NSEC5 record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nsec5Record<'m> {
+    hash: Hash,
+    next: Hash,
+    fields: Nsec5<'m>,
+}
+
+impl<'m> Nsec5Record<'m> {
+    /// Reads a record of the zone at `apex`: one label below it, a next hash of 32 octets, known flags.
+    pub(crate) fn read(owner: NameRef<'m>, rdata: &'m [u8], apex: NameRef<'_>) -> Result<Self, Reason> {
+        let rtype = Rtype::NSEC5;
+        let fields = Nsec5::parse(rdata).filter(|fields| bitmap::is_valid(fields.bitmap));
+        let fields = fields.ok_or(Reason::MalformedDenial(rtype))?;
+        if fields.flags & !(OPT_OUT | WILDCARD) != 0 {
+            return Err(Reason::UnknownFlags { rtype, flags: fields.flags });
+        }
+        let octets = fields.next.len();
+        let next = Hash::try_from(fields.next).map_err(|_| Reason::NextLength { rtype, octets })?;
+        let hash = hash_of(owner, apex).ok_or(Reason::NotAHash(rtype))?;
+        Ok(Self { hash, next, fields })
+    }
+
+    fn covers(&self, hash: &Hash) -> bool {
+        if self.hash < self.next {
+            return self.hash < *hash && *hash < self.next;
+        }
+        *hash > self.hash || *hash < self.next
+    }
+
+    const fn has_flag(&self, flag: u8) -> bool {
+        self.fields.flags & flag != 0
+    }
+}
+
+/// Where a proved name stands in the chain.
+#[derive(Clone, Copy, Debug)]
+enum Place<'m> {
+    Matched(Nsec5Record<'m>),
+    Covered(Nsec5Record<'m>),
+}
+
+/// The keys that proofs are verified with, by tag.
+type Keys<'k> = &'k [(u16, VrfPublicKey)];
+
+/// The NSEC5 records of a response that count, and its proofs.
+#[derive(Debug)]
+pub(crate) struct Nsec5Records<'m> {
+    apex: NameRef<'m>,
+    list: Vec<Nsec5Record<'m>>,
+    proofs: HashMap<NameRef<'m>, Vec<&'m [u8]>>,
+    /// Where names stand whose proofs were verified.
+    places: Vec<(Name, Result<Place<'m>, Reason>)>,
+    /// Proofs that were looked at in vain.
+    spare: u32,
+}
+
+impl<'m> Nsec5Records<'m> {
+    /// Takes one record or more, and the RDATA of NSEC5PROOF records with their owners.
+    pub(crate) fn new(
+        apex: NameRef<'m>,
+        list: Vec<Nsec5Record<'m>>,
+        proofs: Vec<(NameRef<'m>, &'m [u8])>,
+    ) -> Self {
+        let mut by_owner: HashMap<NameRef<'m>, Vec<&'m [u8]>> = HashMap::new();
+        for (owner, rdata) in proofs {
+            by_owner.entry(owner).or_default().push(rdata);
+        }
+        Self { apex, list, proofs: by_owner, places: Vec::new(), spare: 0 }
+    }
+
+    /// Whether a claim holds.
+    pub(crate) fn deny(
+        &mut self,
+        claim: Claim<'_>,
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<Denial, Refusal> {
+        match claim {
+            Claim::Name(name) => self.deny_name(name, keys, budget),
+            Claim::Type(name, rtype) => self.deny_type(name, rtype, keys, budget),
+            Claim::Closer(name, labels) => {
+                let covering = self.covering(next_closer(name, name.suffix(labels)), keys, budget)?;
+                Ok(Denial::covered(Kind::Closer, covering.has_flag(OPT_OUT)))
+            }
+            Claim::Cut(cut) => self.deny_ds_of(cut, keys, budget),
+        }
+    }
+
+    /// The closest encloser is matched and has no wildcard below it; the next closer name is covered.
+    fn deny_name(
+        &mut self,
+        name: NameRef<'_>,
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<Denial, Refusal> {
+        self.refuse_matched(name, keys, budget)?;
+        let (encloser, record, opt_out) = self.prove_encloser(name, keys, budget)?;
+        if record.has_flag(WILDCARD) {
+            return Err(Reason::WildcardFlag(encloser.to_name()).into());
+        }
+        Ok(Denial::covered(Kind::Name, opt_out))
+    }
+
+    fn deny_type(
+        &mut self,
+        name: NameRef<'_>,
+        rtype: Rtype,
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<Denial, Refusal> {
+        if self.proofs.contains_key(&name)
+            && let Place::Matched(record) = self.place(name, keys, budget)?
+        {
+            check_type(name, rtype, record.fields.bitmap)?;
+            return Ok(Denial::secure(Kind::Type));
+        }
+        if let Some(next) = self.next_closer_of_wildcard(name) {
+            return self.deny_wildcard_type(next, rtype, keys, budget);
+        }
+        if self.next_closer_of_encloser(name).is_none() {
+            return Err(Reason::NoProof(name.to_name()).into());
+        }
+        let (encloser, _, opt_out) = self.prove_encloser(name, keys, budget)?;
+        // Empty non-terminals always stand in the chain, and delegations alone are left out: of their types the zone has
+        // DS alone to deny.
+        if rtype != Rtype::DS {
+            return Err(Reason::NotMatched(name.to_name()).into());
+        }
+        if !opt_out {
+            return Err(Reason::NotOptOut(next_closer(name, encloser).to_name()).into());
+        }
+        Ok(Denial::covered(Kind::Type, true))
+    }
+
+    /// The wildcard beside the next closer name is matched, the next closer name is covered.
+    fn deny_wildcard_type(
+        &mut self,
+        next: NameRef<'_>,
+        rtype: Rtype,
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<Denial, Refusal> {
+        let opt_out = self.covering(next, keys, budget)?.has_flag(OPT_OUT);
+        let wildcard = next.parent().and_then(wildcard_below);
+        let wildcard = wildcard.ok_or_else(|| Reason::NoProof(next.to_name()))?;
+        let record = self.matching(wildcard.view(), keys, budget)?;
+        check_type(wildcard.view(), rtype, record.fields.bitmap)?;
+        Ok(Denial::covered(Kind::WildcardType, opt_out))
+    }
+
+    fn deny_ds_of(
+        &mut self,
+        cut: NameRef<'_>,
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<Denial, Refusal> {
+        if self.proofs.contains_key(&cut)
+            && let Place::Matched(record) = self.place(cut, keys, budget)?
+        {
+            check_cut(cut, record.fields.bitmap)?;
+            return Ok(Denial::secure(Kind::Cut));
+        }
+        let (encloser, _, opt_out) = self.prove_encloser(cut, keys, budget)?;
+        if !opt_out {
+            return Err(Reason::NotOptOut(next_closer(cut, encloser).to_name()).into());
+        }
+        Ok(Denial::covered(Kind::Cut, true))
+    }
+
+    /// A name that is proved to be in the chain exists.
+    fn refuse_matched(
+        &mut self,
+        name: NameRef<'_>,
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<(), Refusal> {
+        if self.proofs.contains_key(&name)
+            && let Place::Matched(_) = self.place(name, keys, budget)?
+        {
+            return Err(Reason::NameExists(name.to_name()).into());
+        }
+        Ok(())
+    }
+
+    /// The closest (provable) encloser with its record, and whether what covers the next closer name is opt-out.
+    fn prove_encloser<'q>(
+        &mut self,
+        name: NameRef<'q>,
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<(NameRef<'q>, Nsec5Record<'m>, bool), Refusal> {
+        let next = self.next_closer_of_encloser(name).ok_or_else(|| Reason::NoProof(name.to_name()))?;
+        let encloser = next.parent().unwrap_or(next);
+        let covering = self.covering(next, keys, budget)?;
+        let record = self.matching(encloser, keys, budget)?;
+        check_encloser(encloser, record.fields.bitmap)?;
+        Ok((encloser, record, covering.has_flag(OPT_OUT)))
+    }
+
+    /// The longest name at or above `name` that has a proof, and whose parent has one.
+    fn next_closer_of_encloser<'q>(&self, name: NameRef<'q>) -> Option<NameRef<'q>> {
+        self.longest(name, |next| next.parent().is_some_and(|parent| self.proofs.contains_key(&parent)))
+    }
+
+    /// The longest name at or above `name` that has a proof, and beside which the wildcard has one.
+    fn next_closer_of_wildcard<'q>(&self, name: NameRef<'q>) -> Option<NameRef<'q>> {
+        let has_proof = |wildcard: Name| self.proofs.contains_key(&wildcard.view());
+        // The wildcard is no next closer name of itself: who asks for it meets its own records.
+        self.longest(name, |next| {
+            !next.is_wildcard() && next.parent().and_then(wildcard_below).is_some_and(has_proof)
+        })
+    }
+
+    fn longest<'q>(&self, name: NameRef<'q>, is_wanted: impl Fn(NameRef<'q>) -> bool) -> Option<NameRef<'q>> {
+        let mut at = Some(name);
+        while let Some(next) = at.filter(|next| next.len() > self.apex.len()) {
+            if self.proofs.contains_key(&next) && is_wanted(next) {
+                return Some(next);
+            }
+            at = next.parent();
+        }
+        None
+    }
+
+    fn matching(
+        &mut self,
+        name: NameRef<'_>,
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<Nsec5Record<'m>, Refusal> {
+        match self.place(name, keys, budget)? {
+            Place::Matched(record) => Ok(record),
+            Place::Covered(_) => Err(Reason::NotMatched(name.to_name()).into()),
+        }
+    }
+
+    fn covering(
+        &mut self,
+        name: NameRef<'_>,
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<Nsec5Record<'m>, Refusal> {
+        match self.place(name, keys, budget)? {
+            Place::Covered(record) => Ok(record),
+            Place::Matched(_) => Err(Reason::NameExists(name.to_name()).into()),
+        }
+    }
+
+    /// Verifies the proof of `name`, once, and finds where it stands.
+    fn place(
+        &mut self,
+        name: NameRef<'_>,
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<Place<'m>, Refusal> {
+        if let Some((_, known)) = self.places.iter().find(|(known, _)| known.view() == name) {
+            return Ok(known.clone()?);
+        }
+        let Some(proofs) = self.proofs.get(&name).cloned() else {
+            return Err(Reason::NoProof(name.to_name()).into());
+        };
+        let place = self.find_place(name, &proofs, keys, budget)?;
+        self.places.push((name.to_name(), place.clone()));
+        Ok(place?)
+    }
+
+    /// Takes the first proof that fits and leads to a record of its own key.
+    fn find_place(
+        &mut self,
+        name: NameRef<'_>,
+        proofs: &[&[u8]],
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<Result<Place<'m>, Reason>, Refusal> {
+        let mut first = None;
+        for rdata in proofs {
+            if self.spare > budget.limits().spare_proofs {
+                break;
+            }
+            let reason = match self.verify_proof(name, rdata, keys, budget)? {
+                Ok((tag, hash)) => match self.locate(name, tag, &hash) {
+                    Ok(place) => return Ok(Ok(place)),
+                    Err(reason) => reason,
+                },
+                Err(reason) => reason,
+            };
+            self.spare += 1;
+            first = first.or(Some(reason));
+        }
+        Ok(Err(first.unwrap_or_else(|| Reason::NoProof(name.to_name()))))
+    }
+
+    /// Tag and hash of a proof that fits.
+    fn verify_proof(
+        &self,
+        name: NameRef<'_>,
+        rdata: &[u8],
+        keys: Keys<'_>,
+        budget: &mut Budget,
+    ) -> Result<Result<(u16, Hash), Reason>, Refusal> {
+        let Some((tag, proof)) = rdata.split_first_chunk() else {
+            return Ok(Err(Reason::MalformedDenial(Rtype::NSEC5PROOF)));
+        };
+        let tag = u16::from_be_bytes(*tag);
+        let Some((_, key)) = keys.iter().find(|(other, _)| *other == tag) else {
+            return Ok(Err(Reason::UnknownProofKey(tag)));
+        };
+        let mut canonical = Vec::with_capacity(name.len());
+        name.push_canonical(&mut canonical);
+        budget.take_proof()?;
+        let hash = key.verify(&canonical, proof);
+        Ok(hash.map(|hash| (tag, hash)).map_err(|_| Reason::BadProof(name.to_name())))
+    }
+
+    /// A proof leads to records of the same key alone: by another one's chain it would deny names at random, some of which
+    /// exist.
+    fn locate(&self, name: NameRef<'_>, tag: u16, hash: &Hash) -> Result<Place<'m>, Reason> {
+        let own = || self.list.iter().filter(|record| record.fields.tag == tag);
+        if let Some(record) = own().find(|record| record.hash == *hash) {
+            return Ok(Place::Matched(*record));
+        }
+        // Of several that cover it, one that is opt-out may not be hidden behind another.
+        let covering = || own().filter(|record| record.covers(hash));
+        if let Some(record) = covering().find(|record| record.has_flag(OPT_OUT)).or_else(|| covering().next())
+        {
+            return Ok(Place::Covered(*record));
+        }
+        let is_other = |record: &Nsec5Record<'_>| record.hash == *hash || record.covers(hash);
+        Err(if self.list.iter().any(is_other) {
+            Reason::OtherProofKey(name.to_name())
+        } else {
+            Reason::NotCovered(name.to_name())
+        })
+    }
+}

@@ -1,0 +1,230 @@
+//! From question to answer: what is an answer at all, aliases, wildcards, referrals.
+
+use super::*;
+use crate::validate::{Alias, RrsetStatus};
+
+fn alias(from: &str, to: &str, by_dname: bool) -> Alias {
+    Alias { name: name(from), target: name(to), by_dname }
+}
+
+#[test]
+fn what_is_no_answer_decides_nothing() {
+    let reply = Reply::to("host.example.", Rtype::A).answer("host.example.", Rtype::A, "192.0.2.1");
+    reply.assert_secure(&Proved::Answer);
+    let with_flags = |flags| Reply { flags, ..reply.clone() };
+    with_flags(0).assert_undecided(Undecided::NotAResponse);
+    with_flags(flags::QR | 0x2000).assert_undecided(Undecided::NotAResponse);
+    with_flags(flags::QR | flags::TC).assert_undecided(Undecided::Truncated);
+    for rcode in [Rcode::SERVFAIL, Rcode::REFUSED, Rcode::FORMERR, Rcode::NOTIMP] {
+        reply.clone().rcode(rcode).assert_undecided(Undecided::Rcode(rcode));
+    }
+    let outside = Reply { name: name("host.test."), ..reply.clone() };
+    outside.assert_undecided(Undecided::OutsideZone);
+    for rtype in [Rtype::AXFR, Rtype::NXNAME, Rtype::OPT] {
+        Reply { rtype, ..reply.clone() }.assert_undecided(Undecided::MetaType(rtype));
+    }
+    let keys = trust(&reply.signer);
+    for (other, rtype) in [("other.example.", Rtype::A), ("host.example.", Rtype::AAAA)] {
+        let other = name(other);
+        let question = Question { name: other.view(), rtype };
+        let outcome = validate(question, &reply.message(), &keys, NOW, &mut Budget::default());
+        assert_eq!(outcome.status, Status::Indeterminate(Undecided::OtherQuestion));
+    }
+    let lone = reply.without(|record| record.rtype == Rtype::A);
+    Reply { rtype: Rtype::RRSIG, ..lone }.assert_undecided(Undecided::Signatures);
+}
+
+#[test]
+fn an_answer_with_the_code_of_a_denial_is_bogus() {
+    let reply = Reply::to("host.example.", Rtype::A).answer("host.example.", Rtype::A, "192.0.2.1");
+    for rcode in [Rcode::NXDOMAIN, YXDOMAIN] {
+        reply.clone().rcode(rcode).assert_bogus(Reason::RcodeNotProved(rcode));
+    }
+    Reply::to("host.example.", Rtype::A).rcode(YXDOMAIN).assert_bogus(Reason::RcodeNotProved(YXDOMAIN));
+}
+
+/// Nobody vouches for what the answer does not need, and it does no harm.
+#[test]
+fn strays_are_not_looked_at() {
+    let reply = Reply::to("host.example.", Rtype::A)
+        .answer("host.example.", Rtype::A, "192.0.2.1")
+        .unsigned(Section::Answer, "bank.example.", Rtype::A, "192.0.2.66")
+        .unsigned(Section::Authority, "example.", Rtype::NS, "ns.attacker.test.")
+        .unsigned(Section::Additional, "host.example.", Rtype::AAAA, "2001:db8::66");
+    let validation = reply.assert_secure(&Proved::Answer);
+    let unused = validation.rrsets.iter().filter(|rrset| rrset.status == RrsetStatus::Unused);
+    assert_eq!((unused.count(), validation.work.signatures), (3, 1));
+}
+
+/// RFC 8482, RFC 6840 §4.2: each RRset of the name must be Secure.
+#[test]
+fn any_is_answered_by_secure_rrsets_alone() {
+    let reply = Reply::to("host.example.", Rtype::ANY).answer("host.example.", Rtype::A, "192.0.2.1").answer(
+        "host.example.",
+        Rtype::AAAA,
+        "2001:db8::1",
+    );
+    reply.assert_secure(&Proved::Answer);
+    let unsigned = reply.without(is_signature("host.example.", Rtype::AAAA));
+    unsigned.assert_bogus(Reason::NoSignature { owner: name("host.example."), rtype: Rtype::AAAA });
+}
+
+#[test]
+fn each_link_of_a_chain_of_aliases_is_verified() {
+    let reply = Reply::to("a.example.", Rtype::A)
+        .answer("a.example.", Rtype::CNAME, "b.example.")
+        .answer("b.example.", Rtype::CNAME, "c.example.")
+        .answer("c.example.", Rtype::A, "192.0.2.1");
+    let validation = reply.assert_secure(&Proved::Answer);
+    let steps = [alias("a.example.", "b.example.", false), alias("b.example.", "c.example.", false)];
+    assert_eq!(validation.aliases, steps);
+    for (owner, rtype) in
+        [("a.example.", Rtype::CNAME), ("b.example.", Rtype::CNAME), ("c.example.", Rtype::A)]
+    {
+        let unsigned = reply.clone().without(is_signature(owner, rtype));
+        unsigned.assert_bogus(Reason::NoSignature { owner: name(owner), rtype });
+    }
+    // An alias is what was asked for.
+    let itself = Reply { rtype: Rtype::CNAME, ..reply.clone() };
+    assert_eq!(itself.assert_secure(&Proved::Answer).aliases, []);
+    // What is left out is not proved, and not denied either.
+    let cut = reply.without(|record| record.owner == name("c.example."));
+    cut.assert_secure(&Proved::Alias { target: name("c.example.") });
+}
+
+#[test]
+fn an_alias_may_lead_out_of_the_zone_or_in_circles() {
+    let out = Reply::to("a.example.", Rtype::A).answer("a.example.", Rtype::CNAME, "b.test.");
+    out.assert_secure(&Proved::Alias { target: name("b.test.") });
+    // Behind it the code is of another zone's name.
+    out.clone().rcode(Rcode::NXDOMAIN).assert_secure(&Proved::Alias { target: name("b.test.") });
+    // What stands there of other zones is not looked at.
+    let more = out.unsigned(Section::Answer, "b.test.", Rtype::A, "192.0.2.1");
+    more.assert_secure(&Proved::Alias { target: name("b.test.") });
+    let circle = Reply::to("a.example.", Rtype::A).answer("a.example.", Rtype::CNAME, "b.example.").answer(
+        "b.example.",
+        Rtype::CNAME,
+        "a.example.",
+    );
+    circle.assert_secure(&Proved::Alias { target: name("a.example.") });
+}
+
+#[test]
+fn a_name_has_one_alias() {
+    let two = Reply::to("a.example.", Rtype::A).answer("a.example.", Rtype::CNAME, "b.example.\nc.example.");
+    two.assert_bogus(Reason::SeveralAliases(name("a.example.")));
+    let two = Reply::to("a.d.example.", Rtype::A).answer("d.example.", Rtype::DNAME, "b.test.\nc.test.");
+    two.assert_bogus(Reason::SeveralAliases(name("d.example.")));
+}
+
+/// RFC 6672 §5.3.1.
+#[test]
+fn a_synthesised_alias_is_exactly_what_the_dname_makes() {
+    let base = || Reply::to("x.y.d.example.", Rtype::A).answer("d.example.", Rtype::DNAME, "t.example.");
+    let made = |target| base().unsigned(Section::Answer, "x.y.d.example.", Rtype::CNAME, target);
+    let end = |reply: Reply| reply.answer("x.y.t.example.", Rtype::A, "192.0.2.1");
+    let validation = end(made("X.y.T.example.")).assert_secure(&Proved::Answer);
+    assert_eq!(validation.aliases, [alias("x.y.d.example.", "x.y.t.example.", true)]);
+    let synthesised = |rrset: &&crate::validate::RrsetOutcome| rrset.status == RrsetStatus::Synthesised;
+    assert_eq!(validation.rrsets.iter().filter(synthesised).count(), 1);
+    // Whoever has the DNAME record can make the other.
+    end(base()).assert_secure(&Proved::Answer);
+    for forged in ["y.t.example.", "x.y.u.example.", "x.y.d.example.", "t.example."] {
+        end(made(forged)).assert_bogus(Reason::ForgedAlias(name("x.y.d.example.")));
+    }
+    let unsigned = end(made("x.y.t.example.")).without(is_signature("d.example.", Rtype::DNAME));
+    unsigned.assert_bogus(Reason::NoSignature { owner: name("d.example."), rtype: Rtype::DNAME });
+    let alone = end(made("x.y.t.example.")).without(|record| record.owner == name("d.example."));
+    alone.assert_bogus(Reason::NoSignature { owner: name("x.y.d.example."), rtype: Rtype::CNAME });
+    let itself = Reply { rtype: Rtype::CNAME, ..made("x.y.t.example.") };
+    itself.assert_secure(&Proved::Answer);
+    let itself = Reply { rtype: Rtype::CNAME, ..base() };
+    itself.assert_secure(&Proved::Alias { target: name("x.y.t.example.") });
+}
+
+/// A DNAME record does not redirect its own name, and none that comes from a wildcard redirects anything (RFC 6672 §2.3, §3.3).
+#[test]
+fn a_dname_redirects_what_is_below_it_alone() {
+    let beside = Reply::to("d.example.", Rtype::A).answer("d.example.", Rtype::DNAME, "t.example.").unsigned(
+        Section::Answer,
+        "d.example.",
+        Rtype::CNAME,
+        "t.example.",
+    );
+    beside.assert_bogus(Reason::NoSignature { owner: name("d.example."), rtype: Rtype::CNAME });
+    let expanded = Reply::to("x.d.example.", Rtype::A)
+        .expanded("d.example.", Rtype::DNAME, "t.example.", 1)
+        .unsigned(Section::Answer, "x.d.example.", Rtype::CNAME, "x.t.example.");
+    expanded.assert_bogus(Reason::Expanded { owner: name("d.example."), rtype: Rtype::DNAME });
+}
+
+#[test]
+fn a_dname_may_make_too_long_a_name() {
+    let label = "x".repeat(63);
+    // 3 × 64 + 48 octets, and 11 of "d.example."; "target" is five longer than "d".
+    let question = format!("{label}.{label}.{label}.{}.d.example.", "y".repeat(47));
+    let reply = Reply::to(&question, Rtype::A).rcode(YXDOMAIN);
+    let long = reply.clone().answer("d.example.", Rtype::DNAME, "target.example.");
+    assert_eq!(long.assert_secure(&Proved::Overlong).rcode, YXDOMAIN);
+    // A code that nothing proves.
+    let short = reply.answer("d.example.", Rtype::DNAME, "t.example.");
+    short.assert_bogus(Reason::RcodeNotProved(YXDOMAIN));
+}
+
+#[test]
+fn a_signed_referral_has_a_ds_rrset() {
+    let reply = Reply::to("www.s.example.", Rtype::A)
+        .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
+        .authority("s.example.", Rtype::DS, DS);
+    let child = name("s.example.");
+    let validation = reply.assert_secure(&Proved::Referral { child: child.clone(), signed: true });
+    assert_eq!(validation.rrsets[0].status, RrsetStatus::Unsigned);
+    let unsigned = reply.clone().without(is_signature("s.example.", Rtype::DS));
+    unsigned.assert_bogus(Reason::NoSignature { owner: child.clone(), rtype: Rtype::DS });
+    // A DS RRset of a wildcard says nothing of this delegation.
+    let expanded = Reply::to("www.s.example.", Rtype::A)
+        .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
+        .signed_as(Section::Authority, "s.example.", Rtype::DS, DS, |fields| fields.labels = 1);
+    expanded.assert_bogus(Reason::Expanded { owner: child, rtype: Rtype::DS });
+    let none = reply.without(|record| record.rtype != Rtype::NS);
+    none.assert_bogus(Reason::NoDenial);
+    // A delegation elsewhere, and one of the zone itself, are no referrals.
+    for cut in ["t.example.", "example.", "a.www.s.example."] {
+        let stray = Reply::to("www.s.example.", Rtype::A)
+            .unsigned(Section::Authority, cut, Rtype::NS, "ns.test.")
+            .authority("s.example.", Rtype::DS, DS);
+        stray.assert_bogus(Reason::NoDenial);
+    }
+    // DS at the cut is the parent's to answer.
+    let question = Reply::to("s.example.", Rtype::DS)
+        .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
+        .authority("s.example.", Rtype::DS, DS);
+    question.assert_bogus(Reason::NoDenial);
+}
+
+#[test]
+fn an_alias_may_lead_to_a_referral() {
+    let reply = Reply::to("a.example.", Rtype::A)
+        .answer("a.example.", Rtype::CNAME, "www.s.example.")
+        .unsigned(Section::Authority, "s.example.", Rtype::NS, "ns.test.")
+        .authority("s.example.", Rtype::DS, DS);
+    reply.assert_secure(&Proved::Referral { child: name("s.example."), signed: true });
+}
+
+/// The root has no parent: what it says of DS at its own name holds.
+#[test]
+fn the_root_zone_is_a_zone_as_any_other() {
+    let signer = Arc::new(key(".", 257, Algorithm::ED25519, 1));
+    let base = Reply::to(".", Rtype::DS).by(&signer);
+    let next =
+        base.authority(".", Rtype::SOA, SOA).authority(".", Rtype::NSEC, "aaa. NS SOA RRSIG NSEC DNSKEY");
+    next.assert_secure(&Proved::NoData);
+    let positive = Reply::to("a.", Rtype::A).by(&signer).answer("a.", Rtype::A, "192.0.2.1");
+    positive.assert_secure(&Proved::Answer);
+    let missing = Reply::to("b.a.", Rtype::A)
+        .by(&signer)
+        .rcode(Rcode::NXDOMAIN)
+        .authority("a.", Rtype::NSEC, "c. A RRSIG NSEC")
+        .authority(".", Rtype::NSEC, "a. NS SOA RRSIG NSEC");
+    missing.assert_secure(&Proved::NxDomain);
+}

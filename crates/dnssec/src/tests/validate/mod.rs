@@ -1,0 +1,276 @@
+//! Validating answers. Each test has a sound answer and, made of it, answers with one thing wrong, signed anew where that is
+//! needed, so that nothing but that one check can refuse them.
+
+mod aliases;
+mod compact;
+mod everything;
+mod limits;
+mod nsec;
+mod nsec3;
+mod nsec5;
+mod octets;
+mod signatures;
+
+use super::{EXPIRATION, INCEPTION, NOW, key, name};
+use crate::keys::KeyPair;
+use crate::rrsig::{Rrsig, push_signed_data};
+use crate::validate::{
+    Budget, Insecurity, Limits, Proved, Question, Reason, Status, TrustedKeys, Undecided, Validation,
+    validate,
+};
+use nonesuch_crypto::Algorithm;
+use nonesuch_proto::message::{Header, Message, Rcode, Record, Section, flags};
+use nonesuch_proto::text::Token;
+use nonesuch_proto::{Class, Name, Rtype, bitmap, rdata};
+use std::sync::Arc;
+
+const TTL: u32 = 3600;
+const SOA: &str = "ns.test. h.test. 7 3600 300 3600000 900";
+const DS: &str = "1 13 2 00112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF";
+const YXDOMAIN: Rcode = Rcode(6);
+
+/// A response in the making, and the key that signs its records.
+#[derive(Clone)]
+struct Reply {
+    name: Name,
+    rtype: Rtype,
+    rcode: Rcode,
+    flags: u16,
+    records: Vec<Record>,
+    signer: Arc<KeyPair>,
+    /// RDATA of the NSEC5 keys that are trusted.
+    nsec5_keys: Vec<Vec<u8>>,
+}
+
+/// The key of the zone `example.`; with NSEC5 it has the number of an alias.
+fn signer(algorithm: Algorithm) -> Arc<KeyPair> {
+    Arc::new(key("example.", 257, algorithm, 1))
+}
+
+/// RDATA in wire form.
+fn octets(rtype: Rtype, text: &str) -> Vec<u8> {
+    let tokens: Vec<Token<'_>> =
+        text.split(' ').map(|word| Token { octets: word.as_bytes(), quoted: false, at: 0 }).collect();
+    let mut out = Vec::new();
+    rdata::push_from_tokens(rtype, &tokens, None, &mut out)
+        .unwrap_or_else(|error| panic!("{rtype} {text}: {error}"));
+    out
+}
+
+/// A type bit map.
+fn map(types: &str) -> Vec<u8> {
+    let mut types: Vec<Rtype> = types.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    types.sort_unstable();
+    let mut out = Vec::new();
+    bitmap::push(&types, &mut out);
+    out
+}
+
+impl Reply {
+    /// An empty response of the zone `example.`.
+    fn to(name: &str, rtype: Rtype) -> Self {
+        let signer = signer(Algorithm::ED25519);
+        let (rcode, flags) = (Rcode::NOERROR, flags::QR | flags::AA);
+        let (records, nsec5_keys) = (Vec::new(), Vec::new());
+        Self { name: super::name(name), rtype, rcode, flags, records, signer, nsec5_keys }
+    }
+
+    fn by(self, signer: &Arc<KeyPair>) -> Self {
+        Self { signer: Arc::clone(signer), ..self }
+    }
+
+    fn rcode(self, rcode: Rcode) -> Self {
+        Self { rcode, ..self }
+    }
+
+    /// Adds records in wire form, unsigned.
+    fn raw(mut self, section: Section, owner: &Name, rtype: Rtype, rdatas: &[Vec<u8>]) -> Self {
+        self.records.extend(rdatas.iter().map(|rdata| Record {
+            section,
+            owner: owner.clone(),
+            rtype,
+            class: Class::IN,
+            ttl: TTL,
+            rdata: rdata.clone(),
+        }));
+        self
+    }
+
+    /// Adds an RRset in wire form with a signature, whose fields `change` may alter before it is made.
+    fn raw_signed(
+        self,
+        section: Section,
+        owner: &Name,
+        rtype: Rtype,
+        rdatas: &[Vec<u8>],
+        change: impl Fn(&mut Rrsig<'_>),
+    ) -> Self {
+        let signature = self.sign(owner, rtype, rdatas, change);
+        self.raw(section, owner, rtype, rdatas).raw(section, owner, Rtype::RRSIG, &[signature])
+    }
+
+    /// RDATA of a signature.
+    fn sign(
+        &self,
+        owner: &Name,
+        rtype: Rtype,
+        rdatas: &[Vec<u8>],
+        change: impl Fn(&mut Rrsig<'_>),
+    ) -> Vec<u8> {
+        sign_by(&self.signer, owner, rtype, rdatas, change)
+    }
+
+    /// Adds an RRset with a signature; records are parted by line ends.
+    fn signed_as(
+        self,
+        section: Section,
+        owner: &str,
+        rtype: Rtype,
+        text: &str,
+        change: impl Fn(&mut Rrsig<'_>),
+    ) -> Self {
+        let rdatas: Vec<Vec<u8>> = text.lines().map(|line| octets(rtype, line)).collect();
+        self.raw_signed(section, &name(owner), rtype, &rdatas, change)
+    }
+
+    fn unsigned(self, section: Section, owner: &str, rtype: Rtype, text: &str) -> Self {
+        let rdatas: Vec<Vec<u8>> = text.lines().map(|line| octets(rtype, line)).collect();
+        self.raw(section, &name(owner), rtype, &rdatas)
+    }
+
+    fn answer(self, owner: &str, rtype: Rtype, text: &str) -> Self {
+        self.signed_as(Section::Answer, owner, rtype, text, |_| {})
+    }
+
+    /// An answer that a wildcard was expanded to: its RRSIG has so many labels.
+    fn expanded(self, owner: &str, rtype: Rtype, text: &str, labels: u8) -> Self {
+        self.signed_as(Section::Answer, owner, rtype, text, |fields| fields.labels = labels)
+    }
+
+    fn authority(self, owner: &str, rtype: Rtype, text: &str) -> Self {
+        self.signed_as(Section::Authority, owner, rtype, text, |_| {})
+    }
+
+    fn soa(self) -> Self {
+        self.authority("example.", Rtype::SOA, SOA)
+    }
+
+    /// Lets go of the records that `is_unwanted` picks.
+    fn without(mut self, is_unwanted: impl Fn(&Record) -> bool) -> Self {
+        let before = self.records.len();
+        self.records.retain(|record| !is_unwanted(record));
+        assert!(self.records.len() < before, "there is no such record");
+        self
+    }
+
+    /// Alters the records that `is_wanted` picks.
+    fn altered(mut self, is_wanted: impl Fn(&Record) -> bool, alter: impl Fn(&mut Record)) -> Self {
+        let mut altered = 0;
+        for record in self.records.iter_mut().filter(|record| is_wanted(record)) {
+            alter(record);
+            altered += 1;
+        }
+        assert!(altered > 0, "there is no such record");
+        self
+    }
+
+    fn message(&self) -> Message {
+        let count = |section| self.records.iter().filter(|record| record.section == section).count() as u16;
+        let sections = [Section::Answer, Section::Authority, Section::Additional];
+        let [answer, authority, additional] = sections.map(count);
+        Message {
+            header: Header {
+                id: 7,
+                flags: self.flags | self.rcode.0,
+                counts: [1, answer, authority, additional],
+            },
+            questions: vec![(self.name.clone(), self.rtype, Class::IN)],
+            records: self.records.clone(),
+        }
+    }
+
+    fn validate_with(&self, keys: &TrustedKeys, now: u32, budget: &mut Budget) -> Validation {
+        let question = Question { name: self.name.view(), rtype: self.rtype };
+        validate(question, &self.message(), keys, now, budget)
+    }
+
+    /// Validates with the one key that signs, and the NSEC5 keys.
+    fn validate(&self) -> Validation {
+        let mut keys = trust(&self.signer);
+        keys.set_nsec5_keys(self.nsec5_keys.iter().map(Vec::as_slice), &Limits::default());
+        self.validate_with(&keys, NOW, &mut Budget::default())
+    }
+
+    #[track_caller]
+    fn assert_secure(&self, proved: &Proved) -> Validation {
+        let validation = self.validate();
+        assert_eq!((&validation.status, validation.proved.as_ref()), (&Status::Secure, Some(proved)));
+        validation
+    }
+
+    #[track_caller]
+    fn assert_insecure(&self, insecurity: Insecurity, proved: &Proved) -> Validation {
+        let validation = self.validate();
+        let status = Status::Insecure(insecurity);
+        assert_eq!((&validation.status, validation.proved.as_ref()), (&status, Some(proved)));
+        validation
+    }
+
+    #[track_caller]
+    fn assert_bogus(&self, reason: Reason) {
+        let validation = self.validate();
+        assert_eq!((validation.status, validation.proved), (Status::Bogus(reason), None));
+    }
+
+    #[track_caller]
+    fn assert_undecided(&self, undecided: Undecided) {
+        let validation = self.validate();
+        assert_eq!((validation.status, validation.proved), (Status::Indeterminate(undecided), None));
+    }
+}
+
+/// RDATA of a signature by `signer` over an RRset.
+fn sign_by(
+    signer: &KeyPair,
+    owner: &Name,
+    rtype: Rtype,
+    rdatas: &[Vec<u8>],
+    change: impl Fn(&mut Rrsig<'_>),
+) -> Vec<u8> {
+    let mut fields = Rrsig {
+        covered: rtype,
+        algorithm: signer.algorithm(),
+        labels: owner.view().rrsig_labels(),
+        original_ttl: TTL,
+        expiration: EXPIRATION,
+        inception: INCEPTION,
+        tag: signer.tag(),
+        signer: signer.owner.view(),
+        signature: &[],
+    };
+    change(&mut fields);
+    let mut sorted: Vec<&[u8]> = rdatas.iter().map(Vec::as_slice).collect();
+    sorted.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
+    let (mut message, mut out) = (Vec::new(), Vec::new());
+    push_signed_data(&fields, owner.view(), sorted.into_iter(), &mut message);
+    fields.push_fields(&mut out);
+    signer.private().sign(&message, &mut out).unwrap();
+    out
+}
+
+/// The trusted keys of `example.`: one key, and no NSEC5 key.
+fn trust(signer: &KeyPair) -> TrustedKeys {
+    TrustedKeys::new(&signer.owner, [signer.dnskey_rdata().as_slice()], &Limits::default())
+}
+
+fn is(owner: &'static str, rtype: Rtype) -> impl Fn(&Record) -> bool {
+    move |record| record.rtype == rtype && record.owner == name(owner)
+}
+
+/// Whether a record is a signature over `covered` at `owner`.
+fn is_signature(owner: &'static str, covered: Rtype) -> impl Fn(&Record) -> bool {
+    move |record| {
+        let fields = Rrsig::parse(&record.rdata).filter(|_| record.rtype == Rtype::RRSIG);
+        fields.is_some_and(|fields| fields.covered == covered) && record.owner == name(owner)
+    }
+}

@@ -1,0 +1,123 @@
+//! Messages as they come over the wire: whatever an octet is changed to, nothing else becomes Secure.
+
+use super::*;
+use crate::validate::validate_octets;
+use nonesuch_proto::message::MessageError;
+use proptest::prelude::*;
+
+/// The message without compression.
+fn to_octets(message: &Message) -> Vec<u8> {
+    let mut out = message.header.to_octets().to_vec();
+    for (name, rtype, class) in &message.questions {
+        out.extend_from_slice(name.wire());
+        out.extend_from_slice(&rtype.0.to_be_bytes());
+        out.extend_from_slice(&class.0.to_be_bytes());
+    }
+    for record in &message.records {
+        out.extend_from_slice(record.owner.wire());
+        out.extend_from_slice(&record.rtype.0.to_be_bytes());
+        out.extend_from_slice(&record.class.0.to_be_bytes());
+        out.extend_from_slice(&record.ttl.to_be_bytes());
+        out.extend_from_slice(&(record.rdata.len() as u16).to_be_bytes());
+        out.extend_from_slice(&record.rdata);
+    }
+    out
+}
+
+fn replies() -> Vec<(Reply, Proved)> {
+    let denial = |types| {
+        let base = Reply::to("b.example.", Rtype::AAAA).soa();
+        base.nsec("b.example.", "\\000.b.example.", types)
+    };
+    vec![
+        (Reply::to("b.example.", Rtype::A).answer("b.example.", Rtype::A, "192.0.2.1"), Proved::Answer),
+        (denial("A RRSIG NSEC"), Proved::NoData),
+        (
+            Reply::to("b.example.", Rtype::A).rcode(Rcode::NXDOMAIN).soa().nsec(
+                "example.",
+                "example.",
+                "NS SOA RRSIG NSEC",
+            ),
+            Proved::NxDomain,
+        ),
+        (
+            Reply::to("c.b.example.", Rtype::A).expanded("c.b.example.", Rtype::A, "192.0.2.1", 1).nsec(
+                "*.example.",
+                "example.",
+                "A RRSIG NSEC",
+            ),
+            Proved::WildcardAnswer,
+        ),
+    ]
+}
+
+/// Whether a Secure outcome for `octets` says what the sound message says: the same is proved, by the same records.
+fn is_harmless(reply: &Reply, proved: &Proved, octets: &[u8]) -> bool {
+    let question = Question { name: reply.name.view(), rtype: reply.rtype };
+    let validation = validate_octets(question, octets, &trust(&reply.signer), NOW, &mut Budget::default());
+    if validation.status != Status::Secure {
+        return true;
+    }
+    let message = Message::parse(octets).unwrap();
+    let answers = |records: &[Record]| -> Vec<Vec<u8>> {
+        let answers = records.iter().filter(|r| r.section == Section::Answer && r.rtype == reply.rtype);
+        answers.filter(|record| record.owner == reply.name).map(|record| record.rdata.clone()).collect()
+    };
+    validation.proved.as_ref() == Some(proved) && answers(&message.records) == answers(&reply.records)
+}
+
+#[test]
+fn no_octet_can_be_changed_to_prove_something_else() {
+    for (reply, proved) in replies() {
+        let sound = to_octets(&reply.message());
+        let question = Question { name: reply.name.view(), rtype: reply.rtype };
+        let keys = trust(&reply.signer);
+        let validation = validate_octets(question, &sound, &keys, NOW, &mut Budget::default());
+        assert_eq!((validation.status, validation.proved.as_ref()), (Status::Secure, Some(&proved)));
+        for place in 0..sound.len() {
+            for bit in [1, 2, 4, 8, 16, 32, 64, 128] {
+                let mut octets = sound.clone();
+                octets[place] ^= bit;
+                assert!(is_harmless(&reply, &proved, &octets), "{proved:?}: octet {place} ^ {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_message_decides_nothing() {
+    let (reply, _) = replies().remove(0);
+    let octets = to_octets(&reply.message());
+    let question = Question { name: reply.name.view(), rtype: reply.rtype };
+    for length in 0..octets.len() {
+        let validation =
+            validate_octets(question, &octets[..length], &trust(&reply.signer), NOW, &mut Budget::default());
+        let Status::Indeterminate(Undecided::Malformed(error)) = validation.status else {
+            panic!("{length}: {:?}", validation.status)
+        };
+        assert!(matches!(error, MessageError::Truncated | MessageError::Name(_)), "{error:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(4035),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn many_octets_changed_prove_nothing_else(
+        which in 0..4usize,
+        changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..6),
+    ) {
+        let (reply, proved) = replies().swap_remove(which);
+        let mut octets = to_octets(&reply.message());
+        for (place, value) in changes {
+            let length = octets.len();
+            octets[place % length] = value;
+        }
+        prop_assert!(is_harmless(&reply, &proved, &octets));
+    }
+}

@@ -1,0 +1,132 @@
+//! Validating answers: proving or refusing a response from the trusted keys of the zone that it is of (RFC 4035 §5, RFC 6840,
+//! RFC 5155 §8, RFC 9824; of NSEC5 the draft and docs/nsec5.md).
+//!
+//! [`validate`] is pure: no I/O, no clock, no cache. What links zones, DS records and trust anchors, is its caller's:
+//! a resolver validates one response of one zone at a time, with one [`Budget`] for all that one client query takes.
+//!
+//! It walks from the question name along the aliases to an answer, a referral or a denial (`walk`). Only what is needed is
+//! verified (`signature`); each mechanism of denial judges its own records (`denial/*/validate.rs`).
+
+mod budget;
+pub(crate) mod claim;
+mod evidence;
+mod keys;
+mod outcome;
+mod reason;
+mod rrsets;
+mod signature;
+mod walk;
+
+pub use budget::{Budget, Limit, Limits, Work};
+pub use keys::TrustedKeys;
+pub use outcome::{Alias, Proved, Question, RrsetOutcome, RrsetStatus, Status, Validation};
+pub(crate) use reason::Refusal;
+pub use reason::{Insecurity, Reason, Undecided};
+
+use keys::Standing;
+use nonesuch_proto::message::{Message, Rcode, flags};
+use nonesuch_proto::{Class, Name, NameRef, Rtype};
+use walk::Walk;
+
+/// Validates a response to `question` from the trusted `keys` of its zone at `now`, in seconds since 1970 modulo 2^32.
+/// What it takes comes off the `budget`.
+#[must_use]
+pub fn validate(
+    question: Question<'_>,
+    response: &Message,
+    keys: &TrustedKeys,
+    now: u32,
+    budget: &mut Budget,
+) -> Validation {
+    budget.begin_response();
+    let before = budget.spent();
+    let mut walk = Walk::new(question, response, keys, now, budget);
+    let outcome = match check_answer(question, response, keys) {
+        Err(status) => Err(status),
+        Ok(()) => walk.run().map_err(|refusal| match refusal {
+            Refusal::Bogus(reason) => Status::Bogus(reason),
+            Refusal::Undecided(undecided) => Status::Indeterminate(undecided),
+        }),
+    };
+    let (aliases, weakness, rrsets) = walk.finish();
+    let work = budget.spent().since(before);
+    let (status, proved) = match outcome {
+        Ok(proved) => (weakness.map_or(Status::Secure, Status::Insecure), Some(proved)),
+        Err(status) => (status, None),
+    };
+    let rcode = match &proved {
+        Some(Proved::NxDomain) => Rcode::NXDOMAIN,
+        Some(Proved::Overlong) => YXDOMAIN,
+        Some(_) => Rcode::NOERROR,
+        None => response.rcode(),
+    };
+    Validation { status, proved, aliases, rcode, rrsets, work }
+}
+
+/// As [`validate`], of the octets of a message.
+#[must_use]
+pub fn validate_octets(
+    question: Question<'_>,
+    response: &[u8],
+    keys: &TrustedKeys,
+    now: u32,
+    budget: &mut Budget,
+) -> Validation {
+    match Message::parse(response) {
+        Ok(message) => validate(question, &message, keys, now, budget),
+        Err(error) => Validation {
+            status: Status::Indeterminate(Undecided::Malformed(error)),
+            proved: None,
+            aliases: Vec::new(),
+            rcode: Rcode::SERVFAIL,
+            rrsets: Vec::new(),
+            work: Work::default(),
+        },
+    }
+}
+
+/// RFC 6672 §2.2: the substituted name is too long.
+const YXDOMAIN: Rcode = Rcode(6);
+
+/// Whether there is an answer to the question at all, of a zone whose keys can be used.
+fn check_answer(question: Question<'_>, response: &Message, keys: &TrustedKeys) -> Result<(), Status> {
+    let undecided = |why| Err(Status::Indeterminate(why));
+    let header = response.header;
+    if header.flags & flags::QR == 0 || header.opcode() != 0 {
+        return undecided(Undecided::NotAResponse);
+    }
+    if header.flags & flags::TC != 0 {
+        return undecided(Undecided::Truncated);
+    }
+    if !is_asked(question, response) {
+        return undecided(Undecided::OtherQuestion);
+    }
+    if !matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN | YXDOMAIN) {
+        return undecided(Undecided::Rcode(response.rcode()));
+    }
+    if question.rtype != Rtype::ANY && question.rtype.is_meta() {
+        return undecided(Undecided::MetaType(question.rtype));
+    }
+    if !question.name.is_at_or_below(keys.apex()) {
+        return undecided(Undecided::OutsideZone);
+    }
+    match keys.standing() {
+        Standing::Usable => Ok(()),
+        Standing::Empty => undecided(Undecided::NoKeys),
+        Standing::Unsupported => Err(Status::Insecure(Insecurity::UnsupportedAlgorithms)),
+        Standing::Refused(reason) => Err(Status::Bogus(reason.clone())),
+    }
+}
+
+/// Whether the message repeats the question; one without any is taken for an answer to it.
+fn is_asked(question: Question<'_>, response: &Message) -> bool {
+    let is_same = |(name, rtype, class): &(Name, Rtype, Class)| {
+        name.view() == question.name && *rtype == question.rtype && *class == Class::IN
+    };
+    response.questions.len() <= 1 && response.questions.iter().all(is_same)
+}
+
+/// `*.encloser`, where that is a name: below an encloser of more than 253 octets nothing stands.
+pub(crate) fn wildcard_below(encloser: NameRef<'_>) -> Option<Name> {
+    Name::wildcard_below(encloser).ok()
+}

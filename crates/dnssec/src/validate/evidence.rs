@@ -1,0 +1,122 @@
+//! The records of a response that deny existence: which of them count, and of which mechanism they are.
+
+use super::budget::Budget;
+use super::claim::{Claim, Denial};
+use super::keys::TrustedKeys;
+use super::reason::{Reason, Refusal};
+use super::rrsets::Rrset;
+use super::signature::Numbers;
+use crate::denial::nsec::validate::{Nsec, NsecRecords};
+use crate::denial::nsec3::validate::{Nsec3Record, Nsec3Records};
+use crate::denial::nsec5::validate::{Nsec5Record, Nsec5Records};
+use nonesuch_proto::{NameRef, Rtype};
+
+/// What the authority section has to deny with.
+#[derive(Debug)]
+pub(super) struct Evidence<'m> {
+    records: Records<'m>,
+    /// Why a record was passed over, the first of them.
+    passed_over: Option<Reason>,
+}
+
+#[derive(Debug)]
+enum Records<'m> {
+    None,
+    Nsec(NsecRecords<'m>),
+    Nsec3(Nsec3Records<'m>),
+    Nsec5(Nsec5Records<'m>),
+}
+
+/// Records on their way to become evidence.
+#[derive(Debug, Default)]
+pub(super) struct Collection<'m> {
+    nsec: Vec<Nsec<'m>>,
+    nsec3: Vec<Nsec3Record<'m>>,
+    nsec5: Vec<Nsec5Record<'m>>,
+    proofs: Vec<(NameRef<'m>, &'m [u8])>,
+    passed_over: Option<Reason>,
+}
+
+/// A record whose form is right, and whose signature is to be verified.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Candidate<'m> {
+    Nsec(Nsec<'m>),
+    Nsec3(Nsec3Record<'m>),
+    Nsec5(Nsec5Record<'m>),
+}
+
+impl<'m> Candidate<'m> {
+    /// Reads an RRset of a chain's type; what has not the form of a chain's record counts for nothing.
+    pub(super) fn read(rrset: &Rrset<'m>, apex: NameRef<'_>) -> Result<Self, Reason> {
+        let &[rdata] = rrset.rdatas.as_slice() else { return Err(Reason::SeveralDenials(rrset.rtype)) };
+        match rrset.rtype {
+            Rtype::NSEC => Nsec::read(rrset.owner, rdata, apex).map(Self::Nsec),
+            Rtype::NSEC3 => Nsec3Record::read(rrset.owner, rdata, apex).map(Self::Nsec3),
+            _ => Nsec5Record::read(rrset.owner, rdata, apex).map(Self::Nsec5),
+        }
+    }
+
+    /// The algorithm numbers that may sign it.
+    pub(super) const fn numbers(&self) -> Numbers {
+        match self {
+            Self::Nsec5(_) => Numbers::Aliases,
+            Self::Nsec(_) | Self::Nsec3(_) => Numbers::Any,
+        }
+    }
+}
+
+impl<'m> Collection<'m> {
+    pub(super) fn add(&mut self, candidate: Candidate<'m>) {
+        match candidate {
+            Candidate::Nsec(record) => self.nsec.push(record),
+            Candidate::Nsec3(record) => self.nsec3.push(record),
+            Candidate::Nsec5(record) => self.nsec5.push(record),
+        }
+    }
+
+    pub(super) fn add_proofs(&mut self, rrset: &Rrset<'m>) {
+        self.proofs.extend(rrset.rdatas.iter().map(|rdata| (rrset.owner, *rdata)));
+    }
+
+    pub(super) fn pass_over(&mut self, reason: Reason) {
+        if self.passed_over.is_none() {
+            self.passed_over = Some(reason);
+        }
+    }
+
+    /// Puts the records that count together: of one mechanism, of one set of NSEC3 parameters.
+    pub(super) fn finish(self, apex: NameRef<'m>) -> Result<Evidence<'m>, Reason> {
+        let Self { nsec, nsec3, nsec5, proofs, passed_over } = self;
+        let records = match (nsec.is_empty(), nsec3.is_empty(), nsec5.is_empty()) {
+            (true, true, true) => Records::None,
+            (false, true, true) => Records::Nsec(NsecRecords::new(nsec)),
+            (true, false, true) => Records::Nsec3(Nsec3Records::new(apex, nsec3)?),
+            (true, true, false) => Records::Nsec5(Nsec5Records::new(apex, nsec5, proofs)),
+            _ => return Err(Reason::MixedDenial),
+        };
+        Ok(Evidence { records, passed_over })
+    }
+}
+
+impl Evidence<'_> {
+    /// Whether a claim holds.
+    pub(super) fn deny(
+        &mut self,
+        claim: Claim<'_>,
+        keys: &TrustedKeys,
+        budget: &mut Budget,
+    ) -> Result<Denial, Refusal> {
+        let outcome = match &mut self.records {
+            Records::None => Err(Reason::NoDenial.into()),
+            Records::Nsec(records) => records.deny(claim).map_err(Refusal::from),
+            Records::Nsec3(records) => records.deny(claim, budget),
+            Records::Nsec5(records) => records.deny(claim, keys.nsec5_keys()?, budget),
+        };
+        outcome.map_err(|refusal| match (refusal, &self.passed_over) {
+            (Refusal::Bogus(reason), Some(passed_over)) if reason.is_missing() => {
+                Refusal::Bogus(passed_over.clone())
+            }
+            (refusal, _) => refusal,
+        })
+    }
+}

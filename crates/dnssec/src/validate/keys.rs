@@ -1,0 +1,173 @@
+//! The keys of a zone that are trusted: its DNSKEY set and its NSEC5KEY set, each parsed and validated once.
+
+use super::budget::{Budget, Limits};
+use super::{Proved, Question, Reason, Status, Validation, validate};
+use crate::keys::{Nsec5Key, PROTOCOL, REVOKE, ZONE_KEY};
+use nonesuch_crypto::vrf::VrfPublicKey;
+use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
+use nonesuch_proto::message::{Message, Section};
+use nonesuch_proto::{Class, Name, NameRef, Rtype};
+
+/// A key that signatures may be by.
+#[derive(Clone, Debug)]
+pub(super) struct ZoneKey {
+    pub(super) tag: u16,
+    pub(super) algorithm: Algorithm,
+    pub(super) public: PublicKey,
+}
+
+/// What a DNSKEY set is good for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It has keys to verify with.
+    Usable,
+    /// There is no key at all: nothing is trusted.
+    Empty,
+    /// No algorithm of it is supported: the zone is insecure.
+    Unsupported,
+    /// The zone is bogus.
+    Refused(Reason),
+}
+
+/// The NSEC5KEY set.
+#[derive(Clone, Debug)]
+enum Nsec5Keys {
+    /// Keys by tag.
+    Usable(Vec<(u16, VrfPublicKey)>),
+    /// Why denials by NSEC5 are bogus.
+    Refused(Reason),
+}
+
+/// The trusted keys of one zone.
+///
+/// That they are trusted is the caller's word: by a trust anchor or DS record for the DNSKEY set, by
+/// [`TrustedKeys::learn_nsec5_keys`] for the NSEC5KEY set.
+#[derive(Clone, Debug)]
+pub struct TrustedKeys {
+    apex: Name,
+    keys: Vec<ZoneKey>,
+    standing: Standing,
+    nsec5: Nsec5Keys,
+}
+
+impl TrustedKeys {
+    /// Takes the RDATA of the DNSKEY set of the zone at `apex`. Keys without the zone flag, of another protocol than 3 (RFC
+    /// 4034 §2.1), or revoked (RFC 5011 §2.1), are not used.
+    #[must_use]
+    pub fn new<'k>(apex: &Name, dnskeys: impl IntoIterator<Item = &'k [u8]>, limits: &Limits) -> Self {
+        let distinct = distinct(dnskeys, limits.dnskeys);
+        let mut keys = Vec::new();
+        let (mut is_malformed, mut is_unsupported) = (false, false);
+        for rdata in distinct.iter().take(limits.dnskeys) {
+            let [high, low, protocol, algorithm, public @ ..] = *rdata else { continue };
+            let flags = u16::from_be_bytes([*high, *low]);
+            if flags & ZONE_KEY == 0 || flags & REVOKE != 0 || *protocol != PROTOCOL {
+                continue;
+            }
+            let algorithm = Algorithm(*algorithm);
+            match PublicKey::parse(algorithm, public) {
+                Ok(public) => keys.push(ZoneKey { tag: key_tag(rdata), algorithm, public }),
+                Err(error) if error.is_unusable() => is_unsupported = true,
+                Err(_) => is_malformed = true,
+            }
+        }
+        let standing = match distinct.len() {
+            0 => Standing::Empty,
+            count if count > limits.dnskeys => Standing::Refused(Reason::TooManyKeys(count)),
+            _ if !keys.is_empty() => Standing::Usable,
+            _ if is_unsupported && !is_malformed => Standing::Unsupported,
+            _ => Standing::Refused(Reason::NoUsableKey),
+        };
+        let nsec5 = Nsec5Keys::Refused(Reason::NoNsec5Key);
+        Self { apex: apex.view().to_canonical(), keys, standing, nsec5 }
+    }
+
+    /// Takes the RDATA of the NSEC5KEY set, which must be Secure; validates each key of a known algorithm once (RFC 9381
+    /// §5.4.5). Keys of unknown algorithms are ignored.
+    pub fn set_nsec5_keys<'k>(&mut self, nsec5_keys: impl IntoIterator<Item = &'k [u8]>, limits: &Limits) {
+        let distinct = distinct(nsec5_keys, limits.nsec5_keys);
+        self.nsec5 = match read_nsec5_keys(&distinct, limits) {
+            Ok(keys) => Nsec5Keys::Usable(keys),
+            Err(reason) => Nsec5Keys::Refused(reason),
+        };
+    }
+
+    /// Validates a response to the question for the NSEC5KEY set of the zone, and takes the keys where it is Secure. Without
+    /// that, denials by NSEC5 stay bogus.
+    pub fn learn_nsec5_keys(&mut self, response: &Message, now: u32, budget: &mut Budget) -> Validation {
+        let question = Question { name: self.apex.view(), rtype: Rtype::NSEC5KEY };
+        let validation = validate(question, response, self, now, budget);
+        if validation.status == Status::Secure && validation.proved == Some(Proved::Answer) {
+            let apex = self.apex.clone();
+            let keys = response.section(Section::Answer).filter(|record| {
+                (record.rtype, record.class) == (Rtype::NSEC5KEY, Class::IN) && record.owner == apex
+            });
+            self.set_nsec5_keys(keys.map(|record| record.rdata.as_slice()), budget.limits());
+        }
+        validation
+    }
+
+    /// The apex of the zone, in lower case.
+    #[must_use]
+    pub fn apex(&self) -> NameRef<'_> {
+        self.apex.view()
+    }
+
+    pub(super) const fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// The keys that a signature may be by, at most `most` of them: tags may collide.
+    pub(super) fn candidates(
+        &self,
+        tag: u16,
+        algorithm: Algorithm,
+        most: usize,
+    ) -> impl Iterator<Item = &ZoneKey> {
+        self.keys.iter().filter(move |key| key.tag == tag && key.algorithm == algorithm).take(most)
+    }
+
+    /// The keys that NSEC5 proofs are verified with, by tag.
+    pub(crate) fn nsec5_keys(&self) -> Result<&[(u16, VrfPublicKey)], Reason> {
+        match &self.nsec5 {
+            Nsec5Keys::Usable(keys) => Ok(keys),
+            Nsec5Keys::Refused(reason) => Err(reason.clone()),
+        }
+    }
+}
+
+/// The distinct ones of `rdatas` (RFC 2181 §5), at most one more than `limit`.
+fn distinct<'k>(rdatas: impl IntoIterator<Item = &'k [u8]>, limit: usize) -> Vec<&'k [u8]> {
+    let mut distinct: Vec<&[u8]> = Vec::new();
+    for rdata in rdatas {
+        if distinct.len() > limit {
+            break;
+        }
+        if !distinct.contains(&rdata) {
+            distinct.push(rdata);
+        }
+    }
+    distinct
+}
+
+fn read_nsec5_keys(rdatas: &[&[u8]], limits: &Limits) -> Result<Vec<(u16, VrfPublicKey)>, Reason> {
+    if rdatas.is_empty() {
+        return Err(Reason::NoNsec5Key);
+    }
+    if rdatas.len() > limits.nsec5_keys {
+        return Err(Reason::TooManyNsec5Keys(rdatas.len()));
+    }
+    let mut tags: Vec<u16> = Vec::new();
+    let mut keys = Vec::new();
+    for key in rdatas.iter().filter_map(|rdata| Nsec5Key::from_rdata(rdata)) {
+        // Under one tag, a proof could be used with the records of another key's chain, and deny what exists.
+        if tags.contains(&key.tag()) {
+            return Err(Reason::SameNsec5Tag(key.tag()));
+        }
+        tags.push(key.tag());
+        if let Ok(public) = key.public_key() {
+            keys.push((key.tag(), public));
+        }
+    }
+    if keys.is_empty() { Err(Reason::NoUsableNsec5Key) } else { Ok(keys) }
+}

@@ -1,0 +1,103 @@
+//! The RRsets of a response, with the signatures over them.
+
+use crate::rrsig::Rrsig;
+use nonesuch_proto::message::{Message, Record, Section};
+use nonesuch_proto::{Class, NameRef, Rtype, rdata};
+use std::collections::HashMap;
+
+/// An RRset of one section.
+#[derive(Debug)]
+pub(super) struct Rrset<'m> {
+    pub(super) section: Section,
+    pub(super) owner: NameRef<'m>,
+    pub(super) rtype: Rtype,
+    /// The least TTL of its records (RFC 2181 §5.2).
+    pub(super) ttl: u32,
+    /// In canonical order without duplicates (RFC 4034 §6.3).
+    pub(super) rdatas: Vec<&'m [u8]>,
+    /// The RRSIG records that cover it, in the order of the message.
+    pub(super) signatures: Vec<&'m Record>,
+}
+
+type Key<'m> = (Section, NameRef<'m>, Rtype);
+
+/// The RRsets of class IN of a response, in the order in which they begin.
+#[derive(Debug)]
+pub(super) struct Rrsets<'m> {
+    list: Vec<Rrset<'m>>,
+    places: HashMap<Key<'m>, usize>,
+    /// Sections and owners of signatures over RRsets that are not there.
+    lone_signatures: Vec<(Section, NameRef<'m>)>,
+}
+
+impl<'m> Rrsets<'m> {
+    /// Sorts the records of a message; RRSIG and OPT records are no RRsets here.
+    pub(super) fn of(message: &'m Message) -> Self {
+        let mut rrsets = Self { list: Vec::new(), places: HashMap::new(), lone_signatures: Vec::new() };
+        let is_data = |record: &&Record| record.class == Class::IN && !is_pseudo(record.rtype);
+        for record in message.records.iter().filter(is_data) {
+            if record.rtype != Rtype::RRSIG {
+                rrsets.add(record);
+            }
+        }
+        for record in message.records.iter().filter(is_data) {
+            if record.rtype == Rtype::RRSIG {
+                rrsets.add_signature(record);
+            }
+        }
+        for rrset in &mut rrsets.list {
+            let rtype = rrset.rtype;
+            rrset.rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
+            rrset.rdatas.dedup_by(|a, b| rdata::cmp_canonical(rtype, a, b).is_eq());
+        }
+        rrsets
+    }
+
+    fn add(&mut self, record: &'m Record) {
+        let key = (record.section, record.owner.view(), record.rtype);
+        let place = *self.places.entry(key).or_insert(self.list.len());
+        if place == self.list.len() {
+            let (section, owner, rtype) = key;
+            let (rdatas, signatures) = (Vec::new(), Vec::new());
+            self.list.push(Rrset { section, owner, rtype, ttl: record.ttl, rdatas, signatures });
+        }
+        let rrset = &mut self.list[place];
+        rrset.ttl = rrset.ttl.min(record.ttl);
+        rrset.rdatas.push(&record.rdata);
+    }
+
+    fn add_signature(&mut self, record: &'m Record) {
+        let covered = Rrsig::parse(&record.rdata).map(|fields| fields.covered);
+        let key = |covered| (record.section, record.owner.view(), covered);
+        match covered.and_then(|covered| self.places.get(&key(covered))) {
+            Some(&place) => self.list[place].signatures.push(record),
+            None => self.lone_signatures.push((record.section, record.owner.view())),
+        }
+    }
+
+    /// All of them, by place.
+    pub(super) fn list(&self) -> &[Rrset<'m>] {
+        &self.list
+    }
+
+    pub(super) fn at(&self, place: usize) -> &Rrset<'m> {
+        &self.list[place]
+    }
+
+    /// The place of an RRset.
+    pub(super) fn find(&self, section: Section, owner: NameRef<'_>, rtype: Rtype) -> Option<usize> {
+        // The map's keys live as long as the message; one to look up need not.
+        let places: &HashMap<Key<'_>, usize> = &self.places;
+        places.get(&(section, owner, rtype)).copied()
+    }
+
+    /// Whether there are signatures at `owner` over RRsets of a section that are not there.
+    pub(super) fn has_lone_signatures(&self, section: Section, owner: NameRef<'_>) -> bool {
+        self.lone_signatures.iter().any(|(of, at)| *of == section && *at == owner)
+    }
+}
+
+/// OPT, TSIG and their like are no data of any zone.
+const fn is_pseudo(rtype: Rtype) -> bool {
+    rtype.is_meta()
+}

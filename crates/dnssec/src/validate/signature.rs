@@ -1,0 +1,134 @@
+//! Verifying the signatures over one RRset of a response (RFC 4035 §5.3).
+
+use super::budget::Budget;
+use super::keys::TrustedKeys;
+use super::reason::{Reason, Refusal};
+use super::rrsets::Rrset;
+use crate::rrsig::{Rrsig, push_signed_data};
+use nonesuch_crypto::Algorithm;
+use nonesuch_proto::message::Record;
+use nonesuch_proto::{Rtype, serial};
+
+/// What a good signature says of an RRset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Good {
+    /// The Labels field: where it is less than the owner has, the RRset was expanded from a wildcard.
+    pub(super) labels: u8,
+    /// The least of the TTLs of RRset and signature, the original TTL and the time to expiration (RFC 4035 §5.3.3).
+    pub(super) ttl: u32,
+}
+
+/// Which algorithms a signature may have beside being one of a trusted key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Numbers {
+    Any,
+    /// NSEC5 counts under the numbers alone that resolvers without it do not know.
+    Aliases,
+}
+
+/// Looks for one good signature: any will do (RFC 6840 §5.4, §5.11). The reason is that of the first that is not good.
+pub(super) fn verify(
+    rrset: &Rrset<'_>,
+    numbers: Numbers,
+    keys: &TrustedKeys,
+    now: u32,
+    budget: &mut Budget,
+) -> Result<Good, Refusal> {
+    if !rrset.owner.is_at_or_below(keys.apex()) {
+        return Err(Reason::OutsideZone(rrset.owner.to_name()).into());
+    }
+    // RFC 4035 §5.2: DS at the apex belongs to the parent's side of the cut.
+    if rrset.rtype == Rtype::DS && rrset.owner == keys.apex() {
+        return Err(Reason::ApexDs.into());
+    }
+    let mut first = None;
+    for record in rrset.signatures.iter().take(budget.limits().signatures_per_rrset) {
+        match verify_one(rrset, record, numbers, keys, now, budget) {
+            Ok(good) => return Ok(good),
+            Err(Refusal::Bogus(reason)) => first = first.or(Some(reason)),
+            Err(undecided) => return Err(undecided),
+        }
+    }
+    let none = || Reason::NoSignature { owner: rrset.owner.to_name(), rtype: rrset.rtype };
+    Err(first.unwrap_or_else(none).into())
+}
+
+fn verify_one(
+    rrset: &Rrset<'_>,
+    record: &Record,
+    numbers: Numbers,
+    keys: &TrustedKeys,
+    now: u32,
+    budget: &mut Budget,
+) -> Result<Good, Refusal> {
+    let covered = rrset.rtype;
+    let fields = Rrsig::parse(&record.rdata).ok_or(Reason::MalformedSignature(covered))?;
+    check_fields(rrset, &fields, numbers, keys)?;
+    check_times(&fields, now)?;
+    let most = budget.limits().keys_per_signature;
+    let mut message = Vec::new();
+    let mut is_known = false;
+    for key in keys.candidates(fields.tag, fields.algorithm, most) {
+        is_known = true;
+        budget.take_signature()?;
+        if message.is_empty() {
+            push_signed_data(&fields, rrset.owner, rrset.rdatas.iter().copied(), &mut message);
+        }
+        if key.public.verify(&message, fields.signature).is_ok() {
+            let left = fields.expiration.wrapping_sub(now);
+            let ttl = rrset.ttl.min(record.ttl).min(fields.original_ttl).min(left);
+            return Ok(Good { labels: fields.labels, ttl });
+        }
+        budget.count_failure();
+    }
+    let (tag, algorithm) = (fields.tag, fields.algorithm);
+    Err(if is_known {
+        Reason::BadSignature { covered, tag }
+    } else {
+        Reason::UnknownKey { covered, tag, algorithm }
+    }
+    .into())
+}
+
+/// RFC 4035 §5.3.1, without times and keys.
+fn check_fields(
+    rrset: &Rrset<'_>,
+    fields: &Rrsig<'_>,
+    numbers: Numbers,
+    keys: &TrustedKeys,
+) -> Result<(), Reason> {
+    let covered = rrset.rtype;
+    if fields.signer != keys.apex() {
+        return Err(Reason::WrongSigner { covered, signer: fields.signer.to_name() });
+    }
+    // A wildcard above the apex would be another zone's.
+    let is_in_zone = usize::from(fields.labels) >= keys.apex().label_count();
+    if !is_in_zone || fields.labels > rrset.owner.rrsig_labels() {
+        return Err(Reason::WrongLabels { covered, labels: fields.labels });
+    }
+    if numbers == Numbers::Aliases && !is_alias(fields.algorithm) {
+        return Err(Reason::NotAnAlias(fields.algorithm));
+    }
+    Ok(())
+}
+
+fn is_alias(algorithm: Algorithm) -> bool {
+    algorithm.without_alias() != algorithm
+}
+
+/// RFC 4034 §3.1.5: times are compared in serial arithmetic.
+fn check_times(fields: &Rrsig<'_>, now: u32) -> Result<(), Reason> {
+    let (covered, inception, expiration) = (fields.covered, fields.inception, fields.expiration);
+    if serial::is_before(expiration, inception) {
+        return Err(Reason::EmptyPeriod(covered));
+    }
+    // Half the circle away is neither before nor after (RFC 1982 §3.2): then the time is not within the period.
+    let is_at_or_after = |a, b| serial::compare(a, b).is_some_and(std::cmp::Ordering::is_ge);
+    if !is_at_or_after(expiration, now) {
+        return Err(Reason::Expired { covered, expiration });
+    }
+    if !is_at_or_after(now, inception) {
+        return Err(Reason::NotYetValid { covered, inception });
+    }
+    Ok(())
+}

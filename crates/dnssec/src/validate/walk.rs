@@ -1,0 +1,367 @@
+//! The walk from the question name along its aliases to an answer, a referral or a denial (RFC 1034 §5.3.3, RFC 4035 §5,
+//! RFC 6672 §5.3).
+
+use super::YXDOMAIN;
+use super::budget::Budget;
+use super::claim::{Claim, Denial, Kind};
+use super::evidence::{Candidate, Collection, Evidence};
+use super::keys::TrustedKeys;
+use super::outcome::{Alias, Proved, Question, RrsetOutcome, RrsetStatus};
+use super::reason::{Insecurity, Reason, Refusal, Undecided};
+use super::rrsets::Rrsets;
+use super::signature::{self, Good, Numbers};
+use nonesuch_proto::message::{Message, Rcode, Section};
+use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
+
+/// What a step came to.
+enum Step {
+    Done(Proved),
+    Alias(Alias),
+}
+
+pub(super) struct Walk<'v> {
+    question: Question<'v>,
+    rcode: Rcode,
+    keys: &'v TrustedKeys,
+    now: u32,
+    budget: &'v mut Budget,
+    rrsets: Rrsets<'v>,
+    /// What is known of each RRset so far, by place.
+    known: Vec<RrsetStatus>,
+    /// What the signature of each Secure RRset says, by place.
+    good: Vec<Option<Good>>,
+    evidence: Option<Evidence<'v>>,
+    aliases: Vec<Alias>,
+    weakness: Option<Insecurity>,
+}
+
+impl<'v> Walk<'v> {
+    pub(super) fn new(
+        question: Question<'v>,
+        response: &'v Message,
+        keys: &'v TrustedKeys,
+        now: u32,
+        budget: &'v mut Budget,
+    ) -> Self {
+        let rrsets = Rrsets::of(response);
+        let count = rrsets.list().len();
+        Self {
+            question,
+            rcode: response.rcode(),
+            keys,
+            now,
+            budget,
+            rrsets,
+            known: vec![RrsetStatus::Unused; count],
+            good: vec![None; count],
+            evidence: None,
+            aliases: Vec::new(),
+            weakness: None,
+        }
+    }
+
+    /// Goes from alias to alias until something is proved.
+    pub(super) fn run(&mut self) -> Result<Proved, Refusal> {
+        let mut name = self.question.name.to_name();
+        loop {
+            match self.step(&name)? {
+                Step::Done(proved) => return self.check_rcode(proved),
+                Step::Alias(alias) => {
+                    self.budget.take_alias()?;
+                    name = alias.target.clone();
+                    self.aliases.push(alias);
+                }
+            }
+        }
+    }
+
+    pub(super) fn finish(self) -> (Vec<Alias>, Option<Insecurity>, Vec<RrsetOutcome>) {
+        let list = self.rrsets.list().iter().zip(self.known).zip(self.good);
+        let outcomes = list.map(|((rrset, status), good)| RrsetOutcome {
+            section: rrset.section,
+            owner: rrset.owner.to_name(),
+            rtype: rrset.rtype,
+            status,
+            ttl: good.map_or(rrset.ttl, |good| good.ttl),
+        });
+        (self.aliases, self.weakness, outcomes.collect())
+    }
+
+    /// The response code is not signed: where records say more than a denial would, it must be theirs. Behind an alias that
+    /// leads away it is of another name (RFC 6604 §2).
+    fn check_rcode(&self, proved: Proved) -> Result<Proved, Refusal> {
+        let is_proved = match proved {
+            Proved::Alias { .. } | Proved::NxDomain | Proved::Overlong => true,
+            _ => self.rcode == Rcode::NOERROR,
+        };
+        if is_proved { Ok(proved) } else { Err(Reason::RcodeNotProved(self.rcode).into()) }
+    }
+
+    fn step(&mut self, name: &Name) -> Result<Step, Refusal> {
+        let is_repeated = self.aliases.iter().any(|alias| alias.name == *name);
+        if is_repeated || !name.view().is_at_or_below(self.keys.apex()) {
+            return Ok(Step::Done(Proved::Alias { target: name.clone() }));
+        }
+        let answers = self.answers(name.view());
+        if !answers.is_empty() {
+            return self.take_answers(&answers).map(Step::Done);
+        }
+        if self.question.rtype == Rtype::RRSIG
+            && self.rrsets.has_lone_signatures(Section::Answer, name.view())
+        {
+            return Err(Undecided::Signatures.into());
+        }
+        let alias = self.rrsets.find(Section::Answer, name.view(), Rtype::CNAME);
+        if let Some(place) = alias.filter(|place| !self.rrsets.at(*place).signatures.is_empty()) {
+            return self.take_cname(place).map(Step::Alias);
+        }
+        if let Some(dname) = self.dname_above(name.view()) {
+            return self.substitute(name, dname, alias);
+        }
+        // An unsigned CNAME record that no DNAME record makes.
+        if let Some(place) = alias {
+            return self.take_cname(place).map(Step::Alias);
+        }
+        self.end(name)
+    }
+
+    /// The places of the RRsets that answer for `name`. CNAME records without signatures are left to DNAME.
+    fn answers(&self, name: NameRef<'_>) -> Vec<usize> {
+        let is_answer = |place: &usize| {
+            let rrset = self.rrsets.at(*place);
+            rrset.rtype != Rtype::CNAME || !rrset.signatures.is_empty()
+        };
+        if self.question.rtype != Rtype::ANY {
+            let place = self.rrsets.find(Section::Answer, name, self.question.rtype);
+            return place.into_iter().filter(is_answer).collect();
+        }
+        // RFC 8482: some of the RRsets of the name answer for all.
+        let at_name = |place: &usize| {
+            let rrset = self.rrsets.at(*place);
+            rrset.section == Section::Answer && rrset.owner == name
+        };
+        (0..self.known.len()).filter(at_name).filter(is_answer).collect()
+    }
+
+    fn take_answers(&mut self, places: &[usize]) -> Result<Proved, Refusal> {
+        let mut is_expanded = false;
+        for place in places {
+            is_expanded |= self.take_expandable(*place)?;
+        }
+        Ok(if is_expanded { Proved::WildcardAnswer } else { Proved::Answer })
+    }
+
+    /// A Secure RRset, with the proof that nothing is closer than the wildcard that it comes from; tells whether it comes from
+    /// one (RFC 4035 §5.3.4).
+    fn take_expandable(&mut self, place: usize) -> Result<bool, Refusal> {
+        let good = self.verify(place, Numbers::Any)?;
+        let owner = self.rrsets.at(place).owner;
+        let is_expanded = good.labels < owner.rrsig_labels();
+        if is_expanded {
+            self.deny(Claim::Closer(owner, usize::from(good.labels)))?;
+        }
+        Ok(is_expanded)
+    }
+
+    fn take_cname(&mut self, place: usize) -> Result<Alias, Refusal> {
+        self.take_expandable(place)?;
+        let name = self.rrsets.at(place).owner.to_name();
+        Ok(Alias { name, target: self.target(place)?.to_name(), by_dname: false })
+    }
+
+    /// The target of the one record of an RRset of aliases.
+    fn target(&self, place: usize) -> Result<NameRef<'v>, Reason> {
+        let rrset = self.rrsets.at(place);
+        let &[rdata] = rrset.rdatas.as_slice() else {
+            return Err(Reason::SeveralAliases(rrset.owner.to_name()));
+        };
+        NameRef::from_wire(rdata).map_err(|_| Reason::MalformedAlias(rrset.owner.to_name()))
+    }
+
+    /// The nearest DNAME RRset of the answer section above `name`.
+    fn dname_above(&self, name: NameRef<'_>) -> Option<usize> {
+        let mut above = name.parent();
+        while let Some(owner) = above.filter(|owner| owner.len() >= self.keys.apex().len()) {
+            if let Some(place) = self.rrsets.find(Section::Answer, owner, Rtype::DNAME) {
+                return Some(place);
+            }
+            above = owner.parent();
+        }
+        None
+    }
+
+    /// RFC 6672 §5.3.1: the CNAME record that a DNAME record makes is not signed; it must be exactly what it makes.
+    fn substitute(&mut self, name: &Name, dname: usize, cname: Option<usize>) -> Result<Step, Refusal> {
+        self.verify_unexpanded(dname)?;
+        let owner = self.rrsets.at(dname).owner;
+        let kept = &name.wire()[..name.wire().len() - owner.len()];
+        let target = self.target(dname)?;
+        if kept.len() + target.len() > MAX_NAME {
+            return Ok(Step::Done(Proved::Overlong));
+        }
+        let made = [kept, target.wire()].concat();
+        let made = NameRef::from_checked(&made).to_name();
+        if let Some(place) = cname {
+            if self.target(place)? != made.view() {
+                return Err(self.refuse(place, Reason::ForgedAlias(name.clone())));
+            }
+            self.known[place] = RrsetStatus::Synthesised;
+        }
+        if self.question.rtype == Rtype::CNAME {
+            // The record that is made is what was asked for; who wants it can make it.
+            let proved = if cname.is_some() { Proved::Answer } else { Proved::Alias { target: made } };
+            return Ok(Step::Done(proved));
+        }
+        Ok(Step::Alias(Alias { name: name.clone(), target: made, by_dname: true }))
+    }
+
+    /// There is neither answer nor alias for `name`, which is in the zone.
+    fn end(&mut self, name: &Name) -> Result<Step, Refusal> {
+        let soa = self.rrsets.find(Section::Authority, self.keys.apex(), Rtype::SOA);
+        match self.rcode {
+            YXDOMAIN => return Err(Reason::RcodeNotProved(YXDOMAIN).into()),
+            Rcode::NXDOMAIN => {}
+            _ => {
+                if let Some(cut) = self.cut_above(name.view()).filter(|_| soa.is_none()) {
+                    return self.refer(cut).map(Step::Done);
+                }
+                if !self.aliases.is_empty() && soa.is_none() {
+                    return Ok(Step::Done(Proved::Alias { target: name.clone() }));
+                }
+            }
+        }
+        if let Some(place) = soa {
+            self.verify_unexpanded(place)?;
+        }
+        let claim = match self.rcode {
+            Rcode::NXDOMAIN => Claim::Name(name.view()),
+            _ => Claim::Type(name.view(), self.question.rtype),
+        };
+        Ok(Step::Done(match self.deny(claim)?.kind {
+            Kind::Name => Proved::NxDomain,
+            Kind::WildcardType => Proved::WildcardNoData,
+            Kind::Type | Kind::Closer | Kind::Cut => Proved::NoData,
+        }))
+    }
+
+    /// The place of the NS RRset of a referral for `name`: below the apex, at the name or above it. DS of the cut itself is
+    /// the parent's to answer (RFC 4035 §3.1.4.1).
+    fn cut_above(&self, name: NameRef<'_>) -> Option<usize> {
+        let is_ds = self.question.rtype == Rtype::DS;
+        let mut above = if is_ds { name.parent() } else { Some(name) };
+        while let Some(owner) = above.filter(|owner| owner.len() > self.keys.apex().len()) {
+            if let Some(place) = self.rrsets.find(Section::Authority, owner, Rtype::NS) {
+                return Some(place);
+            }
+            above = owner.parent();
+        }
+        None
+    }
+
+    /// RFC 4035 §5.2: a DS RRset, or the proof that there is none.
+    fn refer(&mut self, servers: usize) -> Result<Proved, Refusal> {
+        let cut = self.rrsets.at(servers).owner;
+        let signed = match self.rrsets.find(Section::Authority, cut, Rtype::DS) {
+            Some(place) => {
+                self.verify_unexpanded(place)?;
+                true
+            }
+            None => {
+                self.deny(Claim::Cut(cut))?;
+                self.weakness.get_or_insert(Insecurity::UnsignedDelegation);
+                false
+            }
+        };
+        self.known[servers] = RrsetStatus::Unsigned;
+        Ok(Proved::Referral { child: cut.to_name(), signed })
+    }
+
+    fn deny(&mut self, claim: Claim<'_>) -> Result<Denial, Refusal> {
+        if self.evidence.is_none() {
+            self.evidence = Some(self.collect()?);
+        }
+        let Some(evidence) = &mut self.evidence else { return Err(Reason::NoDenial.into()) };
+        let denial = evidence.deny(claim, self.keys, self.budget)?;
+        if let Some(weakness) = denial.weakness {
+            self.weakness.get_or_insert(weakness);
+        }
+        Ok(denial)
+    }
+
+    /// Verifies all records of the authority section that deny existence. Those that are malformed or not Secure are passed
+    /// over.
+    fn collect(&mut self) -> Result<Evidence<'v>, Refusal> {
+        let apex = self.keys.apex();
+        let mut collection = Collection::default();
+        self.bound_nsec3()?;
+        for place in 0..self.known.len() {
+            let rrset = self.rrsets.at(place);
+            if rrset.section != Section::Authority {
+                continue;
+            }
+            let candidate = match rrset.rtype {
+                Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5 => Candidate::read(rrset, apex),
+                Rtype::NSEC5PROOF => {
+                    collection.add_proofs(rrset);
+                    continue;
+                }
+                _ => continue,
+            };
+            let verified = match candidate {
+                Ok(candidate) => self.verify_plain(place, candidate.numbers()).map(|_| candidate),
+                Err(reason) => Err(self.refuse(place, reason)),
+            };
+            match verified {
+                Ok(candidate) => collection.add(candidate),
+                Err(Refusal::Bogus(reason)) => collection.pass_over(reason),
+                Err(undecided) => return Err(undecided),
+            }
+        }
+        Ok(collection.finish(apex)?)
+    }
+
+    fn bound_nsec3(&self) -> Result<(), Reason> {
+        let is_nsec3 = |rtype, section| rtype == Rtype::NSEC3 && section == Section::Authority;
+        let all = self.rrsets.list().iter().filter(|rrset| is_nsec3(rrset.rtype, rrset.section));
+        let count = all.map(|rrset| rrset.rdatas.len()).sum();
+        if count > self.budget.limits().nsec3_records { Err(Reason::TooManyNsec3(count)) } else { Ok(()) }
+    }
+
+    /// Verifies an RRset that no wildcard may have been expanded to.
+    fn verify_unexpanded(&mut self, place: usize) -> Result<(), Refusal> {
+        self.verify_plain(place, Numbers::Any)
+    }
+
+    fn verify_plain(&mut self, place: usize, numbers: Numbers) -> Result<(), Refusal> {
+        let good = self.verify(place, numbers)?;
+        let rrset = self.rrsets.at(place);
+        let (owner, rtype) = (rrset.owner, rrset.rtype);
+        if good.labels == owner.rrsig_labels() {
+            return Ok(());
+        }
+        Err(self.refuse(place, Reason::Expanded { owner: owner.to_name(), rtype }))
+    }
+
+    /// Verifies an RRset, once.
+    fn verify(&mut self, place: usize, numbers: Numbers) -> Result<Good, Refusal> {
+        if let Some(good) = self.good[place] {
+            return Ok(good);
+        }
+        let outcome = signature::verify(self.rrsets.at(place), numbers, self.keys, self.now, self.budget);
+        match outcome {
+            Ok(good) => {
+                self.known[place] = RrsetStatus::Secure;
+                self.good[place] = Some(good);
+                Ok(good)
+            }
+            Err(Refusal::Bogus(reason)) => Err(self.refuse(place, reason)),
+            Err(undecided) => Err(undecided),
+        }
+    }
+
+    /// Remembers why an RRset counts for nothing.
+    fn refuse(&mut self, place: usize, reason: Reason) -> Refusal {
+        self.known[place] = RrsetStatus::Bogus(reason.clone());
+        Refusal::Bogus(reason)
+    }
+}
