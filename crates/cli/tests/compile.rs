@@ -106,13 +106,13 @@ fn images_that_are_spoiled_are_refused_with_the_reason() {
     let mut altered = sound.clone();
     altered[sound.len() / 2] ^= 1;
     let mut newer = sound.clone();
-    newer[8] = 2;
+    newer[8] = 3;
     let mut swapped = sound.clone();
     swapped[12..16].reverse();
     let cases = [
         (&sound[..sound.len() - 1], "cut off: "),
         (&altered[..], "altered since it was compiled"),
-        (&newer[..], "compiled in version 2"),
+        (&newer[..], "compiled in version 3"),
         (&swapped[..], "compiled in another byte order"),
     ];
     for (octets, expected) in cases {

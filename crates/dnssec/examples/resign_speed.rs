@@ -2,11 +2,11 @@
 //! delegations is made in memory.
 
 use nonesuch_crypto::Algorithm;
-use nonesuch_dnssec::sign::{Previous, resign, resign_changes};
+use nonesuch_dnssec::sign::{Mending, Previous, resign, resign_stored};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
 use nonesuch_zone::change::SerialRule;
 use nonesuch_zone::write::write_zone;
-use nonesuch_zone::{ChangeSet, Contents, Verification, compiled, read};
+use nonesuch_zone::{ChangeSet, Contents, Verification, compiled, open_compiled, read};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Instant;
@@ -112,12 +112,13 @@ fn main() {
     for _ in 0..5 {
         println!();
         let before = cpu();
-        let previous = step("load", || nonesuch_zone::load(path, Some(&apex)).expect("an image").contents);
+        let previous =
+            step("open", || open_compiled(path, Some(&apex)).expect("an image").expect("compiled"));
         let changes = step("changes", || ChangeSet::parse(changes.as_bytes(), &apex).expect("changes"));
         let mut options = options(NOW + 1800);
-        options.previous = Some(Previous::new(&previous, 14 * 86_400));
-        let resigned =
-            step("resign", || resign_changes(&changes, &keys, &options).expect("signed").expect("changed"));
+        options.previous = Some(Previous::new(previous.head(), 14 * 86_400));
+        let outcome = step("resign", || resign_stored(&previous, &changes, &keys, &options).expect("signed"));
+        let Mending::Mended(resigned) = outcome else { panic!("the zone can be mended") };
         println!("{:?} {:?}", resigned.statistics(), resigned.names_planned());
         step("write", || {
             let file = std::fs::File::create(path.with_extension("new")).expect("a file");
@@ -125,6 +126,7 @@ fn main() {
             compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out).expect("written");
         });
         step("drop", || drop(resigned));
+        step("close", || drop(previous));
         println!("all: {:.1} ms CPU", (cpu() - before) * 1e3);
     }
 }

@@ -7,7 +7,8 @@ use crate::keys::{Nsec5Key, REVOKE, SEP};
 use nonesuch_crypto::vrf::VrfAlgorithm;
 use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::{Contents, Node, Rrset};
+use nonesuch_zone::compiled::Uniform;
+use nonesuch_zone::{Contents, Node, Rrset, StoredZone};
 use std::fmt;
 
 /// A DNSKEY record.
@@ -136,6 +137,44 @@ pub fn denial(contents: &Contents) -> Option<DenialFacts> {
     let has_key = contents.apex_rrset(Rtype::NSEC5KEY).is_some();
     let other = denial_without_vrf(contents);
     if has_key || other.is_none() { nsec5_denial(contents).or(other) } else { other }
+}
+
+/// How a compiled zone denies existence by NSEC or NSEC3, without a look at more than its directory and its apex; `None`
+/// where these do not tell, or there is an NSEC5 key at the apex.
+#[must_use]
+pub fn denial_by_directory(zone: &StoredZone) -> Option<DenialFacts> {
+    let apex = zone.head();
+    if apex.apex_rrset(Rtype::NSEC5KEY).is_some() {
+        return None;
+    }
+    let (mut nsec, mut nsec3, mut opt_out) = (0, 0, 0);
+    for chunk in zone.chunks() {
+        // Type, TTL and, for NSEC3, hash algorithm and flags.
+        match chunk.chain() {
+            Uniform::Nothing => {}
+            Uniform::Always([high, low, tail @ ..])
+                if Rtype(u16::from_be_bytes([*high, *low])) == Rtype::NSEC3 =>
+            {
+                nsec3 += chunk.chain_records();
+                let is_flagged = tail.get(5).is_some_and(|flags| flags & OPT_OUT != 0);
+                opt_out += if is_flagged { chunk.chain_records() } else { 0 };
+            }
+            Uniform::Always(_) => nsec += chunk.chain_records(),
+            Uniform::Mixed => return None,
+        }
+    }
+    let stated = apex.apex_rrset(Rtype::NSEC3PARAM).and_then(|rrset| rrset.rdatas().next());
+    let fields = stated.and_then(Nsec3::parse_param).map(|(fields, _)| fields);
+    match (nsec, nsec3, fields) {
+        (1.., 0, None) => Some(DenialFacts::new(Mechanism::Nsec, nsec)),
+        (0, 1.., Some(fields)) => {
+            let mechanism = if opt_out > 0 { Mechanism::Nsec3OptOut } else { Mechanism::Nsec3 };
+            let parameters = Nsec3Params { salt: fields.salt.to_vec(), iterations: fields.iterations };
+            let facts = DenialFacts::new(mechanism, nsec3);
+            Some(DenialFacts { parameters: Some(parameters), opt_out_records: opt_out, ..facts })
+        }
+        _ => None,
+    }
 }
 
 fn nsec5_denial(contents: &Contents) -> Option<DenialFacts> {

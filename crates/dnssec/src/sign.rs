@@ -14,7 +14,7 @@ mod stream;
 mod zonemd;
 
 pub use options::{SerialPolicy, SignError, SignOptions, SignProgress, SignWarning};
-pub use resign::{Resigned, is_current, resign, resign_changes};
+pub use resign::{Mending, Resigned, is_current, resign, resign_changes, resign_compared, resign_stored};
 pub use reuse::Previous;
 pub use stream::{SignSummary, sign_streaming};
 

@@ -10,6 +10,7 @@ mod text;
 
 pub use apply::{ChangeError, ChangeFault, SerialRule, Touched};
 pub use text::ChangeReadError;
+pub(crate) use text::read_part;
 
 use crate::contents::{Contents, Node, Rrset, Run};
 use nonesuch_proto::{Name, Rtype, rdata};

@@ -5,62 +5,83 @@
 //! | octets | what |
 //! | --- | --- |
 //! | 8 | magic `89 4e 53 43 5a 0d 0a 1a`: no text begins so, and a transfer as text spoils it |
-//! | 4 | version of the format, 1 |
+//! | 4 | version of the format, 2 |
 //! | 4 | mark of the byte order, 0x01020304 |
-//! | 8 | length of the file in octets |
-//! | 4 | number of sections |
 //! | 4 | flags: 1 the zone has a DNSKEY RRset at its apex |
 //! | 4 | what was verified before the file was made: 0 nothing, 1 structure, 2 everything |
 //! | 4 | time at which that was valid, in seconds since 1970 modulo 2^32 |
 //! | 4 | serial of the zone |
-//! | 4 | 0 |
+//! | 4 | octets with which a chunk is ended |
+//! | 12 | 0 |
 //! | 256 | apex in wire form, filled up with zeros |
 //! | 16 | 0 |
-//! | 24 each | table of sections: kind (4), 0 (4), offset (8), length in octets (8) |
-//! | … | sections in the order of the table, each at the next multiple of 64 |
-//! | 32 | BLAKE3 digest of all that stands before it |
+//! | … | chunks, one behind the other |
+//! | … | directory |
+//! | 8 | offset of the directory |
+//! | 8 | octets of the file |
+//! | 4 | number of chunks |
+//! | 4 | number of patterns |
+//! | 32 | BLAKE3 digest of the header, the directory and the 24 octets in front |
+//! | 8 | mark of the end `9a 4e 53 43 5a 0a 0d 1b` |
 //!
-//! Sections 1 to 4 are the arenas of [`Contents`]: names in wire form one behind the other; records, each with its length
-//! in two octets (big-endian, as RDATA is) before it; nodes (offset of the name, number of the first RRset, 4 octets
-//! each); RRsets (offset of the first record in 8 octets, TTL in 4, type and type covered in 2 each, number of records
-//! in 4, 0 in 4). A reader passes over sections that it does not know from 0x80000000 on and refuses files with others.
+//! A chunk holds consecutive names with their RRsets, and nothing in it depends on what stands before it: for each name
+//! its length and, in the upper three octets, its number of RRsets (4 octets); for each RRset type and type covered in 2
+//! each, TTL, number of records and octets of the records in 4 each; the names in wire form; the records, each with its
+//! length in two octets (big-endian, as RDATA is) before it.
 //!
-//! The digest tells that the file is as it was written. It does not tell who wrote it: whoever may write the file may
+//! The directory has the patterns, each with its length in two octets before it, and an entry for each chunk: number of
+//! names and of RRsets, octets of names and of records; number of records, of RRSIG records, of RRsets that have some,
+//! and of NSEC and NSEC3 records; first and last expiration and inception of the signatures (all of these in 4 octets);
+//! numbers of the patterns of its signatures and of its chain (2 each); BLAKE3 digest of the chunk (32); its first name,
+//! with its length before it (1). A pattern says what is the same wherever there is any of it in the chunk: the keys by
+//! which an RRset is signed, or what a record of the chain begins with. 0xffff stands for none, 0xfffe for several.
+//!
+//! So a zone that was signed before and changes in a few places is signed again with a look at the chunks that the
+//! changes are in, and at the directory ([`StoredZone`]). All others are passed on as octets with the digest that they
+//! have; whoever reads them finds it right or not.
+//!
+//! The digests tell that the file is as it was written. They do not tell who wrote it: whoever may write the file may
 //! say that it was verified. It deserves the trust, and the permissions, that the server's configuration has.
 
+mod block;
 mod check;
+mod directory;
+mod gather;
+mod header;
 mod read;
+mod source;
+mod stored;
+mod text;
 mod write;
 
-pub use read::{read, read_from};
-pub use write::{write, write_splice};
+pub(crate) use block::Block;
+pub use directory::{ChunkFacts, Uniform, chain_pattern, signers_pattern};
+pub use read::{read, read_file};
+pub use stored::StoredZone;
+pub use text::{Compared, compare_octets, compare_text};
+pub use write::{write, write_in_chunks, write_splice};
 
 use crate::builder::ZoneFault;
 use nonesuch_proto::Name;
 use std::io;
 
 const MAGIC: [u8; 8] = *b"\x89NSCZ\r\n\x1a";
-const VERSION: u32 = 1;
+const END_MAGIC: [u8; 8] = *b"\x9aNSCZ\n\r\x1b";
+const VERSION: u32 = 2;
 const BYTE_ORDER: u32 = 0x0102_0304;
-/// Octets before the table of sections.
+/// Octets in front of the chunks.
 const HEADER: usize = 320;
-/// Octets of an entry of that table.
-const TABLE_ENTRY: usize = 24;
-/// What the offsets of sections are multiples of.
-const ALIGNMENT: u64 = 64;
-/// Octets of the digest.
+/// Octets behind the directory.
+const TRAILER: usize = 64;
+/// Octets of the trailer that are digested.
+const TRAILER_NUMBERS: usize = 24;
+/// Octets of a digest.
 const DIGEST: usize = 32;
-/// Octets of a node and of an RRset.
-const NODE: usize = 8;
-const RRSET: usize = 24;
-/// Most sections of a file.
-const MAX_SECTIONS: u32 = 64;
-/// Kinds of sections that a reader may pass over begin here.
-const OPTIONAL: u32 = 0x8000_0000;
-const NAMES: u32 = 1;
-const RDATA: u32 = 2;
-const NODES: u32 = 3;
-const RRSETS: u32 = 4;
+/// Octets of a name's and of an RRset's entry in a chunk.
+const NODE: usize = 4;
+const RRSET: usize = 16;
+/// A chunk is ended when it has so many octets. Short ones are sooner free of changes, long ones sooner hashed.
+pub const CHUNK: u32 = 2048;
 /// Flag: the zone has a DNSKEY RRset at its apex.
 const SIGNED: u32 = 1;
 
@@ -100,19 +121,11 @@ pub enum CompiledError {
         "compiled in version {0} of the format, and this program knows version {VERSION}: compile the zone anew"
     )]
     Version(u32),
-    /// Octets are missing at the end.
-    #[error("cut off: {found} of {expected} octets: copy the file again, or compile the zone anew")]
+    /// It does not end as a compiled zone does.
+    #[error(
+        "cut off: the end is missing, or something stands behind it ({found} octets): copy the file again, or compile the zone anew"
+    )]
     Truncated {
-        /// Octets that there should be.
-        expected: u64,
-        /// Octets that there are.
-        found: u64,
-    },
-    /// There are octets behind the end.
-    #[error("{found} octets instead of {expected}: copy the file again, or compile the zone anew")]
-    TooLong {
-        /// Octets that there should be.
-        expected: u64,
         /// Octets that there are.
         found: u64,
     },
@@ -121,10 +134,7 @@ pub enum CompiledError {
         "altered since it was compiled (the digest does not fit): copy the file again, or compile the zone anew"
     )]
     Altered,
-    /// There is a section that must be understood and is not.
-    #[error("compiled with a section of kind {0}, which this program does not know: compile the zone anew")]
-    UnknownSection(u32),
-    /// Header or table of sections contradict themselves.
+    /// Header or directory contradict themselves or the chunks.
     #[error("malformed {0}: compile the zone anew")]
     Layout(&'static str),
     /// The digest fits, but the contents are not well formed.
@@ -152,9 +162,9 @@ pub enum CompiledError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// An offset leads out of its section, or not to the end of what stands before.
-    #[error("an offset leads astray")]
-    Offset,
+    /// A length leads beyond what is there, or something is left over.
+    #[error("a length does not fit")]
+    Length,
     /// A name is malformed.
     #[error("the name is malformed")]
     Name,
@@ -183,18 +193,6 @@ pub fn is_compiled(octets: &[u8]) -> bool {
 
 /// Octets of [`is_compiled`]'s magic.
 pub const MAGIC_OCTETS: usize = MAGIC.len();
-
-/// One section of the table.
-#[derive(Clone, Copy, Debug)]
-struct Section {
-    kind: u32,
-    offset: u64,
-    length: u64,
-}
-
-const fn aligned(offset: u64) -> u64 {
-    offset.next_multiple_of(ALIGNMENT)
-}
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,6 @@
 //! Owners and RDATA lie in two arenas; a node and an RRset are views into them. RRSIGs stand as RRsets of
 //! their own, one for each type covered, directly behind the RRset that they cover.
 
-use crate::splice::Span;
 use nonesuch_proto::{Name, NameRef, Rtype};
 
 /// A zone's records: every name with its RRsets, in canonical order (RFC 4034 §6.1).
@@ -63,6 +62,17 @@ impl Contents {
     /// All nodes in canonical order; the first is the apex.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node<'_>> + Clone {
         (0..self.nodes.len()).map(|index| self.node(index))
+    }
+
+    /// Where the node at `index` begins in the arenas; of the one behind the last, where they end.
+    fn start_of(&self, index: usize) -> NodeEntry {
+        let end = NodeEntry { name: self.names.len() as u32, first_rrset: self.rrsets.len() as u32 };
+        self.nodes.get(index).copied().unwrap_or(end)
+    }
+
+    /// Where the records of the node that begins so begin.
+    fn rdata_start(&self, node: NodeEntry) -> usize {
+        self.rrsets.get(node.first_rrset as usize).map_or(self.rdata.len(), |rrset| rrset.start as usize)
     }
 
     /// The node of `name`, or where it would stand.
@@ -169,7 +179,7 @@ impl<'z> Node<'z> {
         self.entries().iter().map(move |entry| Rrset { contents, entry })
     }
 
-    fn entries(self) -> &'z [RrsetEntry] {
+    pub(crate) fn entries(self) -> &'z [RrsetEntry] {
         let contents = self.contents;
         let start = contents.nodes[self.index].first_rrset as usize;
         let end = contents
@@ -236,6 +246,13 @@ impl<'z> Rrset<'z> {
         self.entry.count as usize
     }
 
+    /// The records with their lengths, as they stand in the arena.
+    pub(crate) fn octets(self) -> &'z [u8] {
+        let rdata = &self.contents.rdata[self.entry.start as usize..];
+        let length = self.rdatas().map(|record| record.len() + 2).sum();
+        &rdata[..length]
+    }
+
     /// The RDATA of the records, names uncompressed, in canonical order (RFC 4034 §6.3), without duplicates.
     pub fn rdatas(self) -> impl Iterator<Item = &'z [u8]> + Clone {
         let mut rest = &self.contents.rdata[self.entry.start as usize..];
@@ -299,31 +316,28 @@ impl Run {
 
     /// Copies the nodes `range` of `contents` behind those that are there: their octets as a whole.
     pub fn push_nodes(&mut self, contents: &Contents, range: std::ops::Range<usize>) {
-        if let Some(span) = Span::new(contents, range) {
-            self.push_span(&span);
+        if range.is_empty() || range.end > contents.nodes.len() {
+            return;
         }
-    }
-
-    pub(crate) fn push_span(&mut self, span: &Span<'_>) {
-        let start = span.start();
+        let (start, end) = (contents.start_of(range.start), contents.start_of(range.end));
         let (name_at, rrset_at) = (self.names.len() as u32, self.rrsets.len() as u32);
         let rdata_at = self.rdata.len() as u64;
-        self.nodes.extend(span.nodes().iter().map(|entry| NodeEntry {
-            name: entry.name - start.names + name_at,
-            first_rrset: entry.first_rrset - start.rrsets + rrset_at,
+        self.nodes.extend(contents.nodes[range].iter().map(|entry| NodeEntry {
+            name: entry.name - start.name + name_at,
+            first_rrset: entry.first_rrset - start.first_rrset + rrset_at,
         }));
-        let moved = |entry: &RrsetEntry| RrsetEntry { start: entry.start - start.rdata + rdata_at, ..*entry };
-        self.rrsets.extend(span.rrsets().iter().map(moved));
-        self.names.extend_from_slice(span.names());
-        self.rdata.extend_from_slice(span.rdata());
+        let rrsets = &contents.rrsets[start.first_rrset as usize..end.first_rrset as usize];
+        let rdata = contents.rdata_start(start)..contents.rdata_start(end);
+        let moved =
+            |entry: &RrsetEntry| RrsetEntry { start: entry.start - rdata.start as u64 + rdata_at, ..*entry };
+        self.rrsets.extend(rrsets.iter().map(moved));
+        self.names.extend_from_slice(&contents.names[start.name as usize..end.name as usize]);
+        self.rdata.extend_from_slice(&contents.rdata[rdata]);
     }
 
-    /// Makes room for all of `spans`.
-    pub(crate) fn reserve_for(&mut self, spans: &[Span<'_>]) {
-        self.names.reserve(spans.iter().map(|span| span.names().len()).sum());
-        self.rdata.reserve(spans.iter().map(|span| span.rdata().len()).sum());
-        self.nodes.reserve(spans.iter().map(|span| span.nodes().len()).sum());
-        self.rrsets.reserve(spans.iter().map(|span| span.rrsets().len()).sum());
+    /// Copies `node` with all its RRsets.
+    pub fn push_node(&mut self, node: Node<'_>) {
+        self.push_nodes(node.contents, node.index..node.index + 1);
     }
 
     /// Copies a whole RRset to the current node.

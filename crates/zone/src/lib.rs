@@ -4,6 +4,7 @@
 //! server answers from. Contents and images never change once built.
 #![forbid(unsafe_code)]
 
+mod base;
 mod builder;
 pub mod change;
 pub mod compiled;
@@ -19,12 +20,13 @@ pub mod standing;
 pub mod write;
 pub mod zonemd;
 
+pub use base::{Base, Found};
 pub use builder::{Builder, Place, Warning, ZoneError, ZoneFault};
 pub use change::ChangeSet;
-pub use compiled::{CompiledError, Verification};
+pub use compiled::{CompiledError, StoredZone, Verification};
 pub use contents::{Contents, Node, Rrset, Run, Soa};
 pub use image::Image;
-pub use load::{LoadError, Loaded, load, load_octets};
+pub use load::{LoadError, Loaded, compare_signed, load, load_octets, open_compiled};
 pub use read::{ReadError, ReadFault, Reading};
 pub use splice::Splice;
 pub use standing::{Standing, standings};

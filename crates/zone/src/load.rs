@@ -1,12 +1,12 @@
 //! Zone files and compiled zones alike: which of them a file is, its first octets say.
 
 use crate::builder::Warning;
-use crate::compiled::{self, CompiledError, MAGIC_OCTETS, Verification};
+use crate::compiled::{self, Compared, CompiledError, MAGIC_OCTETS, StoredZone, Verification};
 use crate::contents::Contents;
 use crate::read::{self, ReadError, ReadFault};
 use nonesuch_proto::Name;
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// A zone as it was found in a file.
@@ -55,8 +55,7 @@ pub fn load(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
     if !fill(&mut file, &mut magic).map_err(unreadable)? || !compiled::is_compiled(&magic) {
         return Ok(of_text(read::read_file(path, origin)?));
     }
-    file.rewind().map_err(unreadable)?;
-    let found = compiled::read_from(&mut file, metadata.len());
+    let found = compiled::read_file(&file, 0, metadata.len());
     found.and_then(|found| of_compiled(found, origin)).map_err(compiled)
 }
 
@@ -85,6 +84,44 @@ pub fn load_octets(
         .map_err(|source| LoadError::Compiled { path: path.to_path_buf(), source })
 }
 
+/// Opens the compiled zone at `path` so that what is looked at is loaded; `None` where no regular file with one is there.
+/// `origin` is the apex where it is known.
+///
+/// # Errors
+/// What keeps the file from being a compiled zone, as far as it is looked at, or one of that origin.
+pub fn open_compiled(path: &Path, origin: Option<&Name>) -> Result<Option<StoredZone>, LoadError> {
+    let compiled = |source| LoadError::Compiled { path: path.to_path_buf(), source };
+    // What cannot be opened is for the reader of zone files to complain of.
+    if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(None);
+    }
+    let Ok(mut file) = File::open(path) else { return Ok(None) };
+    let mut magic = [0; MAGIC_OCTETS];
+    if !matches!(fill(&mut file, &mut magic), Ok(true)) || !compiled::is_compiled(&magic) {
+        return Ok(None);
+    }
+    let length = file.metadata().map_err(|error| compiled(error.into()))?.len();
+    let zone = StoredZone::open(file, 0, length).map_err(compiled)?;
+    check_origin(zone.apex(), origin).map_err(compiled)?;
+    Ok(Some(zone))
+}
+
+/// Compares the zone file at `path`, which was signed last, with the data of the `new` zone; `None` where it cannot be
+/// compared without reading it as a zone file, or is none.
+///
+/// # Errors
+/// Those of reading.
+pub fn compare_signed(path: &Path, new: &Contents) -> Result<Option<Compared>, LoadError> {
+    let unreadable = |source| LoadError::Compiled { path: path.to_path_buf(), source };
+    // What cannot be opened is for the reader of zone files to complain of.
+    if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return Ok(None);
+    }
+    let Ok(file) = File::open(path) else { return Ok(None) };
+    let length = file.metadata().map_err(|error| unreadable(error.into()))?.len();
+    compiled::compare_text(file, length, new).map_err(unreadable)
+}
+
 /// Fills `octets` from the file; `false` where it has less.
 fn fill(file: &mut File, octets: &mut [u8]) -> io::Result<bool> {
     match file.read_exact(octets) {
@@ -101,8 +138,13 @@ fn of_compiled(
     (contents, verification): (Contents, Verification),
     origin: Option<&Name>,
 ) -> Result<Loaded, CompiledError> {
-    if let Some(origin) = origin.filter(|origin| *origin != contents.apex()) {
-        return Err(CompiledError::WrongOrigin { found: contents.apex().clone(), origin: origin.clone() });
-    }
+    check_origin(contents.apex(), origin)?;
     Ok(Loaded { contents, warnings: Vec::new(), verification: Some(verification) })
+}
+
+fn check_origin(apex: &Name, origin: Option<&Name>) -> Result<(), CompiledError> {
+    match origin.filter(|origin| *origin != apex) {
+        Some(origin) => Err(CompiledError::WrongOrigin { found: apex.clone(), origin: origin.clone() }),
+        None => Ok(()),
+    }
 }

@@ -1,12 +1,69 @@
 //! Writing zone files: one record a line, canonical order, absolute names.
 
+use crate::compiled::{Block, CompiledError, StoredZone};
 use crate::contents::{Contents, Node, Rrset};
 use crate::ordered::for_each_ordered;
-use nonesuch_proto::{Rtype, rdata, text};
+use crate::splice::{Part, Splice};
+use nonesuch_proto::{NameRef, Rtype, rdata, text};
 use std::io::{self, Write};
+use std::ops::Range;
 
 /// Nodes rendered at once by one thread.
 const CHUNK: usize = 2048;
+
+/// Writes `splice` as a zone file; lines of a zone file that stay are passed on as they are.
+///
+/// # Errors
+/// Those of `out`, and of reading what is passed on.
+pub fn write_splice(splice: &Splice<'_>, out: &mut impl Write) -> io::Result<()> {
+    let mut writer = Writer { block: Block::new(out), line: Line::default(), text: Vec::new() };
+    let apex = splice.apex().view();
+    for part in splice.parts() {
+        match part {
+            Part::Nodes(contents, places) => {
+                places.clone().try_for_each(|place| writer.put_node(contents.node(place), apex))?;
+            }
+            Part::Stored(zone, places) => writer.put_places(zone, places.clone(), apex)?,
+        }
+    }
+    writer.block.flush()
+}
+
+struct Writer<'o, W> {
+    block: Block<'o, W>,
+    line: Line,
+    /// The lines of a name.
+    text: Vec<u8>,
+}
+
+impl<W: Write> Writer<'_, W> {
+    fn put_node(&mut self, node: Node<'_>, apex: NameRef<'_>) -> io::Result<()> {
+        self.text.clear();
+        push_lines(node, apex, &mut self.line, &mut self.text);
+        self.block.put(&self.text)
+    }
+
+    fn put_places(
+        &mut self,
+        zone: &StoredZone,
+        mut places: Range<usize>,
+        apex: NameRef<'_>,
+    ) -> io::Result<()> {
+        while !places.is_empty() {
+            if let Some(next) = zone.pass_on_text(places.clone(), &mut self.block)? {
+                places.start = next;
+                continue;
+            }
+            let Some(node) = zone.node(places.start) else {
+                let error = zone.failure().unwrap_or(CompiledError::Altered);
+                return Err(io::Error::other(error));
+            };
+            self.put_node(node, apex)?;
+            places.start += 1;
+        }
+        zone.check_as_before()
+    }
+}
 
 /// Writes `contents` as a zone file, the SOA record first.
 ///
@@ -19,7 +76,8 @@ pub fn write_zone(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
         |chunk, line: &mut Line, text: &mut Vec<u8>| {
             text.clear();
             let end = ((chunk + 1) * CHUNK).min(count);
-            (chunk * CHUNK..end).for_each(|index| push_node(contents, contents.node(index), line, text));
+            let apex = contents.apex().view();
+            (chunk * CHUNK..end).for_each(|index| push_lines(contents.node(index), apex, line, text));
             Ok(())
         },
         |text| out.write_all(text),
@@ -29,12 +87,12 @@ pub fn write_zone(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
 /// Appends the lines of `part`: a zone, or consecutive nodes of one.
 pub fn push_part(part: &Contents, out: &mut Vec<u8>) {
     let mut line = Line::default();
-    part.nodes().for_each(|node| push_node(part, node, &mut line, out));
+    part.nodes().for_each(|node| push_lines(node, part.apex().view(), &mut line, out));
 }
 
 /// What lines begin with: owner, TTL, class and type; room that is used again for every RRset.
 #[derive(Default)]
-struct Line {
+pub(crate) struct Line {
     head: Vec<u8>,
     /// Octets of the owner.
     owner: usize,
@@ -62,8 +120,8 @@ impl Line {
 }
 
 /// RFC 5936 §2.2 and every reader expect the SOA record first; elsewhere the order of types is numeric.
-fn push_node(contents: &Contents, node: Node<'_>, line: &mut Line, out: &mut Vec<u8>) {
-    let is_apex = node.name() == contents.apex().view();
+fn push_lines(node: Node<'_>, apex: NameRef<'_>, line: &mut Line, out: &mut Vec<u8>) {
+    let is_apex = node.name() == apex;
     line.set_owner(node);
     if is_apex {
         for rrset in node.rrsets().filter(|rrset| rrset.covered() == Rtype::SOA) {
@@ -71,6 +129,15 @@ fn push_node(contents: &Contents, node: Node<'_>, line: &mut Line, out: &mut Vec
         }
     }
     for rrset in node.rrsets().filter(|rrset| !is_apex || rrset.covered() != Rtype::SOA) {
+        push_rrset(line, rrset, out);
+    }
+}
+
+/// The lines of a node without those of what signing makes; the owner alone, with the tab behind it.
+pub(crate) fn push_data_lines(node: Node<'_>, line: &mut Line, owner: &mut Vec<u8>, out: &mut Vec<u8>) {
+    line.set_owner(node);
+    owner.extend_from_slice(&line.head);
+    for rrset in node.rrsets().filter(|rrset| !rrset.rtype().is_signature_or_chain()) {
         push_rrset(line, rrset, out);
     }
 }

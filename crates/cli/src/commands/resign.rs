@@ -15,15 +15,20 @@ use crate::{keys, zones};
 use data_encoding::HEXUPPER;
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
-use nonesuch_dnssec::facts::denial;
+use nonesuch_dnssec::facts::{DenialFacts, denial, denial_by_directory};
 use nonesuch_dnssec::sign::{
-    Previous, Resigned, SignError, SignStatistics, SignSummary, SignWarning, is_current, resign_changes, sign,
+    Mending, Previous, Resigned, SignError, SignStatistics, SignSummary, SignWarning, is_current,
+    resign_changes, resign_compared, resign_stored, sign,
 };
 use nonesuch_dnssec::{KeySet, SignOptions, Signed, VerifyOptions};
 use nonesuch_proto::Name;
 use nonesuch_zone::change::{ChangeError, SerialRule};
-use nonesuch_zone::write::write_zone;
-use nonesuch_zone::{ChangeSet, Contents, Verification, compiled, zonemd};
+use nonesuch_zone::compiled::Compared;
+use nonesuch_zone::write::{write_splice, write_zone};
+use nonesuch_zone::{
+    Base, ChangeSet, Contents, Splice, StoredZone, Verification, compare_signed, compiled, open_compiled,
+    zonemd,
+};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -37,7 +42,7 @@ pub(super) fn plain_file(arguments: &SignArguments) -> Option<&Path> {
 /// What a run made.
 enum Made<'a> {
     /// Nothing: the previous zone is the outcome.
-    Unchanged(&'a Contents),
+    Unchanged(Base<'a>),
     /// A zone file, which is written already.
     Written(SignSummary),
     Whole(Signed),
@@ -87,6 +92,95 @@ impl Made<'_> {
 pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     let begun = Instant::now();
     check_outputs(arguments)?;
+    if let Some(outcome) = mend(arguments, begun)? {
+        return Ok(outcome);
+    }
+    let new = match compare(arguments, begun)? {
+        Comparison::Done => return Ok(Outcome::Done),
+        Comparison::Read(new) => Some(new),
+        Comparison::Nothing => None,
+    };
+    run_whole(arguments, new, begun)
+}
+
+/// What came of comparing zone files.
+enum Comparison {
+    /// The zone is signed and written.
+    Done,
+    /// The whole zone must be planned; this is the new zone.
+    Read(Contents),
+    /// There was nothing to compare.
+    Nothing,
+}
+
+/// Signs a zone file again where the zone file that was signed last was written here: lines that stay are passed on as
+/// they are.
+fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Failure> {
+    let again = &arguments.again;
+    let (Some(path), Some(file)) = (&again.previous, &arguments.file) else { return Ok(Comparison::Nothing) };
+    if again.compiled || again.verify_previous {
+        return Ok(Comparison::Nothing);
+    }
+    let new = zones::read_zone(file, arguments.origin.as_ref())?;
+    let Some(Compared { previous, changes }) = compare_signed(path, &new)? else {
+        return Ok(Comparison::Read(new));
+    };
+    let Some(facts) = denial_by_directory(&previous) else { return Ok(Comparison::Read(new)) };
+    let arguments = &with_facts(arguments, Some(facts), previous.head());
+    if arguments.mechanism().mapping() == Mapping::Vrf {
+        return Ok(Comparison::Read(new));
+    }
+    let keys = load_keys(arguments, new.apex())?;
+    let mut options = options(arguments)?;
+    options.previous = Some(kept(arguments, previous.head(), &options));
+    let made = match resign_compared(&previous, &changes, &new, &keys, &options)? {
+        Mending::Impossible => return Ok(Comparison::Read(new)),
+        Mending::Unchanged => Made::Unchanged((&previous).into()),
+        Mending::Mended(resigned) => Made::Mended(resigned),
+    };
+    finish(arguments, new.apex(), &output(arguments), made, None, None, begun)?;
+    Ok(Comparison::Done)
+}
+
+fn load_keys(arguments: &SignArguments, zone: &Name) -> Result<KeySet, Failure> {
+    let mut keys = keys::load(&arguments.keys, zone)?;
+    if arguments.hedged {
+        keys.hedge();
+    }
+    Ok(keys)
+}
+
+/// Signs a compiled zone with changes to a compiled zone, loading no more of it than is needed; `None` where this is not
+/// what is asked for, or the whole zone is needed.
+fn mend(arguments: &SignArguments, begun: Instant) -> Result<Option<Outcome>, Failure> {
+    let again = &arguments.again;
+    let (Some(path), Some(changes)) = (&again.previous, &again.changes) else { return Ok(None) };
+    if arguments.file.is_some() || !again.compiled || again.verify_previous {
+        return Ok(None);
+    }
+    let Some(previous) = open_compiled(path, arguments.origin.as_ref())? else { return Ok(None) };
+    let Some(facts) = denial_by_directory(&previous) else { return Ok(None) };
+    let arguments = &with_facts(arguments, Some(facts), previous.head());
+    if arguments.mechanism().mapping() == Mapping::Vrf {
+        return Ok(None);
+    }
+    let zone = previous.apex();
+    let keys = load_keys(arguments, zone)?;
+    let mut options = options(arguments)?;
+    options.previous = Some(kept(arguments, previous.head(), &options));
+    let changes_set = read_changes(changes, zone)?;
+    let mended = resign_stored(&previous, &changes_set, &keys, &options);
+    let made = match mended.map_err(|error| sign_failure(changes, error))? {
+        Mending::Impossible => return Ok(None),
+        Mending::Unchanged => Made::Unchanged((&previous).into()),
+        Mending::Mended(resigned) => Made::Mended(resigned),
+    };
+    finish(arguments, zone, &output(arguments), made, None, None, begun)?;
+    Ok(Some(Outcome::Done))
+}
+
+/// Signs with the whole zone planned or at hand; `new` is the zone file where it was read already.
+fn run_whole(arguments: &SignArguments, new: Option<Contents>, begun: Instant) -> Result<Outcome, Failure> {
     let origin = arguments.origin.as_ref();
     let previous =
         arguments.again.previous.as_deref().map(|path| zones::read_zone(path, origin)).transpose()?;
@@ -95,14 +189,12 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     if let (Some(path), Some(previous), true) = (&again.previous, &previous, again.verify_previous) {
         verify_previous(path, previous)?;
     }
-    let mut contents = arguments.file.as_deref().map(|path| zones::read_zone(path, origin)).transpose()?;
+    let read = || arguments.file.as_deref().map(|path| zones::read_zone(path, origin)).transpose();
+    let mut contents = if new.is_some() { new } else { read()? };
     let Some(zone) = contents.as_ref().or(previous.as_ref()).map(|zone| zone.apex().clone()) else {
         return Ok(Outcome::Done);
     };
-    let mut keys = keys::load(&arguments.keys, &zone)?;
-    if arguments.hedged {
-        keys.hedge();
-    }
+    let keys = load_keys(arguments, &zone)?;
     let output = output(arguments);
     let mut options = options(arguments)?;
     if let (Mapping::Vrf, Some(previous), Some(path)) =
@@ -117,11 +209,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
         None => None,
     };
     options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
-    options.previous = previous.as_ref().map(|contents| Previous {
-        refresh: again.refresh.unwrap_or_else(|| Previous::new(contents, period(&options)).refresh),
-        verify: again.verify_previous,
-        contents,
-    });
+    options.previous = previous.as_ref().map(|contents| kept(arguments, contents, &options));
     let bar = Rates::new("signing");
     let tell = |at| tell_progress(&bar, at);
     options.progress = bar.is_seen().then_some(&tell);
@@ -137,6 +225,13 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
         proved.store(serial, &keys)?;
     }
     Ok(Outcome::Done)
+}
+
+/// What is kept of `contents`, as the arguments say.
+fn kept<'a>(arguments: &SignArguments, contents: &'a Contents, options: &SignOptions<'_>) -> Previous<'a> {
+    let again = &arguments.again;
+    let refresh = again.refresh.unwrap_or_else(|| Previous::new(contents, period(options)).refresh);
+    Previous { refresh, verify: again.verify_previous, contents }
 }
 
 /// No output takes the place of what is read, but for the previous zone, which the new one may replace.
@@ -159,9 +254,16 @@ fn check_outputs(arguments: &SignArguments) -> Result<(), Failure> {
 /// The arguments with what they leave open taken of the previous zone: mechanism, NSEC3 parameters, and, where the zone
 /// file has none of its own, ZONEMD.
 fn as_before(arguments: &SignArguments, previous: Option<&Contents>) -> SignArguments {
+    match previous {
+        Some(previous) => with_facts(arguments, denial(previous), previous),
+        None => arguments.clone(),
+    }
+}
+
+/// The same of a previous zone with this apex that denies existence so.
+fn with_facts(arguments: &SignArguments, facts: Option<DenialFacts>, apex: &Contents) -> SignArguments {
     let mut arguments = arguments.clone();
-    let Some(previous) = previous else { return arguments };
-    if let Some(facts) = denial(previous) {
+    if let Some(facts) = facts {
         let mechanism = *arguments.denial.get_or_insert(facts.mechanism);
         if let Some(parameters) = facts.parameters.filter(|_| mechanism.mapping() == Mapping::Sha1) {
             arguments.nsec3_iterations.get_or_insert(parameters.iterations);
@@ -171,7 +273,7 @@ fn as_before(arguments: &SignArguments, previous: Option<&Contents>) -> SignArgu
             });
         }
     }
-    let hashes = zonemd::hashes(previous);
+    let hashes = zonemd::hashes(apex);
     if arguments.zonemd.is_none() && !hashes.is_empty() {
         arguments.zonemd = Some(ZonemdHashes(hashes));
     }
@@ -201,7 +303,7 @@ fn sign_contents<'a>(
     if let Some(previous) = previous
         && is_current(contents, keys, options)?
     {
-        return Ok(Made::Unchanged(previous));
+        return Ok(Made::Unchanged(previous.into()));
     }
     if again.compiled || again.changes_out.is_some() {
         return Ok(Made::Whole(sign(contents, keys, options)?));
@@ -221,13 +323,18 @@ fn apply<'a>(
     keys: &KeySet,
     options: &SignOptions<'a>,
 ) -> Result<Made<'a>, Failure> {
-    let Some(path) = &arguments.again.changes else { return Ok(Made::Unchanged(previous)) };
+    let Some(path) = &arguments.again.changes else { return Ok(Made::Unchanged(previous.into())) };
     let changes = read_changes(path, previous.apex())?;
-    let resigned = resign_changes(&changes, keys, options).map_err(|error| match error {
+    let resigned = resign_changes(&changes, keys, options).map_err(|error| sign_failure(path, error))?;
+    Ok(resigned.map_or_else(|| Made::Unchanged(previous.into()), Made::Mended))
+}
+
+/// Why changes of the file `path` were not signed.
+fn sign_failure(path: &Path, error: SignError) -> Failure {
+    match error {
         SignError::Change(error) => change_failure(path, error),
         error => error.into(),
-    })?;
-    Ok(resigned.map_or(Made::Unchanged(previous), Made::Mended))
+    }
 }
 
 fn read_changes(path: &Path, zone: &Name) -> Result<ChangeSet, Failure> {
@@ -287,9 +394,13 @@ fn write(output: &Path, made: Made<'_>, as_compiled: bool) -> Result<(), Failure
                 // Nobody has verified what was made.
                 compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out)
             }
-            Made::Mended(resigned) => write_zone(resigned.into_signed().contents(), &mut out),
+            Made::Mended(resigned) if resigned.keeps_parts_of_file() => {
+                write_splice(&resigned.splice(), &mut out)
+            }
+            Made::Mended(resigned) => write_zone(resigned.into_signed()?.contents(), &mut out),
             Made::Whole(signed) => write_contents(signed.contents(), as_compiled, &mut out),
-            Made::Unchanged(previous) => write_contents(previous, as_compiled, &mut out),
+            Made::Unchanged(Base::Contents(previous)) => write_contents(previous, as_compiled, &mut out),
+            Made::Unchanged(Base::Stored(previous)) => write_unchanged(previous, as_compiled, &mut out),
             Made::Written(_) => Ok(()),
         };
         outcome.map_err(write_failure(output))
@@ -301,6 +412,14 @@ fn write_contents(contents: &Contents, as_compiled: bool, mut out: &mut dyn Writ
         compiled::write(contents, Verification::Nothing, &mut out)
     } else {
         write_zone(contents, &mut out)
+    }
+}
+
+fn write_unchanged(previous: &StoredZone, as_compiled: bool, mut out: &mut dyn Write) -> io::Result<()> {
+    if as_compiled {
+        compiled::write_splice(&Splice::of(previous), Verification::Nothing, &mut out)
+    } else {
+        write_splice(&Splice::of(previous), &mut out)
     }
 }
 

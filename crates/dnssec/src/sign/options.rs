@@ -314,10 +314,21 @@ pub enum SignError {
     /// Changes are changes of a previous zone, and there is none.
     #[error("changes are given without the zone that they change: give the zone that was signed last")]
     NoPrevious,
+    /// A part of the previous zone cannot be loaded.
+    #[error("the zone that was signed last: {0}")]
+    Previous(String),
     /// A change does not fit the zone that it is to be made in.
     #[error(transparent)]
     Change(#[from] nonesuch_zone::change::ChangeError),
     /// A signature could not be made.
     #[error(transparent)]
     Crypto(#[from] nonesuch_crypto::SignError),
+}
+
+impl SignError {
+    /// What keeps a part of the previous zone from being loaded.
+    #[expect(clippy::needless_pass_by_value, reason = "it is what errors are mapped with")]
+    pub(super) fn previous(error: nonesuch_zone::CompiledError) -> Self {
+        Self::Previous(error.to_string())
+    }
 }

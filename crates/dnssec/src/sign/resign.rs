@@ -3,9 +3,11 @@
 //! Two ways lead to the same zone. [`resign`] plans the whole zone from its unsigned contents, as signing does, and
 //! takes signatures over from the previous one (`reuse`). [`resign_changes`] starts from the previous signed zone
 //! and a change set: it plans the names that the changes touch, directly or through the chain (`dirty`, `chain`), and
-//! copies all others as they are (`mend`).
+//! copies all others as they are (`mend`). [`resign_stored`] does the same with a compiled zone of which it loads no
+//! more than what the changes concern.
 
 mod chain;
+mod count;
 mod current;
 mod dirty;
 mod mend;
@@ -16,11 +18,11 @@ mod view;
 pub use current::is_current;
 pub use outcome::Resigned;
 
-use super::{SignError, SignOptions, Signed, check, sign};
-use crate::keys::KeySet;
+use super::{Previous, SignError, SignOptions, SignWarning, Signed, check, refused, sign};
+use crate::keys::{KeyPair, KeySet};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::change::ChangeSet;
-use nonesuch_zone::{Contents, Node, Run};
+use nonesuch_zone::{Contents, Node, Run, StoredZone};
 
 /// Signs `contents` and keeps what may be kept of `options.previous`. `None` where the previous zone is what signing
 /// would make, and none of its signatures expires within the refresh window: it stays as it is, with its serial.
@@ -53,13 +55,76 @@ pub fn resign_changes<'a>(
     if previous.soa().is_none() {
         return Err(SignError::NoSoa(previous.apex().clone()));
     }
-    let edits = view::Edits::new(previous, changes)?;
+    let edits = view::Edits::new(previous.into(), changes)?;
     if let Some(outcome) = mend::mend(&edits, keys, options)? {
-        return Ok(outcome.map(|mended| Resigned::mended(previous, mended)));
+        return Ok(outcome.map(|mended| Resigned::mended(previous.into(), mended)));
     }
-    let contents = edits.apply_to_all();
+    let contents = edits.apply_to_all()?;
     let signed = resign(&contents, keys, options)?;
-    Ok(signed.map(|signed| Resigned::whole(previous, signed)))
+    Ok(signed.map(|signed| Resigned::whole(previous.into(), signed)))
+}
+
+/// What became of a compiled zone.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one in a run")]
+pub enum Mending<'a> {
+    /// The zone must be planned as a whole: load it, and use [`resign_changes`].
+    Impossible,
+    /// There is nothing to sign: the zone stays as it is.
+    Unchanged,
+    /// The new zone, of which what stays is still in the compiled one.
+    Mended(Resigned<'a>),
+}
+
+/// As [`resign_changes`] with the compiled zone `previous`, of which it loads no more than it needs. `options.previous`
+/// has the head of that zone for contents.
+///
+/// # Errors
+/// As [`resign_changes`], and where a part of the previous zone cannot be loaded.
+pub fn resign_stored<'a>(
+    previous: &'a StoredZone,
+    changes: &ChangeSet,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+) -> Result<Mending<'a>, SignError> {
+    let refresh = options.previous.ok_or(SignError::NoPrevious)?;
+    let options =
+        &SignOptions { previous: Some(Previous { contents: previous.head(), ..refresh }), ..options.clone() };
+    check(previous.head(), keys, options)?;
+    let edits = view::Edits::new(previous.into(), changes);
+    previous.failure().map_or(Ok(()), |error| Err(SignError::previous(error)))?;
+    let outcome = mend::mend(&edits?, keys, options)?;
+    previous.failure().map_or(Ok(()), |error| Err(SignError::previous(error)))?;
+    Ok(match outcome {
+        None => Mending::Impossible,
+        Some(None) => Mending::Unchanged,
+        Some(Some(mended)) => Mending::Mended(Resigned::mended(previous.into(), mended)),
+    })
+}
+
+/// As [`resign_stored`], with the data of the whole new zone too, which the changes make: so what is wrong with the
+/// number of signatures and of records of the chain in the previous zone is seen, and the zone is planned as a whole then.
+///
+/// # Errors
+/// As [`resign_stored`].
+pub fn resign_compared<'a>(
+    previous: &'a StoredZone,
+    changes: &ChangeSet,
+    contents: &Contents,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+) -> Result<Mending<'a>, SignError> {
+    let mut outcome = resign_stored(previous, changes, keys, options)?;
+    if let Mending::Mended(resigned) = &mut outcome {
+        if !count::is_complete(contents, resigned, options) {
+            return Ok(Mending::Impossible);
+        }
+        if !keys.keys().iter().any(KeyPair::is_sep) {
+            resigned.warn(vec![SignWarning::NoSecureEntryPoint]);
+        }
+        resigned.warn(refused::away_from_apex(contents, options));
+    }
+    Ok(outcome)
 }
 
 /// Contents of the apex alone, without what signing makes, and with another serial.

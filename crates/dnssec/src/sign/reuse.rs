@@ -141,6 +141,13 @@ impl<'a> Reuse<'a> {
             && serial::is_before(self.until, word(8))
     }
 
+    /// Whether signatures with inceptions and expirations between these two and those two, in serial arithmetic, are all
+    /// valid, beyond the refresh window. No more than 2^31 seconds lie between the first and the last time.
+    pub(super) fn are_fresh_between(&self, inceptions: (u32, u32), expirations: (u32, u32)) -> bool {
+        [inceptions.0, inceptions.1].iter().all(|inception| !serial::is_before(self.now, *inception))
+            && [expirations.0, expirations.1].iter().all(|time| serial::is_before(self.until, *time))
+    }
+
     /// The key, where its signatures may be kept.
     pub(super) fn public(&self, key: usize) -> Option<&PublicKey> {
         self.keys[key].public.as_ref()
@@ -176,11 +183,6 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that is to be asked for names in canonical order.
-    pub(super) const fn new(contents: &'a Contents) -> Self {
-        Self { contents, at: 0 }
-    }
-
     /// The node of `name`, which comes after all names asked for before, or where it would stand.
     pub(super) fn find(&mut self, name: NameRef<'_>) -> Result<Node<'a>, usize> {
         let found = self.contents.find_from(self.at, name);

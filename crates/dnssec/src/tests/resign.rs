@@ -1,9 +1,12 @@
 //! Signing again what was signed before: what is kept, what is made anew, and the serial.
 
 use super::*;
-use crate::sign::{Previous, SerialPolicy, SignError, SignWarning, is_current, resign, resign_changes};
-use nonesuch_zone::ChangeSet;
+use crate::sign::{
+    Mending, Previous, SerialPolicy, SignError, SignWarning, is_current, resign, resign_changes,
+    resign_compared, resign_stored,
+};
 use nonesuch_zone::change::is_data;
+use nonesuch_zone::{ChangeSet, StoredZone, Verification, compiled};
 
 const DAY: u32 = 86_400;
 const PERIOD: u32 = EXPIRATION - INCEPTION;
@@ -96,7 +99,7 @@ fn nothing_is_signed_where_nothing_changes_and_nothing_expires() {
         assert_eq!(resigned.statistics().signatures_kept, 0);
         assert_eq!(resigned.statistics().serial, 8);
         let mended = resign_changes(&none, &keys, &options).unwrap().unwrap();
-        assert_eq!(text(mended.into_signed().contents()), text(resigned.contents()));
+        assert_eq!(text(mended.into_signed().unwrap().contents()), text(resigned.contents()));
         // A serial that has moved is published.
         let moved = text(&zone(RECORDS)).replace(" 7 3600", " 9 3600");
         let moved = read_zone(&moved, &name("example."));
@@ -256,6 +259,139 @@ fn changes_that_do_not_fit_are_errors_that_name_the_line() {
         let outcome = resign_changes(&changes, &keys, &later(Mechanism::Nsec, &old, 1));
         let Err(SignError::Change(error)) = outcome else { panic!("{outcome:?}") };
         assert_eq!(error.line, line);
+    }
+}
+
+/// The zone compiled in short chunks.
+fn compile(contents: &Contents) -> Vec<u8> {
+    let mut octets = Vec::new();
+    compiled::write_in_chunks(contents, Verification::Nothing, 300, &mut octets).unwrap();
+    octets
+}
+
+#[test]
+fn of_a_compiled_zone_no_more_is_looked_at_than_the_changes_concern() {
+    let keys = pair_of("example.");
+    // More names than signatures are verified of.
+    let records: String = (0..150).map(|number| format!("n{number} A 192.0.2.1\n")).collect();
+    let changes = ChangeSet::parse(b"+ n7.example. 3600 IN A 192.0.2.77\n", &name("example.")).unwrap();
+    for mechanism in ALL {
+        let old = signed(&zone(&records), mechanism);
+        let sound = compile(&old);
+        let options = later(mechanism, &old, 1);
+        let expected = resign_changes(&changes, &keys, &options).unwrap().unwrap();
+        let expected = text(expected.into_signed().unwrap().contents());
+        let (mut mended, mut refused) = (0, 0);
+        for at in (320..sound.len() - 64).step_by(307) {
+            let mut octets = sound.clone();
+            octets[at] ^= 1;
+            // A directory that is spoiled is always seen, and so is the first chunk.
+            let Ok(zone) = StoredZone::of_octets(octets) else { continue };
+            let Ok(outcome) = resign_stored(&zone, &changes, &keys, &options) else {
+                refused += 1;
+                continue;
+            };
+            let Mending::Mended(resigned) = outcome else { panic!("{outcome:?}") };
+            let mut out = Vec::new();
+            // Where a short chunk is joined to a spoiled one, that is seen too; what was passed on its reader finds.
+            if compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out).is_ok() {
+                assert!(compiled::read(&out).unwrap_err().to_string().starts_with("altered"));
+                mended += 1;
+            }
+        }
+        assert!(mended > 0 && refused > 0, "{mechanism}: {mended}, {refused}");
+        let zone = StoredZone::of_octets(sound).unwrap();
+        let Ok(Mending::Mended(resigned)) = resign_stored(&zone, &changes, &keys, &options) else { panic!() };
+        assert_eq!(text(resigned.into_signed().unwrap().contents()), expected);
+    }
+}
+
+#[test]
+fn a_compiled_zone_of_which_nothing_is_to_be_signed_stays() {
+    let keys = pair_of("example.");
+    for mechanism in ALL {
+        let old = signed(&zone(RECORDS), mechanism);
+        let (octets, none) = (compile(&old), ChangeSet::between(&old, &old, is_data));
+        let zone = StoredZone::of_octets(octets).unwrap();
+        for (days, stays) in [(1, true), (10, true), (11, false)] {
+            let outcome = resign_stored(&zone, &none, &keys, &later(mechanism, &old, days)).unwrap();
+            assert_eq!(matches!(outcome, Mending::Unchanged), stays, "{days}");
+        }
+        let facts = crate::facts::denial_by_directory(&zone).unwrap();
+        assert_eq!(Some(facts), crate::facts::denial(&old));
+        // Another mechanism, or another key, is for the whole zone.
+        for other in ALL.into_iter().filter(|other| *other != mechanism) {
+            let outcome = resign_stored(&zone, &none, &keys, &later(other, &old, 1)).unwrap();
+            assert!(matches!(outcome, Mending::Impossible), "{other}");
+        }
+    }
+}
+
+/// A signed zone file is passed on in parts only where it is as it is written here.
+#[test]
+fn zone_files_in_another_form_are_not_compared() {
+    let after = zone(RECORDS);
+    for mechanism in ALL {
+        let sound = text(&signed(&after, mechanism));
+        let compared = |text: String| compiled::compare_octets(text.into_bytes(), &after).unwrap();
+        assert!(compared(sound.clone()).is_some());
+        let lines: Vec<&str> = sound.lines().collect();
+        let with = |at: usize, line: &str| {
+            let mut lines = lines.clone();
+            lines[at] = line;
+            lines.join("\n") + "\n"
+        };
+        let signature = lines.iter().rposition(|line| line.contains("\tRRSIG\tNSEC")).unwrap();
+        let link = lines.iter().rposition(|line| line.contains("\tIN\tNSEC")).unwrap();
+        let swapped = lines.iter().rev().copied().collect::<Vec<_>>().join("\n") + "\n";
+        let cut = |line: &str, from: &str, to: &str| line.replace(from, to);
+        let cases = [
+            sound.trim_end().to_owned(),
+            with(signature, ""),
+            with(signature, "; nothing"),
+            with(signature, "$TTL 3600"),
+            with(signature, &cut(lines[signature], "\tIN\t", "\tin\t")),
+            with(signature, &cut(lines[signature], "\tRRSIG\tNSEC", "\tRRSIG\tTXT")),
+            with(signature, &cut(lines[signature], " example. ", " example.test. ")),
+            with(signature, &cut(lines[signature], " example. ", " example. (")),
+            with(signature, lines[signature].trim_end_matches('=')),
+            with(signature, lines[link]),
+            with(link, lines[signature]),
+            swapped,
+            String::new(),
+        ];
+        for (number, case) in cases.into_iter().enumerate() {
+            assert!(compared(case).is_none(), "{mechanism}: {number}");
+        }
+    }
+}
+
+#[test]
+fn what_a_signed_zone_file_lacks_is_made_from_the_whole_zone() {
+    let keys = pair_of("example.");
+    let after = zone(&RECORDS.replace("a A 192.0.2.1", "a A 192.0.2.9"));
+    for mechanism in ALL {
+        let old = signed(&zone(RECORDS), mechanism);
+        let sound = text(&old);
+        let sign_again = |text: String| {
+            let compared = compiled::compare_octets(text.into_bytes(), &after).unwrap().unwrap();
+            let options = later(mechanism, &old, 1);
+            let outcome =
+                resign_compared(&compared.previous, &compared.changes, &after, &keys, &options).unwrap();
+            matches!(outcome, Mending::Mended(_))
+        };
+        assert!(sign_again(sound.clone()));
+        // The last record of the chain with its signature; the signature of the DS RRset.
+        let link = if mechanism == Mechanism::Nsec { "NSEC" } else { "NSEC3" };
+        let (record, of_link) = (format!("\t{link}\t"), format!("\tRRSIG\t{link} "));
+        let last = sound.lines().rfind(|line| line.contains(&record)).unwrap();
+        let owner = last.split('\t').next().unwrap();
+        let without = |gone: &dyn Fn(&str) -> bool| -> String {
+            sound.lines().filter(|line| !gone(line)).map(|line| format!("{line}\n")).collect()
+        };
+        let is_link = |line: &str| line.contains(&record) || line.contains(&of_link);
+        assert!(!sign_again(without(&|line| line.starts_with(owner) && is_link(line))), "{mechanism}");
+        assert!(!sign_again(without(&|line| line.contains("\tRRSIG\tDS "))), "{mechanism}");
     }
 }
 

@@ -2,9 +2,10 @@
 //! apart from the signatures that they keep, and make no signature that need not be made.
 
 use super::*;
-use crate::sign::{Previous, resign_changes};
+use crate::sign::{Mending, Previous, resign_changes, resign_compared, resign_stored};
 use nonesuch_zone::change::{SerialRule, is_data};
-use nonesuch_zone::{ChangeSet, Verification, compiled};
+use nonesuch_zone::write::write_splice;
+use nonesuch_zone::{ChangeSet, StoredZone, Verification, compiled};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -159,6 +160,12 @@ fn unsigned_text(contents: &Contents) -> String {
     text(contents).lines().map(cut).collect()
 }
 
+fn changes_text(changes: &ChangeSet) -> String {
+    let mut out = Vec::new();
+    changes.write(&mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
 fn config(cases: u32, seed: u64) -> ProptestConfig {
     ProptestConfig { cases, rng_seed: RngSeed::Fixed(seed), ..ProptestConfig::default() }
 }
@@ -173,6 +180,8 @@ proptest! {
         more in prop::collection::vec(any_line(), 0..5),
         (first, second) in any_pair_of_manners(),
         days in 0_u32..8,
+        octets in 1_u32..2000,
+        verify_all in any::<bool>(),
     ) {
         let (before, after) = (zone_of(&lines, 7, 900), zone_of(&edited(&lines, &edits, &more), 9, second.minimum));
         let old = sign(&before, &first.keys(), &first.options(NOW)).unwrap().into_contents();
@@ -180,7 +189,7 @@ proptest! {
         let mut options = second.options(now);
         options.drop_foreign_dnskeys = true;
         let whole = sign(&after, &keys, &options).unwrap();
-        options.previous = Some(Previous { contents: &old, refresh, verify: true });
+        options.previous = Some(Previous { contents: &old, refresh, verify: verify_all });
 
         let resigned = sign(&after, &keys, &options).unwrap();
         let report = verify(resigned.contents(), &VerifyOptions { now: Some(now), ..VerifyOptions::default() });
@@ -204,8 +213,34 @@ proptest! {
             let (a, b) = (mended.statistics(), resigned.statistics());
             prop_assert_eq!(a, b);
         }
+        // The same of a compiled zone in chunks of a few names, of which no more is loaded than is needed.
+        let mut image = Vec::new();
+        compiled::write_in_chunks(&old, Verification::Nothing, octets, &mut image).unwrap();
+        let zone = StoredZone::of_octets(image).unwrap();
+        match resign_stored(&zone, &changes, &keys, &options).unwrap() {
+            Mending::Mended(parts) => {
+                prop_assert_eq!((parts.statistics(), parts.names_planned()), (mended.statistics(), mended.names_planned()));
+                let mut image = Vec::new();
+                compiled::write_splice(&parts.splice(), Verification::Nothing, &mut image).unwrap();
+                prop_assert_eq!(text(&compiled::read(&image).unwrap().0), text(resigned.contents()));
+                prop_assert_eq!(changes_text(&parts.changes()), changes_text(&mended.changes()));
+            }
+            outcome => prop_assert!(mended.names_planned().is_none(), "{:?}", outcome),
+        }
+        // The same of the two zone files, of which the signed one is read only where it differs.
+        let compared = compiled::compare_octets(text(&old).into_bytes(), &after).unwrap().unwrap();
+        match resign_compared(&compared.previous, &compared.changes, &after, &keys, &options).unwrap() {
+            Mending::Mended(parts) => {
+                prop_assert_eq!(parts.statistics(), mended.statistics());
+                let mut out = Vec::new();
+                write_splice(&parts.splice(), &mut out).unwrap();
+                prop_assert_eq!(String::from_utf8(out).unwrap(), text(resigned.contents()));
+                prop_assert_eq!(changes_text(&parts.changes()), changes_text(&mended.changes()));
+            }
+            outcome => prop_assert!(mended.names_planned().is_none(), "{:?}", outcome),
+        }
         let replayed = mended.changes().apply(&old, SerialRule::Exact).unwrap();
-        let mended = mended.into_signed();
+        let mended = mended.into_signed().unwrap();
         prop_assert_eq!(text(mended.contents()), text(resigned.contents()));
         prop_assert_eq!(text(&replayed), text(mended.contents()));
     }

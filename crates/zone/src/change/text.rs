@@ -5,6 +5,7 @@ use super::ChangeSet;
 use crate::contents::{Contents, Node, Rrset, Run};
 use crate::lexer::{Lexer, Step};
 use crate::read::{Located, ReadFault, read_fixed_fields};
+use nonesuch_proto::text::Token;
 use nonesuch_proto::{Name, NameError, NameRef, Rtype, push_name_from_text, rdata, text};
 use std::cmp::Ordering;
 use std::io::{self, Write};
@@ -93,13 +94,25 @@ impl ChangeSet {
                 Some(b"+") => &mut sides[1],
                 _ => return Err(ChangeReadError::NoSign { line: lexer.line }),
             };
-            side.read(&lexer, apex).map_err(at)?;
+            side.read(&lexer, &lexer.tokens[1..], apex).map_err(at)?;
         }
         let [removed, added] = sides;
         let (removed, removed_lines) = removed.into_contents(apex)?;
         let (added, added_lines) = added.into_contents(apex)?;
         Ok(Self { removed, added, removed_lines, added_lines })
     }
+}
+
+/// Reads the records of a part of a zone file, each with its owner and TTL; `None` where it has anything else.
+pub(crate) fn read_part(octets: &[u8], apex: &Name) -> Option<Contents> {
+    let mut records = Records::default();
+    let mut lexer = Lexer::new(octets, true);
+    while lexer.next_entry().ok()? == Step::Entry {
+        let is_record = !lexer.begins_blank && lexer.tokens.first()?.octets.first() != Some(&b'$');
+        is_record.then_some(())?;
+        records.read(&lexer, &lexer.tokens, apex).ok()?;
+    }
+    Some(records.into_contents(apex).ok()?.0)
 }
 
 /// The RRsets of both sides in their order of types, SOA first at the apex.
@@ -150,8 +163,7 @@ struct Record {
 }
 
 impl Records {
-    fn read(&mut self, lexer: &Lexer<'_>, apex: &Name) -> Result<(), Located> {
-        let tokens = &lexer.tokens[1..];
+    fn read(&mut self, lexer: &Lexer<'_>, tokens: &[Token<'_>], apex: &Name) -> Result<(), Located> {
         let end = lexer.tokens.last().map_or(0, |token| token.at);
         let owner_token = tokens.first().ok_or((ReadFault::NoOwner, end))?;
         let owner = self.octets.len();

@@ -9,25 +9,29 @@ use nonesuch_proto::{NameRef, Rtype, rdata};
 use rayon::prelude::*;
 
 /// Names that are checked by one thread at once.
-const CHUNK: usize = 4096;
+const AT_ONCE: usize = 4096;
 
-/// Checks offsets, names, order, RRsets, RDATA, and the rules that make records a zone.
+/// Checks names, order, RRsets, RDATA, and the rules that make records a zone.
 pub(super) fn check(contents: &Contents) -> Result<(), CompiledError> {
-    if contents.nodes.is_empty() {
-        return Err(CompiledError::Zone(ZoneFault::NoSoa(contents.apex.clone())));
-    }
-    // Octets behind the last offset are checked with the last name; those before the first would be seen by nobody.
-    let starts_at_0 = contents.nodes[0].name == 0
-        && contents.nodes[0].first_rrset == 0
-        && contents.rrsets.first().is_some_and(|rrset| rrset.start == 0);
-    if !starts_at_0 || contents.names.len() > u32::MAX as usize {
-        return Err(CompiledError::Malformed { node: 0, flaw: Flaw::Offset });
-    }
-    let starts: Vec<usize> = (0..contents.nodes.len()).step_by(CHUNK).collect();
-    let first = starts.par_iter().map(|start| check_chunk(contents, *start)).find_first(Result::is_err);
+    let starts: Vec<usize> = (0..contents.nodes.len()).step_by(AT_ONCE).collect();
+    let first =
+        starts.par_iter().map(|start| check_nodes(contents, *start, AT_ONCE, 0)).find_first(Result::is_err);
     first.unwrap_or(Ok(()))?;
+    check_apex(contents)
+}
+
+/// As [`check`], of one chunk whose first name is the one at `place`.
+pub(super) fn check_chunk(contents: &Contents, place: usize) -> Result<(), CompiledError> {
+    check_nodes(contents, 0, contents.nodes.len(), place)?;
+    if place == 0 { check_apex(contents) } else { Ok(()) }
+}
+
+fn check_apex(contents: &Contents) -> Result<(), CompiledError> {
+    let Some(first) = contents.nodes().next() else {
+        return Err(CompiledError::Zone(ZoneFault::NoSoa(contents.apex.clone())));
+    };
     // The apex in the header and at its node may differ in case alone.
-    if contents.node(0).name() != contents.apex.view() {
+    if first.name() != contents.apex.view() {
         return Err(CompiledError::Malformed { node: 0, flaw: Flaw::NameOrder });
     }
     if contents.soa().is_none() {
@@ -36,13 +40,14 @@ pub(super) fn check(contents: &Contents) -> Result<(), CompiledError> {
     Ok(())
 }
 
-fn check_chunk(contents: &Contents, start: usize) -> Result<(), CompiledError> {
-    let malformed = |node, flaw| CompiledError::Malformed { node, flaw };
+/// Checks `count` nodes from `start` on; in the zone they stand `place` nodes later.
+fn check_nodes(contents: &Contents, start: usize, count: usize, place: usize) -> Result<(), CompiledError> {
+    let malformed = |node, flaw| CompiledError::Malformed { node: node + place, flaw };
     let apex = contents.apex.view();
     let before =
         start.checked_sub(1).map(|index| name_of(contents, index).map_err(|flaw| malformed(index, flaw)));
     let mut previous = before.transpose()?;
-    for index in start..contents.nodes.len().min(start + CHUNK) {
+    for index in start..contents.nodes.len().min(start + count) {
         let name = name_of(contents, index).map_err(|flaw| malformed(index, flaw))?;
         if !follows(name, previous, apex) {
             return Err(malformed(index, Flaw::NameOrder));
@@ -58,7 +63,7 @@ fn check_chunk(contents: &Contents, start: usize) -> Result<(), CompiledError> {
 
 /// Whether a name is in the zone and comes after `previous`, which is in the zone, in canonical order. Most names have
 /// the parent of the one before, or are below it.
-fn follows(name: NameRef<'_>, previous: Option<NameRef<'_>>, apex: NameRef<'_>) -> bool {
+pub(super) fn follows(name: NameRef<'_>, previous: Option<NameRef<'_>>, apex: NameRef<'_>) -> bool {
     let Some(previous) = previous else { return name.is_at_or_below(apex) };
     let (Some(parent), Some(first)) = (name.parent(), name.labels().next()) else { return false };
     if parent.wire() == previous.wire() {
@@ -73,18 +78,18 @@ fn follows(name: NameRef<'_>, previous: Option<NameRef<'_>>, apex: NameRef<'_>) 
     previous.cmp_canonical(name).is_lt() && name.is_at_or_below(apex)
 }
 
-/// The name of a node, whose offsets may be anything.
+/// The name of a node, whose octets may be anything.
 fn name_of(contents: &Contents, index: usize) -> Result<NameRef<'_>, Flaw> {
     let start = contents.nodes[index].name as usize;
     let end = contents.nodes.get(index + 1).map_or(contents.names.len(), |next| next.name as usize);
-    NameRef::from_wire(contents.names.get(start..end).ok_or(Flaw::Offset)?).map_err(|_| Flaw::Name)
+    NameRef::from_wire(contents.names.get(start..end).ok_or(Flaw::Length)?).map_err(|_| Flaw::Name)
 }
 
 /// A node has RRsets, in the order of types, signatures behind what they cover.
 fn check_rrsets(contents: &Contents, index: usize) -> Result<(), Flaw> {
     let start = contents.nodes[index].first_rrset as usize;
     let end = contents.nodes.get(index + 1).map_or(contents.rrsets.len(), |next| next.first_rrset as usize);
-    let rrsets = contents.rrsets.get(start..end).filter(|rrsets| !rrsets.is_empty()).ok_or(Flaw::Offset)?;
+    let rrsets = contents.rrsets.get(start..end).filter(|rrsets| !rrsets.is_empty()).ok_or(Flaw::Length)?;
     let mut previous = None;
     for (place, rrset) in rrsets.iter().enumerate() {
         let is_signature = rrset.rtype == Rtype::RRSIG;
@@ -107,12 +112,12 @@ fn check_rrsets(contents: &Contents, index: usize) -> Result<(), Flaw> {
 /// The records of an RRset are well formed, in canonical order, and end where the next RRset's begin.
 fn check_records(contents: &Contents, rrset: &RrsetEntry, end: u64) -> Result<(), Flaw> {
     let range = usize::try_from(rrset.start).ok().zip(usize::try_from(end).ok());
-    let mut rest = range.and_then(|(start, end)| contents.rdata.get(start..end)).ok_or(Flaw::Offset)?;
+    let mut rest = range.and_then(|(start, end)| contents.rdata.get(start..end)).ok_or(Flaw::Length)?;
     let mut previous: Option<&[u8]> = None;
     for _ in 0..rrset.count {
-        let (length, tail) = rest.split_first_chunk::<2>().ok_or(Flaw::Offset)?;
+        let (length, tail) = rest.split_first_chunk::<2>().ok_or(Flaw::Length)?;
         let length = usize::from(u16::from_be_bytes(*length));
-        let (record, tail) = tail.split_at_checked(length).ok_or(Flaw::Offset)?;
+        let (record, tail) = tail.split_at_checked(length).ok_or(Flaw::Length)?;
         rest = tail;
         if !rdata::is_well_formed(rrset.rtype, record) {
             return Err(Flaw::Rdata);
@@ -125,7 +130,7 @@ fn check_records(contents: &Contents, rrset: &RrsetEntry, end: u64) -> Result<()
         }
         previous = Some(record);
     }
-    if rest.is_empty() { Ok(()) } else { Err(Flaw::Offset) }
+    if rest.is_empty() { Ok(()) } else { Err(Flaw::Length) }
 }
 
 /// Canonical order of records (RFC 4034 §6.3). Canonical form only lowers letters: where no octet up to the first that

@@ -1,233 +1,149 @@
-//! Reading compiled zones. The file is read once, from front to end, hashed on the way; nothing of it is used before its
-//! digest is found right and its contents are checked.
+//! Reading compiled zones as a whole. Nothing of a zone is used before all digests are found right and the contents are
+//! checked.
 
+use super::directory::{Directory, Entry};
+use super::gather::Tally;
+use super::header::Frame;
+use super::source::{Source, short, word};
 use super::*;
-use crate::contents::{Contents, NodeEntry, RrsetEntry};
-use nonesuch_proto::{NameRef, Rtype};
-use std::io::Read;
+use crate::contents::{Contents, NodeEntry, Room, RrsetEntry};
+use nonesuch_proto::Rtype;
+use rayon::prelude::*;
+use std::fs::File;
+use std::ops::Range;
 
-/// Octets that are read, hashed and taken over at once; a multiple of what an entry takes.
-const BLOCK: usize = 4096 * RRSET;
+/// Octets of chunks that are read at once, or one chunk if that has more.
+const WINDOW: u64 = 4 << 20;
+/// Chunks of which digests and entries are checked by one thread at once.
+const AT_ONCE: usize = 64;
 
 /// Takes a compiled zone from `octets`.
 ///
 /// # Errors
 /// What keeps the octets from being a compiled zone.
 pub fn read(octets: &[u8]) -> Result<(Contents, Verification), CompiledError> {
-    read_from(&mut &octets[..], octets.len() as u64)
+    read_all(&Source::of_octets(octets))
 }
 
-/// Takes a compiled zone of `length` octets from `source`, from its beginning on.
+/// Takes the compiled zone that are the `length` octets of `file` from `offset` on.
 ///
 /// # Errors
-/// What keeps the octets from being a compiled zone, and those of `source`.
-pub fn read_from(source: &mut impl Read, length: u64) -> Result<(Contents, Verification), CompiledError> {
-    let mut source = Source { source, hasher: blake3::Hasher::new(), at: 0, length };
-    let header = source.read_header()?;
-    let mut contents =
-        Contents { apex: header.apex, names: vec![], rdata: vec![], nodes: vec![], rrsets: vec![] };
-    for section in &header.sections {
-        source.skip(section.offset - source.at)?;
-        match section.kind {
-            NAMES => contents.names = source.take_octets(section.length)?,
-            RDATA => contents.rdata = source.take_octets(section.length)?,
-            NODES => contents.nodes = source.take_entries(section.length, node)?,
-            RRSETS => contents.rrsets = source.take_entries(section.length, rrset)?,
-            _ => source.skip(section.length)?,
+/// What keeps the octets from being a compiled zone, and those of reading.
+pub fn read_file(file: &File, offset: u64, length: u64) -> Result<(Contents, Verification), CompiledError> {
+    read_all(&Source::of_file(file.try_clone()?, offset, length))
+}
+
+fn read_all(source: &Source<'_>) -> Result<(Contents, Verification), CompiledError> {
+    let frame = Frame::read(source)?;
+    let directory = Directory::read(&frame)?;
+    let contents = read_contents(source, &frame.apex, &directory)?;
+    frame.facts.check(&contents)?;
+    Ok((contents, frame.facts.verification))
+}
+
+/// All contents, checked.
+pub(super) fn read_contents(
+    source: &Source<'_>,
+    apex: &Name,
+    directory: &Directory,
+) -> Result<Contents, CompiledError> {
+    let mut contents = reserve(apex, directory)?;
+    let (mut next, mut room) = (0, Vec::new());
+    while next < directory.entries.len() {
+        let chunks = window(directory, next);
+        let (start, octets) = extent(directory, chunks.clone());
+        room.resize(usize::try_from(octets).unwrap_or(usize::MAX), 0);
+        source.read_at(&mut room, start).map_err(|error| source.cut_off(error))?;
+        let entries = &directory.entries[chunks.clone()];
+        let of_entry = |entry: &Entry| &room[(entry.offset - start) as usize..][..entry.octets as usize];
+        let fit = |entries: &[Entry]| entries.iter().all(|entry| has_digest(of_entry(entry), entry));
+        if !entries.par_chunks(AT_ONCE).all(fit) {
+            return Err(CompiledError::Altered);
         }
+        for entry in entries {
+            decode(entry, of_entry(entry), &mut contents)?;
+        }
+        next = chunks.end;
     }
-    source.check_digest()?;
     check::check(&contents)?;
-    if contents.soa().map(|soa| soa.serial) != Some(header.serial) {
-        return Err(CompiledError::Layout("serial"));
-    }
-    if (header.flags & SIGNED != 0) != contents.apex_rrset(Rtype::DNSKEY).is_some() {
-        return Err(CompiledError::Layout("flags"));
-    }
-    Ok((contents, header.verification))
+    check_entries(&contents, directory)?;
+    Ok(contents)
 }
 
-fn node(octets: &[u8; NODE]) -> NodeEntry {
-    NodeEntry { name: word(octets, 0), first_rrset: word(octets, 4) }
+/// The chunks from `first` on that are read at once.
+fn window(directory: &Directory, first: usize) -> Range<usize> {
+    let entries = &directory.entries[first..];
+    let start = entries.first().map_or(0, |entry| entry.offset);
+    let count = entries.partition_point(|entry| entry.offset + entry.octets <= start + WINDOW);
+    first..first + count.max(1)
 }
 
-fn rrset(octets: &[u8; RRSET]) -> RrsetEntry {
-    let short = |at: usize| Rtype(u16::from_le_bytes([octets[at], octets[at + 1]]));
-    RrsetEntry {
-        start: long(octets, 0),
-        ttl: word(octets, 8),
-        rtype: short(12),
-        covered: short(14),
-        count: word(octets, 16),
-    }
+/// Where the chunks begin, and their octets.
+pub(super) fn extent(directory: &Directory, chunks: Range<usize>) -> (u64, u64) {
+    let entries = &directory.entries[chunks];
+    let start = entries.first().map_or(0, |entry| entry.offset);
+    let end = entries.last().map_or(0, |entry| entry.offset + entry.octets);
+    (start, end - start)
 }
 
-fn word(octets: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]])
+/// Room for all; too much is an error, not an abort.
+fn reserve(apex: &Name, directory: &Directory) -> Result<Contents, CompiledError> {
+    let total = &directory.total;
+    let mut contents = Contents::with_room(apex, Room::default());
+    let no_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
+    contents.names.try_reserve_exact(total.names as usize).map_err(no_memory)?;
+    contents.rdata.try_reserve_exact(total.rdata as usize).map_err(no_memory)?;
+    contents.nodes.try_reserve_exact(total.nodes as usize).map_err(no_memory)?;
+    contents.rrsets.try_reserve_exact(total.rrsets as usize).map_err(no_memory)?;
+    Ok(contents)
 }
 
-fn long(octets: &[u8], at: usize) -> u64 {
-    u64::from(word(octets, at)) | u64::from(word(octets, at + 4)) << 32
+pub(super) fn has_digest(octets: &[u8], entry: &Entry) -> bool {
+    *blake3::hash(octets).as_bytes() == entry.digest
 }
 
-/// What stands before the sections.
-struct Header {
-    flags: u32,
-    serial: u32,
-    verification: Verification,
-    apex: Name,
-    sections: Vec<Section>,
+/// Adds the names of a chunk, whose length is right, to the end of `all`. What they are is to be checked then.
+pub(super) fn decode(entry: &Entry, octets: &[u8], all: &mut Contents) -> Result<(), CompiledError> {
+    let size = &entry.size;
+    let (nodes, rest) = octets.split_at(size.nodes as usize * NODE);
+    let (rrsets, rest) = rest.split_at(size.rrsets as usize * RRSET);
+    let (names, rdata) = rest.split_at(size.names as usize);
+    let (mut name, mut rrset) = (all.names.len() as u64, all.rrsets.len() as u64);
+    let (name_end, rrset_end) = (name + names.len() as u64, rrset + u64::from(size.rrsets));
+    for node in nodes.as_chunks::<NODE>().0 {
+        all.nodes.push(NodeEntry { name: name as u32, first_rrset: rrset as u32 });
+        let head = u32::from_le_bytes(*node);
+        name += u64::from(head & 0xff);
+        rrset += u64::from(head >> 8);
+    }
+    let mut start = all.rdata.len() as u64;
+    let end = start + rdata.len() as u64;
+    for octets in rrsets.as_chunks::<RRSET>().0 {
+        let [rtype, covered] = [0, 2].map(|at| Rtype(short(octets, at)));
+        let [ttl, count, length] = [4, 8, 12].map(|at| word(octets, at));
+        all.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count });
+        start += u64::from(length);
+    }
+    if name != name_end || rrset != rrset_end || start != end {
+        return Err(CompiledError::Malformed { node: entry.place as usize, flaw: Flaw::Length });
+    }
+    all.names.extend_from_slice(names);
+    all.rdata.extend_from_slice(rdata);
+    Ok(())
 }
 
-/// Octets that are counted and hashed while they are read.
-struct Source<'s, R> {
-    source: &'s mut R,
-    hasher: blake3::Hasher,
-    at: u64,
-    /// Octets that there are.
-    length: u64,
+/// The directory must tell the truth: what is signed later relies on it.
+fn check_entries(contents: &Contents, directory: &Directory) -> Result<(), CompiledError> {
+    let chunks: Vec<usize> = (0..directory.entries.len()).collect();
+    let fit = |chunks: &[usize]| chunks.iter().all(|chunk| check_entry(contents, 0, directory, *chunk));
+    if chunks.par_chunks(AT_ONCE).all(fit) { Ok(()) } else { Err(CompiledError::Layout("directory")) }
 }
 
-impl<R: Read> Source<'_, R> {
-    /// Fills `octets`; what ends before is cut off.
-    fn fill(&mut self, octets: &mut [u8]) -> Result<(), CompiledError> {
-        self.source.read_exact(octets).map_err(|error| self.cut_off(error))?;
-        self.hasher.update(octets);
-        self.at += octets.len() as u64;
-        Ok(())
-    }
-
-    fn cut_off(&self, error: io::Error) -> CompiledError {
-        match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                CompiledError::Truncated { expected: self.length, found: self.at }
-            }
-            _ => CompiledError::Io(error),
-        }
-    }
-
-    fn read_header(&mut self) -> Result<Header, CompiledError> {
-        let mut octets = [0; HEADER];
-        let known = HEADER.min(self.length as usize);
-        self.fill(&mut octets[..known])?;
-        if !is_compiled(&octets) {
-            return Err(CompiledError::NotCompiled);
-        }
-        if known < HEADER {
-            return Err(CompiledError::Truncated { expected: HEADER as u64, found: known as u64 });
-        }
-        match (word(&octets, 8), word(&octets, 12)) {
-            (_, mark) if mark == BYTE_ORDER.swap_bytes() => return Err(CompiledError::ByteOrder),
-            (version, _) if version != VERSION => return Err(CompiledError::Version(version)),
-            (_, mark) if mark != BYTE_ORDER => return Err(CompiledError::Layout("header")),
-            _ => {}
-        }
-        let expected = long(&octets, 16);
-        match self.length {
-            found if found < expected => return Err(CompiledError::Truncated { expected, found }),
-            found if found > expected => return Err(CompiledError::TooLong { expected, found }),
-            _ => {}
-        }
-        let [count, flags, kind, at, serial] = [24, 28, 32, 36, 40].map(|place| word(&octets, place));
-        let verification = match kind {
-            0 => Verification::Nothing,
-            1 => Verification::Structural { at },
-            2 => Verification::Full { at },
-            _ => return Err(CompiledError::Layout("verification")),
-        };
-        let apex = NameRef::split_from(&octets[48..304]).map_err(|_| CompiledError::Layout("apex"))?.0;
-        let sections = self.read_table(count)?;
-        Ok(Header { flags, serial, verification, apex: apex.to_name(), sections })
-    }
-
-    /// Sections follow one another without overlap up to the digest, and those of the contents are there once.
-    fn read_table(&mut self, count: u32) -> Result<Vec<Section>, CompiledError> {
-        if count > MAX_SECTIONS {
-            return Err(CompiledError::Layout("number of sections"));
-        }
-        let wrong = || CompiledError::Layout("table of sections");
-        let limit = self.length.checked_sub(DIGEST as u64).ok_or_else(wrong)?;
-        let mut sections: Vec<Section> = Vec::with_capacity(count as usize);
-        let mut end = (HEADER + count as usize * TABLE_ENTRY) as u64;
-        for _ in 0..count {
-            let mut octets = [0; TABLE_ENTRY];
-            self.fill(&mut octets)?;
-            let section =
-                Section { kind: word(&octets, 0), offset: long(&octets, 8), length: long(&octets, 16) };
-            if section.offset != aligned(end) {
-                return Err(wrong());
-            }
-            end = section.offset.checked_add(section.length).filter(|end| *end <= limit).ok_or_else(wrong)?;
-            if !(NAMES..=RRSETS).contains(&section.kind) && section.kind < OPTIONAL {
-                return Err(CompiledError::UnknownSection(section.kind));
-            }
-            if sections.iter().any(|other| other.kind == section.kind) {
-                return Err(wrong());
-            }
-            sections.push(section);
-        }
-        let is_there = |kind| sections.iter().any(|section| section.kind == kind);
-        if end != limit || !(NAMES..=RRSETS).all(is_there) { Err(wrong()) } else { Ok(sections) }
-    }
-
-    fn skip(&mut self, octets: u64) -> Result<(), CompiledError> {
-        let mut room = vec![0; BLOCK.min(octets as usize)];
-        let end = self.at + octets;
-        while self.at < end {
-            let length = room.len().min((end - self.at) as usize);
-            self.fill(&mut room[..length])?;
-        }
-        Ok(())
-    }
-
-    fn take_octets(&mut self, length: u64) -> Result<Vec<u8>, CompiledError> {
-        let mut octets = reserve(length)?;
-        let end = self.at + length;
-        while self.at < end {
-            let start = octets.len();
-            let wanted = (BLOCK as u64).min(end - self.at);
-            let found = self.source.by_ref().take(wanted).read_to_end(&mut octets)?;
-            self.hasher.update(&octets[start..]);
-            self.at += found as u64;
-            if (found as u64) < wanted {
-                return Err(self.cut_off(io::ErrorKind::UnexpectedEof.into()));
-            }
-        }
-        Ok(octets)
-    }
-
-    fn take_entries<const N: usize, T>(
-        &mut self,
-        length: u64,
-        entry: impl Fn(&[u8; N]) -> T,
-    ) -> Result<Vec<T>, CompiledError> {
-        // Numbers of nodes and RRsets have 32 bits.
-        if !length.is_multiple_of(N as u64) || length / N as u64 > u64::from(u32::MAX) {
-            return Err(CompiledError::Layout("section"));
-        }
-        let mut entries = reserve(length / N as u64)?;
-        let mut room = vec![0; BLOCK.min(length as usize)];
-        let end = self.at + length;
-        while self.at < end {
-            let part = room.len().min((end - self.at) as usize);
-            self.fill(&mut room[..part])?;
-            entries.extend(room[..part].as_chunks::<N>().0.iter().map(&entry));
-        }
-        Ok(entries)
-    }
-
-    fn check_digest(&mut self) -> Result<(), CompiledError> {
-        let digest = self.hasher.finalize();
-        let mut stated = [0; DIGEST];
-        self.fill(&mut stated)?;
-        if digest == blake3::Hash::from_bytes(stated) { Ok(()) } else { Err(CompiledError::Altered) }
-    }
-}
-
-/// Room for `count` entries; too many are an error, not an abort.
-fn reserve<T>(count: u64) -> Result<Vec<T>, CompiledError> {
-    let mut entries = Vec::new();
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
-    entries.try_reserve_exact(count).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    Ok(entries)
+/// Whether the directory is right about a chunk, whose first node is at its place less `before` in `contents`.
+pub(super) fn check_entry(contents: &Contents, before: usize, directory: &Directory, chunk: usize) -> bool {
+    let places = directory.facts(chunk).places();
+    let mut tally = Tally::default();
+    (places.start..places.end).for_each(|place| tally.add(contents.node(place - before)));
+    contents.node(places.start - before).name().wire() == directory.name(chunk).wire()
+        && tally.fits(&directory.entries[chunk].told, &directory.patterns)
 }

@@ -1,9 +1,13 @@
 //! Compiled zones: what is written is read back, and nothing else is.
 
+use super::directory::Directory;
+use super::gather::{Size, Tally};
+use super::header::{Facts, digest, header, trailer};
+use super::source::{long, short, word};
 use super::*;
 use crate::change::tests::{written, zone, zones};
 use crate::contents::Contents;
-use crate::{Image, LoadError, load};
+use crate::{Base, Image, LoadError, Splice, load, open_compiled};
 use nonesuch_proto::Rtype;
 use proptest::prelude::*;
 use std::path::Path;
@@ -14,20 +18,126 @@ fn compiled(contents: &Contents) -> Vec<u8> {
     octets
 }
 
-/// What `change` makes of the sample, below the sample's own header.
-fn flawed(change: impl FnOnce(&mut Contents)) -> Vec<u8> {
-    let mut contents = sample();
-    let facts = write::Facts::of(&contents, Verification::Nothing);
-    change(&mut contents);
+fn in_chunks(contents: &Contents, chunk: u32) -> Vec<u8> {
     let mut octets = Vec::new();
-    write::write_as(&contents, &facts, &mut octets).unwrap();
+    write_in_chunks(contents, Verification::Full { at: 7 }, chunk, &mut octets).unwrap();
     octets
 }
 
-/// Makes the digest fit again.
+/// The parts of a chunk.
+struct Raw {
+    /// Length of the name and number of RRsets.
+    nodes: Vec<(u8, u32)>,
+    rrsets: Vec<RawRrset>,
+    names: Vec<u8>,
+    rdata: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+struct RawRrset {
+    rtype: Rtype,
+    covered: Rtype,
+    ttl: u32,
+    count: u32,
+    octets: u32,
+}
+
+impl Raw {
+    fn of(contents: &Contents) -> Self {
+        let node = |node: crate::Node<'_>| (node.name().len() as u8, node.rrsets().len() as u32);
+        let rrset = |rrset: crate::Rrset<'_>| RawRrset {
+            rtype: rrset.rtype(),
+            covered: rrset.covered(),
+            ttl: rrset.ttl(),
+            count: rrset.count() as u32,
+            octets: rrset.octets().len() as u32,
+        };
+        Self {
+            nodes: contents.nodes().map(node).collect(),
+            rrsets: contents.nodes().flat_map(|node| node.rrsets()).map(rrset).collect(),
+            names: contents.names.clone(),
+            rdata: contents.rdata.clone(),
+        }
+    }
+
+    fn size(&self) -> Size {
+        Size {
+            nodes: self.nodes.len() as u32,
+            rrsets: self.rrsets.len() as u32,
+            names: self.names.len() as u32,
+            rdata: self.rdata.len() as u32,
+        }
+    }
+
+    fn octets(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (name, rrsets) in &self.nodes {
+            out.extend_from_slice(&(u32::from(*name) | rrsets << 8).to_le_bytes());
+        }
+        for rrset in &self.rrsets {
+            out.extend_from_slice(&rrset.rtype.0.to_le_bytes());
+            out.extend_from_slice(&rrset.covered.0.to_le_bytes());
+            for word in [rrset.ttl, rrset.count, rrset.octets] {
+                out.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+        [out, self.names.clone(), self.rdata.clone()].concat()
+    }
+}
+
+/// What `change` makes of the sample, in one chunk below the sample's own header and directory.
+fn flawed(change: impl FnOnce(&mut Raw)) -> Vec<u8> {
+    flawed_zone(&sample(), change)
+}
+
+fn flawed_zone(contents: &Contents, change: impl FnOnce(&mut Raw)) -> Vec<u8> {
+    let mut raw = Raw::of(contents);
+    change(&mut raw);
+    let mut tally = Tally::default();
+    contents.nodes().for_each(|node| tally.add(node));
+    let mut directory = Directory::default();
+    let told = tally.tell(&mut directory.patterns);
+    let chunk = raw.octets();
+    directory
+        .push(contents.node(0).name().wire(), raw.size(), told, *blake3::hash(&chunk).as_bytes())
+        .unwrap();
+    assemble(contents, &chunk, &directory)
+}
+
+/// A file of these chunks.
+fn assemble(contents: &Contents, chunks: &[u8], directory: &Directory) -> Vec<u8> {
+    let header = header(contents.apex(), &Facts::of(contents, Verification::Nothing, CHUNK));
+    let counts = (directory.entries.len() as u32, directory.patterns.count() as u32);
+    let octets = directory.write();
+    let trailer = trailer(&header, &octets, (HEADER + chunks.len()) as u64, counts);
+    [&header[..], chunks, &octets, &trailer].concat()
+}
+
+/// Makes the digests fit again, as far as there is a directory.
 fn seal(octets: &mut [u8]) {
-    let (rest, digest) = octets.split_last_chunk_mut::<DIGEST>().unwrap();
-    *digest = *blake3::hash(rest).as_bytes();
+    let end = octets.len() - TRAILER;
+    let (offset, chunks, patterns) = (long(octets, end), word(octets, end + 16), word(octets, end + 20));
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX).clamp(HEADER, end);
+    let (mut at, mut chunk) = (offset, HEADER);
+    for _ in 0..patterns.min(9) {
+        at += if at + 2 <= end { 2 + usize::from(short(octets, at)) } else { 0 };
+    }
+    for _ in 0..chunks.min(999) {
+        if at + 85 > end {
+            break;
+        }
+        let [nodes, rrsets, names, rdata] = [0, 4, 8, 12].map(|place| word(octets, at + place));
+        let length = Size { nodes, rrsets, names, rdata }.octets() as usize;
+        if length > offset - chunk {
+            break;
+        }
+        let digest = blake3::hash(&octets[chunk..chunk + length]);
+        octets[at + 52..at + 84].copy_from_slice(digest.as_bytes());
+        chunk += length;
+        at += 85 + usize::from(octets[at + 84]);
+    }
+    let digest = digest(&octets[..HEADER], &octets[offset..end], &octets[end..end + TRAILER_NUMBERS]);
+    octets[end + TRAILER_NUMBERS..end + TRAILER_NUMBERS + DIGEST].copy_from_slice(&digest);
 }
 
 fn sample() -> Contents {
@@ -64,7 +174,7 @@ fn a_file_that_is_cut_off_anywhere_is_refused() {
         assert!(error.starts_with(expected), "{length}: {error}");
     }
     let longer = [&octets[..], b"x"].concat();
-    assert!(error_of(&longer).contains(&format!("{} octets instead of {}", longer.len(), octets.len())));
+    assert!(error_of(&longer).contains(&format!("or something stands behind it ({} octets)", longer.len())));
 }
 
 #[test]
@@ -74,7 +184,9 @@ fn a_file_in_which_any_bit_is_flipped_is_refused() {
         let mut altered = octets.clone();
         altered[bit / 8] ^= 1 << (bit % 8);
         let error = error_of(&altered);
-        assert!(bit < (HEADER + 4 * TABLE_ENTRY) * 8 || error.starts_with("altered"), "{bit}: {error}");
+        let is_frame = bit < HEADER * 8 || bit >= (octets.len() - TRAILER) * 8;
+        assert!(is_frame || error.starts_with("altered"), "{bit}: {error}");
+        assert!(StoredZone::of_octets(altered).is_err(), "{bit}");
     }
 }
 
@@ -87,102 +199,131 @@ fn faults_of_the_header_are_told_apart() {
         seal(&mut altered);
         error_of(&altered)
     };
+    let end = sound.len() - TRAILER;
+    let directory = long(&sound, end) as usize;
     assert_eq!(with(0, b"; "), "not a compiled zone");
     assert!(
-        with(8, &[2]).starts_with("compiled in version 2 of the format, and this program knows version 1")
+        with(8, &[1]).starts_with("compiled in version 1 of the format, and this program knows version 2")
     );
     assert!(with(12, &[1, 2, 3, 4]).starts_with("compiled in another byte order"));
     assert!(with(12, &[9]).starts_with("malformed header"));
-    assert!(with(24, &[65]).starts_with("malformed number of sections"));
-    assert!(with(24, &[3]).starts_with("malformed table of sections"));
-    assert!(with(28, &[1]).starts_with("malformed flags"));
-    assert!(with(32, &[3]).starts_with("malformed verification"));
-    assert!(with(40, &[9]).starts_with("malformed serial"));
+    assert!(with(16, &[1]).starts_with("malformed flags"));
+    assert!(with(20, &[3]).starts_with("malformed verification"));
+    assert!(with(28, &[9]).starts_with("malformed serial"));
     assert!(with(48, &[64]).starts_with("malformed apex"));
-    assert!(with(48, b"\x07exemple").starts_with("malformed contents at name 0"));
-    assert!(with(HEADER, &[5]).starts_with("compiled with a section of kind 5"));
-    assert!(with(HEADER, &[2]).starts_with("malformed table of sections"));
-    assert!(with(HEADER + 8, &[1]).starts_with("malformed table of sections"));
-    assert!(with(HEADER + 16, &[0; 8]).starts_with("malformed table of sections"));
-    assert!(with(HEADER + 16, &[255; 8]).starts_with("malformed table of sections"));
+    assert!(with(48, b"\x07exemple").starts_with("malformed directory"));
+    assert!(with(end, &[0; 8]).starts_with("malformed place of the directory"));
+    assert!(with(end, &[255; 8]).starts_with("malformed place of the directory"));
+    assert!(with(end, &[1]).starts_with("malformed directory"));
+    assert!(with(end + 8, &[1]).starts_with("cut off: "));
+    // Another number of chunks, and of patterns.
+    assert!(with(end + 16, &[0]).starts_with("malformed directory"));
+    assert!(with(end + 16, &[255; 4]).starts_with("malformed directory"));
+    assert!(with(end + 20, &[9]).starts_with("malformed directory"));
+    assert!(with(end + 20, &[255; 4]).starts_with("malformed directory"));
+    // A pattern's length.
+    assert!(with(directory, &[255; 2]).starts_with("malformed directory"));
 }
 
 #[test]
-fn sections_of_the_future_are_passed_over() {
-    let sound = compiled(&sample());
-    // Another entry in the table moves the sections by as much as the alignment makes of it: nothing here.
-    let table = HEADER + 4 * TABLE_ENTRY;
-    assert_eq!(aligned(table as u64), aligned((table + TABLE_ENTRY) as u64));
-    let mut octets = sound[..sound.len() - DIGEST].to_vec();
-    let end = octets.len() as u64;
-    let (offset, length) = (aligned(end), 100u64);
-    octets[24] = 5;
-    octets[table..table + 4].copy_from_slice(&(OPTIONAL | 7).to_le_bytes());
-    octets[table + 8..table + 16].copy_from_slice(&offset.to_le_bytes());
-    octets[table + 16..table + 24].copy_from_slice(&length.to_le_bytes());
-    octets.resize((offset + length) as usize + DIGEST, 0);
-    let total = octets.len() as u64;
-    octets[16..24].copy_from_slice(&total.to_le_bytes());
-    seal(&mut octets);
-    assert_eq!(written(&read(&octets).unwrap().0), written(&sample()));
+fn a_directory_that_tells_untruths_is_refused() {
+    let contents = sample();
+    let told = |change: fn(&mut gather::Told)| {
+        let mut tally = Tally::default();
+        contents.nodes().for_each(|node| tally.add(node));
+        let mut directory = Directory::default();
+        let mut told = tally.tell(&mut directory.patterns);
+        change(&mut told);
+        let (chunk, raw) = (Raw::of(&contents).octets(), Raw::of(&contents));
+        let digest = *blake3::hash(&chunk).as_bytes();
+        directory.push(contents.node(0).name().wire(), raw.size(), told, digest).unwrap();
+        let octets = assemble(&contents, &chunk, &directory);
+        let outcome = (read(&octets).err(), StoredZone::of_octets(octets).err());
+        let (Some(a), Some(b)) = outcome else { return None };
+        assert_eq!(a.to_string(), b.to_string());
+        Some(a.to_string())
+    };
+    assert_eq!(told(|_| ()), None);
+    // To call something mixed that is not leads to a closer look, no more.
+    assert_eq!(told(|told| told.chain = directory::MIXED), None);
+    let changes: [fn(&mut gather::Told); 9] = [
+        |told| told.counts.records += 1,
+        |told| told.counts.signatures = 0,
+        |told| told.counts.signed = 0,
+        |told| told.counts.chain = 0,
+        |told| told.expirations.first += 1,
+        |told| told.inceptions.last += 1,
+        |told| told.signers = directory::NONE,
+        |told| told.chain = directory::NONE,
+        |told| told.signers = 9,
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let error = told(change).unwrap_or_default();
+        assert!(error.starts_with("malformed directory"), "{number}: {error}");
+    }
 }
 
 #[test]
 fn every_flaw_of_the_contents_is_found() {
-    type Change = fn(&mut Contents);
-    let cases: [(Flaw, Change); 20] = [
-        (Flaw::Offset, |zone| zone.nodes[0].name = 1),
-        (Flaw::Offset, |zone| zone.nodes[2].name = u32::MAX),
-        (Flaw::Name, |zone| zone.nodes[2].name -= 1),
-        (Flaw::Name, |zone| zone.names.push(0)),
-        (Flaw::NameOrder, |zone| zone.names[1] = b'x'),
-        (Flaw::NameOrder, |zone| zone.names[zone.nodes[1].name as usize + 1] = b'z'),
-        (Flaw::NameOrder, |zone| *zone.names.iter_mut().rev().nth(1).unwrap() = b'f'),
-        (Flaw::Offset, |zone| zone.nodes[1].first_rrset = 0),
-        (Flaw::Offset, |zone| zone.nodes[1].first_rrset = u32::MAX),
-        (Flaw::RrsetOrder, |zone| (zone.rrsets[0].rtype, zone.rrsets[0].covered) = (Rtype::PTR, Rtype::PTR)),
-        (Flaw::RrsetOrder, |zone| zone.rrsets[1].covered = Rtype::A),
-        (Flaw::Rrset, |zone| zone.rrsets[0].rtype = Rtype::A),
-        (Flaw::Rrset, |zone| zone.rrsets[0].ttl = 1 << 31),
-        (Flaw::Rrset, |zone| zone.rrsets[0].count = 0),
-        (Flaw::Offset, |zone| zone.rrsets[0].count = 2),
-        (Flaw::Offset, |zone| zone.rrsets[1].start += 1),
-        (Flaw::Offset, |zone| zone.rrsets.last_mut().unwrap().start = u64::MAX),
-        (Flaw::Offset, |zone| zone.rdata.push(0)),
-        (Flaw::Rdata, |zone| zone.rdata[2] = 64),
-        (Flaw::Rrset, |zone| {
-            let signature = zone.rrsets.iter_mut().find(|rrset| rrset.rtype == Rtype::RRSIG).unwrap();
+    type Change = fn(&mut Raw);
+    let cases: [(Flaw, Change); 21] = [
+        (Flaw::Length, |raw| raw.nodes[0].0 += 1),
+        (Flaw::Name, |raw| (raw.nodes[1].0, raw.nodes[2].0) = (raw.nodes[1].0 + 1, raw.nodes[2].0 - 1)),
+        (Flaw::Length, |raw| raw.names.push(0)),
+        (Flaw::Name, |raw| {
+            raw.names.push(0);
+            raw.nodes.last_mut().unwrap().0 += 1;
+        }),
+        (Flaw::NameOrder, |raw| raw.names[1] = b'x'),
+        (Flaw::NameOrder, |raw| raw.names[usize::from(raw.nodes[0].0) + 1] = b'z'),
+        (Flaw::NameOrder, |raw| *raw.names.iter_mut().rev().nth(1).unwrap() = b'f'),
+        (Flaw::Length, |raw| (raw.nodes[1].1, raw.nodes[2].1) = (0, raw.nodes[1].1 + raw.nodes[2].1)),
+        (Flaw::Length, |raw| raw.nodes[1].1 = 0x00ff_ffff),
+        (Flaw::RrsetOrder, |raw| (raw.rrsets[0].rtype, raw.rrsets[0].covered) = (Rtype::PTR, Rtype::PTR)),
+        (Flaw::RrsetOrder, |raw| raw.rrsets[1].covered = Rtype::A),
+        (Flaw::Rrset, |raw| raw.rrsets[0].rtype = Rtype::A),
+        (Flaw::Rrset, |raw| raw.rrsets[0].ttl = 1 << 31),
+        (Flaw::Rrset, |raw| raw.rrsets[0].count = 0),
+        (Flaw::Length, |raw| raw.rrsets[0].count = 2),
+        (Flaw::Length, |raw| {
+            raw.rrsets[0].octets += 1;
+            raw.rrsets[1].octets -= 1;
+        }),
+        (Flaw::Length, |raw| raw.rrsets.last_mut().unwrap().octets = u32::MAX),
+        (Flaw::Length, |raw| raw.rrsets[0].octets -= 1),
+        (Flaw::Length, |raw| raw.rdata.push(0)),
+        (Flaw::Rdata, |raw| raw.rdata[2] = 64),
+        (Flaw::Rrset, |raw| {
+            let signature = raw.rrsets.iter_mut().find(|rrset| rrset.rtype == Rtype::RRSIG).unwrap();
             signature.covered = Rtype::NS;
         }),
     ];
     for (number, (flaw, change)) in cases.into_iter().enumerate() {
-        let error = error_of(&flawed(change));
-        // An offset that is wrong may first be seen as what it makes of the names.
+        let octets = flawed(change);
+        let error = error_of(&octets);
         let accepted = error.contains(&flaw.to_string());
         assert!(accepted && error.starts_with("malformed contents at name "), "{number}: {error}");
+        assert_eq!(StoredZone::of_octets(octets).err().unwrap().to_string(), error);
     }
 }
 
 #[test]
 fn records_out_of_order_and_what_is_no_zone_are_found() {
-    let twice = flawed(|zone| {
-        let is_www = |rrset: &&crate::contents::RrsetEntry| rrset.count == 2 && rrset.rtype == Rtype::A;
-        let www = zone.rrsets.iter().find(is_www).unwrap().start as usize;
-        zone.rdata[www + 11] = 7;
+    let twice = flawed(|raw| {
+        let www = raw.rrsets.iter().position(|rrset| rrset.count == 2 && rrset.rtype == Rtype::A).unwrap();
+        let before: u32 = raw.rrsets[..www].iter().map(|rrset| rrset.octets).sum();
+        raw.rdata[before as usize + 11] = 7;
     });
     assert!(error_of(&twice).contains("records of an RRset are out of order"));
-    let cname = flawed(|zone| {
-        let soa = zone.rrsets.iter_mut().find(|rrset| rrset.rtype == Rtype::SOA).unwrap();
+    let cname = flawed(|raw| {
+        let soa = raw.rrsets.iter_mut().find(|rrset| rrset.rtype == Rtype::SOA).unwrap();
         (soa.rtype, soa.covered) = (Rtype(7), Rtype(7));
     });
     assert!(error_of(&cname).contains("malformed contents at name 0"));
-    let beside = zone("a CNAME b\na NSEC b CNAME NSEC\n");
-    let beside = {
-        let mut contents = beside;
-        let nsec = contents.rrsets.iter_mut().find(|rrset| rrset.rtype == Rtype::NSEC).unwrap();
+    let beside = flawed_zone(&zone("a CNAME b\na NSEC b CNAME NSEC\n"), |raw| {
+        let nsec = raw.rrsets.iter_mut().find(|rrset| rrset.rtype == Rtype::NSEC).unwrap();
         (nsec.rtype, nsec.covered) = (Rtype(65283), Rtype(65283));
-        compiled(&contents)
-    };
+    });
     assert!(error_of(&beside).contains("a.example. has a CNAME record and TYPE65283 too"));
     let empty = Contents { apex: Name::root(), names: vec![], rdata: vec![], nodes: vec![], rrsets: vec![] };
     assert!(error_of(&compiled(&empty)).contains("no SOA record"));
@@ -204,6 +345,13 @@ fn text_and_compiled_zones_are_told_apart() {
         error
             .ends_with("compiled of the zone example., but the origin is other.: give the right origin (-o)")
     );
+    assert!(open_compiled(&text, None).unwrap().is_none());
+    assert!(open_compiled(folder.path(), None).unwrap().is_none());
+    assert_eq!(open_compiled(&image, None).unwrap().unwrap().node_count(), sample().node_count());
+    assert!(matches!(
+        open_compiled(&image, Some(&other)),
+        Err(LoadError::Compiled { source: CompiledError::WrongOrigin { .. }, .. })
+    ));
     std::fs::write(&image, &compiled(&sample())[..500]).unwrap();
     assert!(matches!(
         load(&image, None),
@@ -226,6 +374,59 @@ proptest! {
         prop_assert_eq!(compiled(&again), octets);
     }
 
+    /// A zone of which is loaded what is looked at is the zone that is read as a whole; written again it is the same file.
+    #[test]
+    fn what_is_looked_at_is_what_is_there(zone in zones(), octets in 1_u32..300) {
+        let file = in_chunks(&zone, octets);
+        prop_assert_eq!(written(&read(&file).unwrap().0), written(&zone));
+        let open = StoredZone::of_octets(file.clone()).unwrap();
+        prop_assert_eq!((open.node_count(), open.record_count()), (zone.node_count(), zone.record_count()));
+        let (all, parts) = (Base::from(&zone), Base::from(&open));
+        for node in zone.nodes().collect::<Vec<_>>().into_iter().rev() {
+            let found = parts.find(node.name()).unwrap();
+            prop_assert_eq!((found.place, found.node.name().wire()), (node.index(), node.name().wire()));
+            prop_assert_eq!(found.node.rrsets().len(), node.rrsets().len());
+            let beside = Name::prepend(b"\0", node.name()).unwrap();
+            prop_assert_eq!(all.find(beside.view()).err(), parts.find(beside.view()).err());
+            let places = node.index()..zone.node_count();
+            prop_assert_eq!(
+                all.first_link(places.clone(), Rtype::NSEC),
+                parts.first_link(places.clone(), Rtype::NSEC)
+            );
+            prop_assert_eq!(all.last_link(places.clone(), Rtype::NSEC), parts.last_link(places, Rtype::NSEC));
+        }
+        parts.check_loaded().unwrap();
+        let mut again = Vec::new();
+        write_splice(&Splice::of(&open), Verification::Full { at: 7 }, &mut again).unwrap();
+        prop_assert_eq!(again, file);
+    }
+
+    /// Nodes of other contents in between move no octet but their own.
+    #[test]
+    fn what_stays_between_changes_is_passed_on(
+        zone in zones(),
+        octets in 1_u32..300,
+        replaced in proptest::collection::vec(any::<bool>(), 64),
+    ) {
+        let open = StoredZone::of_octets(in_chunks(&zone, octets)).unwrap();
+        let mut splice = Splice::new(zone.apex());
+        for place in 0..zone.node_count() {
+            if replaced[place % 64] {
+                splice.push_nodes(&zone, place..place + 1);
+            } else {
+                splice.push_nodes(&open, place..place + 1);
+            }
+        }
+        let mut out = Vec::new();
+        write_splice(&splice, Verification::Full { at: 7 }, &mut out).unwrap();
+        prop_assert_eq!(written(&read(&out).unwrap().0), written(&zone));
+        prop_assert_eq!(written(&splice.to_contents().unwrap()), written(&zone));
+        let open = StoredZone::of_octets(out).unwrap();
+        // However often a zone is mended, its chunks do not become ever shorter.
+        let (_, before) = open.directory.entries.split_last().unwrap();
+        prop_assert!(before.iter().all(|entry| entry.octets >= u64::from(octets) / 2));
+    }
+
     /// Octets altered under a digest that fits are refused, or are another zone that can be used.
     #[test]
     fn nothing_that_is_taken_goes_astray(
@@ -233,11 +434,13 @@ proptest! {
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let mut octets = compiled(&zone);
-        let end = octets.len() - DIGEST;
+        let end = octets.len() - END_MAGIC.len();
         for (place, value) in changes {
             octets[MAGIC_OCTETS + place.index(end - MAGIC_OCTETS)] = value;
         }
         seal(&mut octets);
+        let open = StoredZone::of_octets(octets.clone());
+        prop_assert!(open.is_ok() || read(&octets).is_err());
         if let Ok((taken, _)) = read(&octets) {
             let text = written(&taken);
             let again = crate::read::read_text(text.as_bytes(), Path::new("again"), Some(taken.apex())).unwrap();

@@ -1,175 +1,179 @@
-//! Writing compiled zones: all lengths are known beforehand, so it needs no place to seek in.
+//! Writing compiled zones, from front to end: nothing need be known beforehand, and there is no place to seek in.
 
+use super::block::Block;
+use super::directory::{Directory, Entry, MIXED};
+use super::gather::Gathering;
+use super::header::{Facts, header, trailer};
+use super::read::extent;
+use super::stored::StoredZone;
 use super::*;
-use crate::contents::Contents;
-use crate::splice::{Span, Splice};
-use nonesuch_proto::Rtype;
+use crate::contents::{Contents, Node};
+use crate::splice::{Part, Splice};
 use std::io::Write;
-
-/// Octets that are hashed and written at once, while they are in the processor's cache.
-const BLOCK: usize = 1 << 20;
+use std::ops::Range;
 
 /// Writes `contents` as a compiled zone; `verification` says what was verified of them.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write(contents: &Contents, verification: Verification, out: &mut impl Write) -> io::Result<()> {
-    write_as(contents, &Facts::of(contents, verification), out)
+    write_in_chunks(contents, verification, CHUNK, out)
 }
 
-/// Writes `splice` as a compiled zone, without a copy of it; otherwise as [`write`].
+/// As [`write`], in chunks that are ended when they have so many octets. Where a part of a zone stays, it is passed on in
+/// chunks: short ones are sooner free of changes, long ones take a shorter directory.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write_splice(splice: &Splice<'_>, verification: Verification, out: &mut impl Write) -> io::Result<()> {
-    let facts = Facts::of(&splice.head(), verification);
-    write_spans(splice.apex(), splice.spans(), &facts, out)
-}
-
-/// What the header says of the zone.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
-    flags: u32,
-    serial: u32,
+pub fn write_in_chunks(
+    contents: &Contents,
     verification: Verification,
+    octets: u32,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut writer = Writer::new(contents.apex(), &Facts::of(contents, verification, octets), out)?;
+    contents.nodes().try_for_each(|node| writer.put_node(node))?;
+    writer.finish()
 }
 
-impl Facts {
-    pub(super) fn of(contents: &Contents, verification: Verification) -> Self {
-        let flags = if contents.apex_rrset(Rtype::DNSKEY).is_some() { SIGNED } else { 0 };
-        Self { flags, serial: contents.soa().map_or(0, |soa| soa.serial), verification }
-    }
-}
-
-/// Writes `contents` below a header of these `facts`.
-pub(super) fn write_as(contents: &Contents, facts: &Facts, out: &mut impl Write) -> io::Result<()> {
-    write_spans(contents.apex(), &[Span::of(contents)], facts, out)
-}
-
-fn write_spans(apex: &Name, spans: &[Span<'_>], facts: &Facts, out: &mut impl Write) -> io::Result<()> {
-    let sum = |length: fn(&Span<'_>) -> usize| spans.iter().map(length).sum::<usize>();
-    let lengths = [
-        (NAMES, sum(|span| span.names().len())),
-        (RDATA, sum(|span| span.rdata().len())),
-        (NODES, sum(|span| span.nodes().len()) * NODE),
-        (RRSETS, sum(|span| span.rrsets().len()) * RRSET),
-    ];
-    let mut end = (HEADER + lengths.len() * TABLE_ENTRY) as u64;
-    let sections = lengths.map(|(kind, length)| {
-        let section = Section { kind, offset: aligned(end), length: length as u64 };
-        end = section.offset + section.length;
-        section
+/// Writes `splice` as a compiled zone, without a copy of it; otherwise as [`write`]. Chunks of a compiled zone that stay
+/// whole are passed on as they are.
+///
+/// # Errors
+/// Those of `out`, and of reading what is passed on.
+pub fn write_splice(splice: &Splice<'_>, verification: Verification, out: &mut impl Write) -> io::Result<()> {
+    let octets = splice.parts().iter().find_map(|part| match part {
+        Part::Nodes(..) => None,
+        Part::Stored(zone, _) => Some(zone.chunk_octets()),
     });
-    let mut out = Hashing { out, hasher: blake3::Hasher::new(), at: 0, block: Vec::with_capacity(BLOCK) };
-    out.put(&header(apex, facts, &sections, end + DIGEST as u64))?;
-    for section in sections {
-        out.fill_to(section.offset)?;
-        match section.kind {
-            NAMES => spans.iter().try_for_each(|span| out.put(span.names()))?,
-            RDATA => spans.iter().try_for_each(|span| out.put(span.rdata()))?,
-            NODES => put_nodes(spans, &mut out)?,
-            _ => put_rrsets(spans, &mut out)?,
+    let facts = Facts::of(&splice.head(), verification, octets.unwrap_or(CHUNK));
+    let mut writer = Writer::new(splice.apex(), &facts, out)?;
+    writer.passes_on = octets.is_some();
+    for part in splice.parts() {
+        match part {
+            Part::Nodes(contents, places) => {
+                places.clone().try_for_each(|place| writer.put_node(contents.node(place)))?;
+            }
+            Part::Stored(zone, places) => writer.put_places(zone, places.clone())?,
         }
     }
-    out.finish()
+    writer.finish()
 }
 
-fn header(apex: &Name, facts: &Facts, sections: &[Section], length: u64) -> Vec<u8> {
-    let (kind, at) = match facts.verification {
-        Verification::Nothing => (0u32, 0),
-        Verification::Structural { at } => (1, at),
-        Verification::Full { at } => (2, at),
-    };
-    let mut out = Vec::with_capacity(HEADER + sections.len() * TABLE_ENTRY);
-    out.extend_from_slice(&MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(&BYTE_ORDER.to_le_bytes());
-    out.extend_from_slice(&length.to_le_bytes());
-    for word in [sections.len() as u32, facts.flags, kind, at, facts.serial, 0] {
-        out.extend_from_slice(&word.to_le_bytes());
-    }
-    out.extend_from_slice(apex.wire());
-    out.resize(HEADER, 0);
-    for section in sections {
-        out.extend_from_slice(&section.kind.to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
-        out.extend_from_slice(&section.offset.to_le_bytes());
-        out.extend_from_slice(&section.length.to_le_bytes());
-    }
-    out
+struct Writer<'o, 'z, W> {
+    block: Block<'o, W>,
+    header: [u8; HEADER],
+    directory: Directory,
+    /// Whether there are chunks that are passed on.
+    passes_on: bool,
+    /// Names that are to become the next chunk.
+    gathering: Gathering,
+    /// For the patterns of the zone that chunks are passed on from their numbers here.
+    numbers: Vec<u16>,
+    /// That zone.
+    numbered: Option<&'z StoredZone>,
 }
 
-fn put_nodes(spans: &[Span<'_>], out: &mut Hashing<'_, impl Write>) -> io::Result<()> {
-    let (mut names, mut rrsets) = (0, 0);
-    for span in spans {
-        let start = span.start();
-        for node in span.nodes() {
-            let mut octets = [0; NODE];
-            octets[..4].copy_from_slice(&(node.name - start.names + names).to_le_bytes());
-            octets[4..].copy_from_slice(&(node.first_rrset - start.rrsets + rrsets).to_le_bytes());
-            out.put(&octets)?;
+impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
+    fn new(apex: &Name, facts: &Facts, out: &'o mut W) -> io::Result<Self> {
+        let header = header(apex, facts);
+        let mut writer = Self {
+            block: Block::new(out),
+            header,
+            directory: Directory::default(),
+            passes_on: false,
+            gathering: Gathering::new(facts.chunk),
+            numbers: Vec::new(),
+            numbered: None,
+        };
+        writer.block.put(&header)?;
+        Ok(writer)
+    }
+
+    fn put_node(&mut self, node: Node<'_>) -> io::Result<()> {
+        self.gathering.push(node)?;
+        let ends = if self.passes_on { self.gathering.is_overfull() } else { self.gathering.is_full() };
+        if ends { self.end_chunk() } else { Ok(()) }
+    }
+
+    /// Ends the chunk that is gathered, if there is any.
+    fn end_chunk(&mut self) -> io::Result<()> {
+        if self.gathering.is_empty() {
+            return Ok(());
         }
-        names += span.names().len() as u32;
-        rrsets += span.rrsets().len() as u32;
+        let told = self.gathering.tell(&mut self.directory.patterns);
+        let size = self.gathering.size();
+        let name = self.gathering.first_name().to_vec();
+        let mut gathering = std::mem::take(&mut self.gathering);
+        let mut hasher = blake3::Hasher::new();
+        gathering.empty(|octets| {
+            hasher.update(octets);
+            self.block.put(octets)
+        })?;
+        self.gathering = gathering;
+        let pushed = self.directory.push(&name, size, told, *hasher.finalize().as_bytes());
+        pushed.ok_or_else(too_large)
     }
-    Ok(())
-}
 
-fn put_rrsets(spans: &[Span<'_>], out: &mut Hashing<'_, impl Write>) -> io::Result<()> {
-    let mut rdata = 0;
-    for span in spans {
-        let start = span.start();
-        for rrset in span.rrsets() {
-            let mut octets = [0; RRSET];
-            octets[..8].copy_from_slice(&(rrset.start - start.rdata + rdata).to_le_bytes());
-            octets[8..12].copy_from_slice(&rrset.ttl.to_le_bytes());
-            octets[12..14].copy_from_slice(&rrset.rtype.0.to_le_bytes());
-            octets[14..16].copy_from_slice(&rrset.covered.0.to_le_bytes());
-            octets[16..20].copy_from_slice(&rrset.count.to_le_bytes());
-            out.put(&octets)?;
+    /// Writes the names at `places` of a compiled zone.
+    fn put_places(&mut self, zone: &'z StoredZone, places: Range<usize>) -> io::Result<()> {
+        let mut at = places.start;
+        while at < places.end {
+            let chunk = zone.chunk_at(at);
+            let whole = zone.facts(chunk).places();
+            let stays = zone.is_compiled() && at == whole.start && whole.end <= places.end;
+            if stays && (self.gathering.is_empty() || self.gathering.is_half_full()) {
+                self.end_chunk()?;
+                let last = zone.chunk_at(places.end);
+                let ends = zone.facts(last).places().end <= places.end;
+                let chunks = chunk..last + usize::from(ends);
+                at = zone.facts(chunks.end - 1).places().end;
+                self.pass_on(zone, chunks)?;
+                continue;
+            }
+            let end = whole.end.min(places.end);
+            let Some(contents) = zone.chunk(chunk) else {
+                let error = zone.failure().unwrap_or(CompiledError::Altered);
+                return Err(io::Error::other(error));
+            };
+            (at..end).try_for_each(|place| self.put_node(contents.node(place - whole.start)))?;
+            at = end;
         }
-        rdata += span.rdata().len() as u64;
-    }
-    Ok(())
-}
-
-/// Hashes what it passes on, block by block: many short pieces cost no more than a few long ones.
-struct Hashing<'o, W> {
-    out: &'o mut W,
-    hasher: blake3::Hasher,
-    at: u64,
-    /// What is neither hashed nor written yet, less than a block.
-    block: Vec<u8>,
-}
-
-impl<W: Write> Hashing<'_, W> {
-    #[inline]
-    fn put(&mut self, mut octets: &[u8]) -> io::Result<()> {
-        self.at += octets.len() as u64;
-        while self.block.len() + octets.len() >= BLOCK {
-            let (head, tail) = octets.split_at(BLOCK - self.block.len());
-            self.block.extend_from_slice(head);
-            self.flush()?;
-            octets = tail;
-        }
-        self.block.extend_from_slice(octets);
         Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.hasher.update(&self.block);
-        self.out.write_all(&self.block)?;
-        self.block.clear();
-        Ok(())
-    }
-
-    fn fill_to(&mut self, offset: u64) -> io::Result<()> {
-        let missing = (offset - self.at) as usize;
-        self.put(&[0; ALIGNMENT as usize][..missing])
+    /// Writes chunks as they are.
+    fn pass_on(&mut self, zone: &'z StoredZone, chunks: Range<usize>) -> io::Result<()> {
+        if !self.numbered.is_some_and(|numbered| std::ptr::eq(numbered, zone)) {
+            self.numbers.clear();
+            let count = zone.directory.patterns.count() as u16;
+            let patterns = (0..count).filter_map(|number| zone.directory.patterns.find(number));
+            self.numbers.extend(patterns.map(|pattern| self.directory.patterns.intern(pattern)));
+            self.numbered = Some(zone);
+        }
+        let number = |old: u16| if old >= MIXED { old } else { self.numbers[usize::from(old)] };
+        for chunk in chunks.clone() {
+            let Entry { size, mut told, digest, .. } = zone.directory.entries[chunk];
+            (told.signers, told.chain) = (number(told.signers), number(told.chain));
+            let pushed = self.directory.push(zone.directory.name(chunk).wire(), size, told, digest);
+            pushed.ok_or_else(too_large)?;
+        }
+        let (start, octets) = extent(&zone.directory, chunks);
+        self.block.pass_on(&zone.source, start, octets)
     }
 
     fn finish(mut self) -> io::Result<()> {
-        self.flush()?;
-        self.out.write_all(self.hasher.finalize().as_bytes())
+        self.end_chunk()?;
+        let offset = HEADER as u64 + self.directory.total.octets;
+        let directory = self.directory.write();
+        let counts = (self.directory.entries.len() as u32, self.directory.patterns.count() as u32);
+        let trailer = trailer(&self.header, &directory, offset, counts);
+        self.block.put(&directory)?;
+        self.block.put(&trailer)?;
+        self.block.flush()
     }
+}
+
+fn too_large() -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, "the zone has more names than a compiled zone holds")
 }

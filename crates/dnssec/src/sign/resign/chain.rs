@@ -8,9 +8,8 @@ use super::view::View;
 use crate::denial::Mechanism;
 use crate::denial::nsec3::chain::hash_of;
 use crate::denial::nsec3::{Nsec3, Nsec3Params, OPT_OUT};
-use crate::sign::reuse::Walk;
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::{Node, Standing};
+use nonesuch_zone::{Found, Node, Standing};
 use std::borrow::Cow;
 
 /// A name of the signed zone that is planned anew.
@@ -57,19 +56,17 @@ impl<'v, 'z> Mending<'v, 'z> {
         stale: &[u32],
     ) -> Self {
         let mut mending = Self { view, rtype, entries: Vec::with_capacity(changed.len() * 2 + stale.len()) };
-        let mut walk = Walk::new(view.old);
         let mut touched = view.touched.iter().zip(view.places).peekable();
         for &name in changed {
             // All names touched are among those changed.
             let known = touched.next_if(|(other, _)| **other == name);
-            let found = known.map_or_else(|| walk.find(name), |(_, found)| *found);
+            let found = known.map_or_else(|| view.old.find(name), |(_, found)| *found);
             let entry = mending.entry(name, found);
             mending.entries.push(entry);
         }
-        let mut walk = Walk::new(view.old);
         for link in links {
             let owner = link.owner.view();
-            let mut entry = mending.entry(owner, walk.find(owner));
+            let mut entry = mending.entry(owner, view.old.find(owner));
             entry.link = link.types.as_deref().map(Cow::Borrowed);
             mending.entries.push(entry);
         }
@@ -81,9 +78,9 @@ impl<'v, 'z> Mending<'v, 'z> {
     }
 
     /// A name as it is in the new zone, its record of the chain as it was.
-    fn entry(&self, name: NameRef<'z>, found: Result<Node<'z>, usize>) -> Entry<'z> {
+    fn entry(&self, name: NameRef<'z>, found: Result<Found<'z>, usize>) -> Entry<'z> {
         let (place, old) = match found {
-            Ok(node) => (node.index(), Some(node)),
+            Ok(found) => (found.place, Some(found.node)),
             Err(place) => (place, None),
         };
         let link = old.and_then(|node| node.rrset(self.rtype)).and_then(|rrset| rrset.rdatas().next());
@@ -124,26 +121,33 @@ impl<'v, 'z> Mending<'v, 'z> {
         if nodes.is_empty() {
             return;
         }
-        for node in nodes {
-            let old = self.view.old.node(node);
-            let entry = self.entry(old.name(), Ok(old));
+        for place in nodes {
+            let Some(node) = self.view.old.node(place) else { continue };
+            let entry = self.entry(node.name(), Ok(Found { place, node }));
             self.entries.push(entry);
         }
         // Names that come at one place stay in their order.
         self.entries.sort_by_key(|entry| (entry.place, entry.found));
     }
 
-    /// First and last member of the chain among the nodes in front of entry `index` and behind the one before it.
-    fn gap(&self, index: usize) -> (Option<Member>, Option<Member>) {
+    /// The nodes in front of entry `index` and behind the one before it.
+    fn gap(&self, index: usize) -> std::ops::Range<usize> {
         let start = match index.checked_sub(1).map(|before| &self.entries[before]) {
             Some(before) => before.place + usize::from(before.found),
             None => 0,
         };
         let end = self.entries.get(index).map_or_else(|| self.view.old.node_count(), |entry| entry.place);
-        let is_member = |index: &usize| self.view.old.node(*index).has(self.rtype);
-        let first = (start..end).find(is_member);
-        let last = (start..end).rev().find(is_member);
-        (first.map(Member::Old), last.map(Member::Old))
+        start..end
+    }
+
+    /// First member of the chain among the nodes in front of entry `index` and behind the one before it.
+    fn first_between(&self, index: usize) -> Option<Member> {
+        self.view.old.first_link(self.gap(index), self.rtype).map(Member::Old)
+    }
+
+    /// Last such member.
+    fn last_between(&self, index: usize) -> Option<Member> {
+        self.view.old.last_link(self.gap(index), self.rtype).map(Member::Old)
     }
 
     /// Nodes of the previous zone whose next one is another, because names behind them come or leave.
@@ -153,7 +157,7 @@ impl<'v, 'z> Mending<'v, 'z> {
         // A change in front of all members is one behind the last.
         let mut wraps = false;
         for (index, entry) in self.entries.iter().enumerate() {
-            last = self.gap(index).1.or(last);
+            last = self.last_between(index).or(last);
             if entry.was_linked != entry.link.is_some() {
                 match last {
                     Some(Member::Old(node)) => found.push(node),
@@ -165,7 +169,7 @@ impl<'v, 'z> Mending<'v, 'z> {
                 last = Some(Member::Entry(index));
             }
         }
-        last = self.gap(self.entries.len()).1.or(last);
+        last = self.last_between(self.entries.len()).or(last);
         if let (true, Some(Member::Old(node))) = (wraps, last) {
             found.push(node);
         }
@@ -177,20 +181,20 @@ impl<'v, 'z> Mending<'v, 'z> {
         let count = self.entries.len();
         let linked = |index: usize| self.entries[index].link.is_some().then_some(Member::Entry(index));
         // The last one points to the first.
-        let first = (0..count).find_map(|index| self.gap(index).0.or_else(|| linked(index)));
-        let mut next = self.gap(count).0.or(first);
+        let first = (0..count).find_map(|index| self.first_between(index).or_else(|| linked(index)));
+        let mut next = self.first_between(count).or(first);
         let mut successors = vec![None; count];
         for index in (0..count).rev() {
             successors[index] = next;
-            next = self.gap(index).0.or_else(|| linked(index)).or(next);
+            next = self.first_between(index).or_else(|| linked(index)).or(next);
         }
         successors
     }
 
-    fn name_of(&self, member: Member) -> NameRef<'z> {
+    fn name_of(&self, member: Member) -> Option<NameRef<'z>> {
         match member {
-            Member::Old(index) => self.view.old.node(index).name(),
-            Member::Entry(index) => self.entries[index].name,
+            Member::Old(place) => self.view.old.node(place).map(Node::name),
+            Member::Entry(index) => Some(self.entries[index].name),
         }
     }
 
@@ -200,7 +204,7 @@ impl<'v, 'z> Mending<'v, 'z> {
         let rdata = |(entry, next): (&Entry<'_>, Option<Member>)| {
             let mut rdata = Vec::new();
             let (Some(types), Some(next)) = (&entry.link, next) else { return Some(rdata) };
-            let next = self.name_of(next);
+            let next = self.name_of(next)?;
             if self.rtype == Rtype::NSEC {
                 next.push_canonical(&mut rdata);
             } else {

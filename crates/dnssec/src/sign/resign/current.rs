@@ -40,7 +40,7 @@ pub fn is_current(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>)
         return Ok(false);
     }
     // What is handed on as it is must be what it seems to be, as what is kept in part.
-    verify_sample(previous, keys, &reuse)?;
+    verify_sample(previous.into(), keys, &reuse)?;
     Ok(has_right_digests(previous, old.serial))
 }
 

@@ -8,7 +8,7 @@ use crate::denial::nsec3::chain;
 use crate::denial::{Mechanism, nsec};
 use crate::sign::SignOptions;
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
-use nonesuch_zone::{Node, Standing};
+use nonesuch_zone::{Found, Node, Standing};
 use std::collections::HashSet;
 
 /// Names whose data or standing may differ from those in the previous zone.
@@ -25,17 +25,18 @@ impl<'z> Changed<'z> {
         let mut names = view.touched.to_vec();
         let mut nodes = HashSet::new();
         for (&name, &found) in view.touched.iter().zip(view.places) {
-            nodes.extend(found.ok().map(|node| node.index() as u32));
+            nodes.extend(found.ok().map(|found| found.place as u32));
+            let old = found.ok().map(|found| found.node);
             let is_apex = name == view.old.apex().view();
-            let before = found.ok().and_then(|node| covered_by(node, is_apex));
-            let after = view.data_over(name, || found.ok()).and_then(|node| covered_by(node, is_apex));
+            let before = old.and_then(|node| covered_by(node, is_apex));
+            let after = view.data_over(name, || old).and_then(|node| covered_by(node, is_apex));
             if before == after {
                 continue;
             }
-            let first = found.map_or_else(|place| place, |node| node.index() + 1);
-            let below = (first..view.old.node_count()).map(|index| view.old.node(index));
-            for node in below.take_while(|node| node.name().is_below(name)) {
-                nodes.insert(node.index() as u32);
+            let first = found.map_or_else(|place| place, |found| found.place + 1);
+            let below = view.old.nodes(first..view.old.node_count());
+            for Found { place, node } in below.take_while(|below| below.node.name().is_below(name)) {
+                nodes.insert(place as u32);
                 if owns_data(node) {
                     names.push(node.name());
                 }
@@ -98,7 +99,7 @@ pub(super) fn links(view: &View<'_>, changed: &Changed<'_>, options: &SignOption
 fn has_nsec3(view: &View<'_>, hash: &Hash) -> bool {
     let mut owner = Vec::new();
     chain::push_owner(hash, view.old.apex().view(), &mut owner);
-    view.old.find(NameRef::from_checked(&owner)).is_ok_and(|node| node.has(Rtype::NSEC3))
+    view.old.find(NameRef::from_checked(&owner)).is_ok_and(|found| found.node.has(Rtype::NSEC3))
 }
 
 /// The changed names and those above them: they may begin or cease to be empty non-terminals.
@@ -162,13 +163,13 @@ impl<'z> Shown<'_, 'z> {
         if touched.copied().any(|below| view.data(below).is_some_and(|node| counts(below, node))) {
             return true;
         }
-        let first = view.old.find(name).map_or_else(|place| place, |node| node.index() + 1);
-        let below = (first..view.old.node_count()).map(|index| view.old.node(index));
-        below.take_while(|node| node.name().is_below(name)).any(|node| {
+        let first = view.old.find(name).map_or_else(|place| place, |found| found.place + 1);
+        let below = view.old.nodes(first..view.old.node_count());
+        below.take_while(|below| below.node.name().is_below(name)).any(|Found { place, node }| {
             if !owns_data(node) || view.touched_at(node.name()).is_ok() {
                 return false;
             }
-            if self.changed.nodes.contains(&(node.index() as u32)) {
+            if self.changed.nodes.contains(&(place as u32)) {
                 return counts(node.name(), node);
             }
             // What has signatures of its own is needed, and nothing else is.
@@ -181,10 +182,10 @@ impl<'z> Shown<'_, 'z> {
     fn is_fresh(&self, name: NameRef<'_>) -> bool {
         let old = self.view.old;
         let (here, next) = match old.find(name) {
-            Ok(node) => (owns_data(node), node.index() + 1),
+            Ok(found) => (owns_data(found.node), found.place + 1),
             Err(place) => (false, place),
         };
-        let is_above = next < old.node_count() && old.node(next).name().is_below(name);
+        let is_above = old.node(next).is_some_and(|node| node.name().is_below(name));
         !here && !is_above
     }
 }

@@ -12,9 +12,9 @@ use crate::sign::chunk::{Scratch, Signer};
 use crate::sign::plan::Plan;
 use crate::sign::reuse::Reuse;
 use crate::sign::zonemd::Place;
-use crate::sign::{SerialPolicy, SignError, SignOptions, SignStatistics, Signed, apex, refused};
+use crate::sign::{Previous, SerialPolicy, SignError, SignOptions, SignStatistics, Signed, apex, refused};
 use nonesuch_proto::{Rtype, serial};
-use nonesuch_zone::{Contents, Node, Rrset, Run, Standing};
+use nonesuch_zone::{Base, Contents, Node, Rrset, Run, Standing};
 use rayon::prelude::*;
 
 /// Names signed at once by one thread, or up to twice as many.
@@ -42,8 +42,14 @@ pub(super) fn mend(
     let Some(links) = links(&view, &changed, options) else { return Ok(None) };
     let mending = Mending::new(&view, rtype, &changed.names, &links, &scan.stale);
     let Some(rdatas) = mending.rdatas(options.mechanism, &options.nsec3) else { return Ok(None) };
+    // What could not be loaded seems not to be there: nothing is made of that.
+    edits.previous.check_loaded().map_err(SignError::previous)?;
     let (patch, standings) = unsigned_patch(&mending, &rdatas);
     warnings.extend(refused::among(&patch, &standings));
+    let replaced = replaced(edits.previous, &mending.entries);
+    let previous = options.previous.zip(replaced.as_ref());
+    let previous = previous.map(|(previous, contents)| Previous { contents, ..previous });
+    let options = &SignOptions { previous: previous.or(options.previous), ..options.clone() };
     let (patch, mut statistics) = sign_patch(&patch, standings, keys, options)?;
     add_kept(edits.previous, &mending.entries, &scan, &mut statistics);
     statistics.serial = serial;
@@ -56,7 +62,7 @@ pub(super) fn mend(
 /// hashed owners have the letter case of the apex, and a digest over all records (RFC 8976) is made of the whole zone. A
 /// previous zone that is not signed, or has no such chain, leaves nothing to mend.
 fn mendable(edits: &Edits<'_>, options: &SignOptions<'_>) -> Option<Rtype> {
-    let (old, new) = (edits.previous, &edits.after);
+    let (old, new) = (edits.previous.head(), &edits.after);
     let (old_apex, new_apex) = (old.nodes().next()?, new.nodes().next()?);
     let same_ttl = old.soa()?.negative_ttl() == new.soa()?.negative_ttl();
     let same_name =
@@ -85,7 +91,7 @@ fn is_current(edits: &Edits<'_>, keys: &KeySet, options: &SignOptions<'_>) -> Re
     let as_before = SignOptions { serial: SerialPolicy::Keep, previous: None, ..options.clone() };
     let (apex, ..) = apex::prepare(&alone, keys, &as_before)?;
     let is_chain = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3);
-    let mut olds = edits.previous.node(0).rrsets().filter(|rrset| !is_chain(rrset));
+    let mut olds = edits.previous.head().node(0).rrsets().filter(|rrset| !is_chain(rrset));
     let same = apex.node(0).rrsets().all(|new| {
         olds.next().is_some_and(|old| {
             (old.rtype(), old.ttl()) == (new.rtype(), new.ttl()) && old.rdatas().eq(new.rdatas())
@@ -124,6 +130,15 @@ fn unsigned_patch(mending: &Mending<'_, '_>, rdatas: &[Vec<u8>]) -> (Contents, V
     (Contents::from_run(mending.view.old.apex(), run), standings)
 }
 
+/// The names of a compiled zone that are planned anew, as they are there: of its head alone no signature could be kept.
+fn replaced(previous: Base<'_>, entries: &[Entry<'_>]) -> Option<Contents> {
+    let Base::Stored(zone) = previous else { return None };
+    let mut run = Run::default();
+    let found = entries.iter().filter(|entry| entry.found).filter_map(|entry| zone.node(entry.place));
+    found.for_each(|node| run.push_node(node));
+    Some(Contents::from_run(zone.apex(), run))
+}
+
 fn sign_patch(
     patch: &Contents,
     standings: Vec<Standing>,
@@ -154,11 +169,11 @@ fn sign_patch(
 }
 
 /// Adds what is copied to what was planned anew.
-fn add_kept(previous: &Contents, entries: &[Entry<'_>], scan: &Scan, statistics: &mut SignStatistics) {
+fn add_kept(previous: Base<'_>, entries: &[Entry<'_>], scan: &Scan, statistics: &mut SignStatistics) {
     let (mut signatures, mut rrsets, mut chain) = (scan.signatures, scan.rrsets_signed, scan.chain_records);
     let mut records = scan.records;
     for entry in entries.iter().filter(|entry| entry.found) {
-        for rrset in previous.node(entry.place).rrsets() {
+        for rrset in previous.node(entry.place).into_iter().flat_map(Node::rrsets) {
             records -= rrset.count() as u64;
             match rrset.rtype() {
                 Rtype::RRSIG => {

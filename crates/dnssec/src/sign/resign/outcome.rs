@@ -1,13 +1,14 @@
 //! What signing again made: the zone as a whole, or the nodes that take the place of others in the previous one.
 
+use crate::sign::SignError;
 use crate::sign::{SignStatistics, SignWarning, Signed};
-use nonesuch_zone::{ChangeSet, Contents, Run, Splice};
+use nonesuch_zone::{Base, ChangeSet, Contents, Run, Splice};
 
 /// What [`resign_changes`](crate::sign::resign_changes) made. The names that stay are not copied: they are those of the
 /// previous zone.
 #[derive(Debug)]
 pub struct Resigned<'a> {
-    previous: &'a Contents,
+    previous: Base<'a>,
     /// The whole zone, or the nodes that are new.
     signed: Signed,
     /// Where these go; `None` for the whole zone.
@@ -31,11 +32,11 @@ pub(super) struct Mended {
 }
 
 impl<'a> Resigned<'a> {
-    pub(super) fn mended(previous: &'a Contents, Mended { patch, places }: Mended) -> Self {
+    pub(super) fn mended(previous: Base<'a>, Mended { patch, places }: Mended) -> Self {
         Self { previous, signed: patch, places: Some(places) }
     }
 
-    pub(super) const fn whole(previous: &'a Contents, signed: Signed) -> Self {
+    pub(super) const fn whole(previous: Base<'a>, signed: Signed) -> Self {
         Self { previous, signed, places: None }
     }
 
@@ -62,23 +63,46 @@ impl<'a> Resigned<'a> {
     #[must_use]
     pub fn changes(&self) -> ChangeSet {
         let new = self.signed.contents();
-        let Some(places) = &self.places else { return ChangeSet::between(self.previous, new, |_| true) };
+        let Some(places) = &self.places else {
+            // What is planned as a whole is wholly in memory.
+            return ChangeSet::between(self.previous.head(), new, |_| true);
+        };
         let mut replaced = Run::default();
-        for place in places.iter().filter(|place| place.was) {
-            replaced.push_nodes(self.previous, place.at..place.at + 1);
-        }
+        let gone = places.iter().filter(|place| place.was).filter_map(|place| self.previous.node(place.at));
+        gone.for_each(|node| replaced.push_node(node));
         let replaced = Contents::from_run(self.previous.apex(), replaced);
         ChangeSet::between(&replaced, new, |_| true)
     }
 
     /// The zone with its signatures, all of it copied.
-    #[must_use]
-    pub fn into_signed(self) -> Signed {
+    ///
+    /// # Errors
+    /// Where a part of the previous zone that stays cannot be loaded.
+    pub fn into_signed(self) -> Result<Signed, SignError> {
         if self.places.is_none() {
-            return self.signed;
+            return Ok(self.signed);
         }
-        let contents = self.splice().to_contents();
-        Signed { contents, ..self.signed }
+        let contents = self.splice().to_contents().map_err(SignError::previous)?;
+        Ok(Signed { contents, ..self.signed })
+    }
+
+    /// Whether parts of the file of the previous zone are in the new one, which were never read.
+    #[must_use]
+    pub const fn keeps_parts_of_file(&self) -> bool {
+        self.places.is_some() && matches!(self.previous, Base::Stored(_))
+    }
+
+    pub(super) fn warn(&mut self, warnings: Vec<SignWarning>) {
+        for warning in warnings {
+            if !self.signed.warnings.contains(&warning) {
+                self.signed.warnings.push(warning);
+            }
+        }
+    }
+
+    /// The apex of the new zone, where not the whole zone was planned.
+    pub(super) fn apex(&self) -> Option<nonesuch_zone::Node<'_>> {
+        self.signed.contents().nodes().next()
     }
 
     /// What signing did, of the whole zone.

@@ -1,5 +1,5 @@
 //! One pass over the previous zone: whether its chain is one that can be mended, which signatures are too old to be
-//! kept, and whether a sample of them verifies.
+//! kept, and whether a sample of them verifies. Of a compiled zone the directory tells most of it.
 
 use crate::denial::Mapping;
 use crate::denial::Mechanism;
@@ -10,7 +10,9 @@ use crate::sign::reuse::Reuse;
 use crate::sign::{SignError, SignOptions};
 use nonesuch_crypto::{VerifyItem, verify_batch};
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::{Contents, Node, Rrset};
+use nonesuch_zone::compiled::{ChunkFacts, Uniform, chain_pattern, signers_pattern};
+use nonesuch_zone::{Base, Found, Node, Rrset};
+use std::ops::Range;
 
 /// Signatures of which the mathematics is verified.
 const SAMPLE: usize = 32;
@@ -38,6 +40,11 @@ struct Expected<'a> {
     fields: Vec<u8>,
     /// TTL of the chain's records.
     ttl: u32,
+    /// What the directory of a compiled zone says of RRsets that are signed by all the keys, of which none is to be made
+    /// anew; nothing where signatures of a key may not be kept.
+    signers: Option<Vec<u8>>,
+    /// What it says of the chain.
+    chain: Vec<u8>,
 }
 
 /// The type of the records of a chain that can be mended.
@@ -52,7 +59,7 @@ pub(super) fn chain_type(mechanism: Mechanism) -> Option<Rtype> {
 
 /// Looks through the previous zone; `None` where its chain is not the one that is asked for.
 pub(super) fn scan(
-    previous: &Contents,
+    previous: Base<'_>,
     keys: &KeySet,
     reuse: &Reuse<'_>,
     options: &SignOptions<'_>,
@@ -62,19 +69,76 @@ pub(super) fn scan(
     if options.mechanism.mapping() == Mapping::Sha1 {
         options.nsec3.push_fields(if options.mechanism.is_opt_out() { OPT_OUT } else { 0 }, &mut fields);
     }
-    let expected = Expected { keys, reuse, rtype, fields, ttl: soa.negative_ttl() };
+    let (ttl, mut chain) = (soa.negative_ttl(), Vec::new());
+    chain_pattern(rtype, ttl, &fields, &mut chain);
+    let expected = Expected { keys, reuse, rtype, fields, ttl, signers: signers(keys, reuse), chain };
     let mut scan = Scan { stale: Vec::new(), records: 0, signatures: 0, rrsets_signed: 0, chain_records: 0 };
-    for node in previous.nodes() {
-        let Some(is_stale) = expected.look_at(node, &mut scan) else { return Ok(None) };
-        if is_stale {
-            scan.stale.push(node.index() as u32);
-        }
+    let is_mendable = match previous {
+        Base::Contents(contents) => expected.look_through(previous, 0..contents.node_count(), &mut scan),
+        Base::Stored(zone) => zone.chunks().all(|chunk| {
+            expected.is_told(chunk, &mut scan) || expected.look_through(previous, chunk.places(), &mut scan)
+        }),
+    };
+    previous.check_loaded().map_err(SignError::previous)?;
+    if !is_mendable {
+        return Ok(None);
     }
     verify_sample(previous, keys, reuse)?;
     Ok(Some(scan))
 }
 
+/// The pattern of the keys that sign what is not at the apex.
+fn signers(keys: &KeySet, reuse: &Reuse<'_>) -> Option<Vec<u8>> {
+    let numbers = keys.signers(Rtype::A);
+    let mut signers: Vec<(u8, u16)> = numbers
+        .iter()
+        .map(|number| {
+            let key = &keys.keys()[*number];
+            reuse.public(*number).map(|_| (key.algorithm().0, key.tag()))
+        })
+        .collect::<Option<_>>()?;
+    let mut pattern = Vec::new();
+    signers_pattern(&mut signers, &mut pattern);
+    Some(pattern)
+}
+
 impl Expected<'_> {
+    /// Whether the directory tells that nothing in a chunk need be looked at: no signature is to be made anew, and the
+    /// chain is right.
+    fn is_told(&self, chunk: ChunkFacts<'_>, scan: &mut Scan) -> bool {
+        let signed = match chunk.signers() {
+            Uniform::Nothing => true,
+            Uniform::Always(pattern) => {
+                self.signers.as_deref() == Some(pattern)
+                    && self.reuse.are_fresh_between(chunk.inceptions(), chunk.expirations())
+            }
+            Uniform::Mixed => false,
+        };
+        let chained = match chunk.chain() {
+            Uniform::Nothing => true,
+            Uniform::Always(pattern) => pattern == self.chain,
+            Uniform::Mixed => false,
+        };
+        // Other keys sign some RRsets of the apex.
+        let told = signed && chained && chunk.places().start > 0;
+        if told {
+            scan.records += chunk.records();
+            scan.signatures += chunk.signatures();
+            scan.rrsets_signed += chunk.signed_rrsets();
+            scan.chain_records += chunk.chain_records();
+        }
+        told
+    }
+
+    /// Looks at the names at `places`; `false` where their chain is not the one that is asked for.
+    fn look_through(&self, previous: Base<'_>, places: Range<usize>, scan: &mut Scan) -> bool {
+        previous.nodes(places).all(|Found { place, node }| {
+            let is_stale = self.look_at(node, scan);
+            scan.stale.extend(is_stale.filter(|is_stale| *is_stale).map(|_| place as u32));
+            is_stale.is_some()
+        })
+    }
+
     /// Whether a signature of the node is to be made anew; `None` where its chain record is of another chain.
     fn look_at(&self, node: Node<'_>, scan: &mut Scan) -> Option<bool> {
         let mut stale = false;
@@ -116,14 +180,14 @@ impl Expected<'_> {
 }
 
 /// Verifies some signatures, evenly spread over the zone, among those that could be kept.
-pub(super) fn verify_sample(previous: &Contents, keys: &KeySet, reuse: &Reuse<'_>) -> Result<(), SignError> {
+pub(super) fn verify_sample(previous: Base<'_>, keys: &KeySet, reuse: &Reuse<'_>) -> Result<(), SignError> {
     let count = previous.node_count();
     let step = if reuse.verifies_all() { 1 } else { count.div_ceil(SAMPLE) };
     let (mut messages, mut places) = (Vec::new(), Vec::new());
     for start in (0..count).step_by(step.max(1)) {
-        let mut window = (start..(start + step).min(count)).map(|index| previous.node(index));
-        let is_signed = |node: &Node<'_>| node.rrsets().any(|rrset| rrset.rtype() == Rtype::RRSIG);
-        let Some(node) = window.find(is_signed) else { continue };
+        let mut window = previous.nodes(start..(start + step).min(count));
+        let is_signed = |found: &Found<'_>| found.node.rrsets().any(|rrset| rrset.rtype() == Rtype::RRSIG);
+        let Some(Found { node, .. }) = window.find(is_signed) else { continue };
         for rrset in node.rrsets() {
             let Some(signatures) = node.signatures(rrset.rtype()) else { continue };
             for fields in signatures.rdatas().filter_map(Rrsig::parse) {

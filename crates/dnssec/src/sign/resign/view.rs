@@ -2,25 +2,25 @@
 
 use crate::denial;
 use crate::denial::names::is_insecure_delegation;
-use crate::sign::reuse::Walk;
+use crate::sign::SignError;
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::change::{ChangeError, ChangeSet, SerialRule};
-use nonesuch_zone::{Contents, Node, Rrset, Run, Splice, Standing};
+use nonesuch_zone::{Base, Contents, Found, Node, Rrset, Run, Splice, Standing};
 
 /// Data of the names that changes touch, before and after; the apex is always among them.
 pub(super) struct Edits<'z> {
-    pub(super) previous: &'z Contents,
+    pub(super) previous: Base<'z>,
     /// Owners touched, in canonical order, each once, the apex first.
     pub(super) touched: Vec<NameRef<'z>>,
-    /// Their nodes in the previous zone, or where they would stand.
-    pub(super) places: Vec<Result<Node<'z>, usize>>,
+    /// Where they are in the previous zone, or would stand.
+    pub(super) places: Vec<Result<Found<'z>, usize>>,
     /// Their data after the changes, without what signing makes; those that have none are not there.
     pub(super) after: Contents,
 }
 
 impl<'z> Edits<'z> {
     /// Applies the changes to the names that they touch.
-    pub(super) fn new(previous: &'z Contents, changes: &'z ChangeSet) -> Result<Self, ChangeError> {
+    pub(super) fn new(previous: Base<'z>, changes: &'z ChangeSet) -> Result<Self, ChangeError> {
         let apex = previous.apex().view();
         let mut touched: Vec<NameRef<'z>> = Vec::new();
         for change in changes.touched() {
@@ -31,9 +31,8 @@ impl<'z> Edits<'z> {
             touched.insert(0, apex);
         }
         let mut before = Run::default();
-        let mut walk = Walk::new(previous);
-        let places: Vec<_> = touched.iter().map(|name| walk.find(*name)).collect();
-        places.iter().flatten().for_each(|node| push_data(*node, &mut before));
+        let places: Vec<_> = touched.iter().map(|name| previous.find(*name)).collect();
+        places.iter().flatten().for_each(|found| push_data(found.node, &mut before));
         let before = Contents::from_run(previous.apex(), before);
         // The serial of the signed zone is another one than that of the zone file.
         let applied = changes.apply(&before, SerialRule::Any)?;
@@ -43,11 +42,11 @@ impl<'z> Edits<'z> {
     }
 
     /// The data of the whole new zone; at names that are not touched with what signing made.
-    pub(super) fn apply_to_all(&self) -> Contents {
+    pub(super) fn apply_to_all(&self) -> Result<Contents, SignError> {
         let mut parts = Splice::new(self.after.apex());
         let mut at = 0;
         for (&name, found) in self.touched.iter().zip(&self.places) {
-            let place = found.as_ref().map_or_else(|place| *place, |node| node.index());
+            let place = found.map_or_else(|place| place, |found| found.place);
             parts.push_nodes(self.previous, at..place);
             if let Ok(node) = self.after.find(name) {
                 parts.push_nodes(&self.after, node.index()..node.index() + 1);
@@ -55,7 +54,7 @@ impl<'z> Edits<'z> {
             at = place + usize::from(found.is_ok());
         }
         parts.push_nodes(self.previous, at..self.previous.node_count());
-        parts.to_contents()
+        parts.to_contents().map_err(SignError::previous)
     }
 }
 
@@ -78,11 +77,11 @@ pub(super) fn owns_data(node: Node<'_>) -> bool {
 
 /// The new zone.
 pub(super) struct View<'z> {
-    pub(super) old: &'z Contents,
+    pub(super) old: Base<'z>,
     /// Owners touched, in canonical order.
     pub(super) touched: &'z [NameRef<'z>],
-    /// Their nodes in the previous zone, or where they would stand.
-    pub(super) places: &'z [Result<Node<'z>, usize>],
+    /// Where they are in the previous zone, or would stand.
+    pub(super) places: &'z [Result<Found<'z>, usize>],
     after: &'z Contents,
     /// The apex of the new zone as signing prepares it.
     apex: &'z Contents,
@@ -116,7 +115,7 @@ impl<'z> View<'z> {
 
     /// The node that has the data of `name` in the new zone.
     pub(super) fn data(&self, name: NameRef<'_>) -> Option<Node<'z>> {
-        self.data_over(name, || self.old.find(name).ok())
+        self.data_over(name, || self.old.find(name).ok().map(|found| found.node))
     }
 
     /// The same where the previous zone has the node that `old` finds.

@@ -1,0 +1,42 @@
+//! How many signed RRsets and records of the chain a zone is to have, by its data: what a previous zone lacks or has too
+//! much of is not handed on where the whole new zone is at hand.
+
+use super::outcome::Resigned;
+use crate::denial::names::{chain_names, is_kept};
+use crate::denial::{self, Mapping};
+use crate::sign::SignOptions;
+use nonesuch_proto::Rtype;
+use nonesuch_zone::{Contents, Node, Rrset, standings};
+
+/// Whether the new zone of these unsigned `contents` has as many of both as it should.
+pub(super) fn is_complete(contents: &Contents, resigned: &Resigned<'_>, options: &SignOptions<'_>) -> bool {
+    let standings = standings(contents);
+    let (mut chained, mut signed) = (Vec::new(), 0);
+    for (node, standing) in contents.nodes().zip(&standings) {
+        if !is_kept(contents, node) {
+            continue;
+        }
+        if standing.is_in_zone() {
+            chained.push(node.index() as u32);
+        }
+        let counts = |rrset: &Rrset<'_>| {
+            !rrset.rtype().is_signature_or_chain() && denial::is_signed(rrset.rtype(), *standing)
+        };
+        if node.index() > 0 {
+            signed += node.rrsets().filter(counts).count() as u64;
+        }
+    }
+    let links = match options.mechanism.mapping() {
+        Mapping::Itself => chained.len(),
+        Mapping::Sha1 | Mapping::Vrf => {
+            let opt_out = options.mechanism.is_opt_out();
+            let names = chain_names(contents, &standings, &chained);
+            names.iter().filter(|name| !opt_out || name.required).count()
+        }
+    } as u64;
+    // Signing made some of the apex's.
+    let is_chain = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::NSEC | Rtype::NSEC3 | Rtype::RRSIG);
+    let of_apex = resigned.apex().into_iter().flat_map(Node::rrsets).filter(|rrset| !is_chain(rrset)).count();
+    let statistics = resigned.statistics();
+    (statistics.chain_records, statistics.rrsets_signed) == (links, signed + of_apex as u64 + links)
+}

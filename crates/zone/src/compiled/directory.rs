@@ -1,0 +1,344 @@
+//! The directory of a compiled zone: where each chunk is, what it holds, and what of it a signer must know to pass it by.
+
+use super::gather::{Counts, Size, Times, Told};
+use super::header::Frame;
+use super::source::{short, word};
+use super::*;
+use nonesuch_proto::{NameRef, Rtype};
+
+/// No pattern: there is nothing of the kind.
+pub(super) const NONE: u16 = 0xffff;
+/// Several patterns, or none that can be told.
+pub(super) const MIXED: u16 = 0xfffe;
+/// Most patterns. A zone has a few; where there are more, what they tell is not worth the looking for them.
+const MAX_PATTERNS: usize = 1024;
+/// Octets of an entry without its name.
+const ENTRY: usize = 85;
+
+/// Appends the pattern of RRsets that are signed by keys of these algorithms and tags, one signature of each, with the
+/// RRset's TTL for the original one.
+pub fn signers_pattern(keys: &mut [(u8, u16)], out: &mut Vec<u8>) {
+    keys.sort_unstable();
+    for (algorithm, tag) in keys {
+        out.push(*algorithm);
+        out.extend_from_slice(&tag.to_be_bytes());
+    }
+}
+
+/// Appends the pattern of NSEC or NSEC3 records, one at each owner and signed, with this TTL and RDATA that begins with
+/// `fields`: for NSEC3 hash algorithm, flags, iterations and salt (RFC 5155 §3.2), for NSEC nothing.
+pub fn chain_pattern(rtype: Rtype, ttl: u32, fields: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&rtype.0.to_be_bytes());
+    out.extend_from_slice(&ttl.to_be_bytes());
+    out.extend_from_slice(fields);
+}
+
+/// Patterns, each once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Patterns(Vec<Vec<u8>>);
+
+impl Patterns {
+    /// The number of `pattern`, which is taken up where it is not there.
+    pub(super) fn intern(&mut self, pattern: &[u8]) -> u16 {
+        let known = self.0.iter().position(|known| known == pattern);
+        match known.unwrap_or(self.0.len()) {
+            place if place >= MAX_PATTERNS || pattern.len() > usize::from(u16::MAX) => MIXED,
+            place => {
+                if known.is_none() {
+                    self.0.push(pattern.to_vec());
+                }
+                place as u16
+            }
+        }
+    }
+
+    pub(super) fn find(&self, number: u16) -> Option<&Vec<u8>> {
+        self.0.get(usize::from(number))
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// A chunk.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) size: Size,
+    pub(super) told: Told,
+    pub(super) digest: [u8; DIGEST],
+    /// Where the chunk begins in the file, and how long it is.
+    pub(super) offset: u64,
+    pub(super) octets: u64,
+    /// Place of its first name in the zone.
+    pub(super) place: u32,
+    /// Where its first name is among the names of the directory.
+    name: u32,
+    name_octets: u8,
+}
+
+/// All chunks, in their order.
+#[derive(Debug)]
+pub(super) struct Directory {
+    pub(super) entries: Vec<Entry>,
+    pub(super) patterns: Patterns,
+    names: Vec<u8>,
+    /// All names of the zone, all their RRsets, and the octets of both; `u32` holds none but the last.
+    pub(super) total: Total,
+    /// Where the first chunk begins in the file.
+    pub(super) start: u64,
+}
+
+impl Default for Directory {
+    fn default() -> Self {
+        let (entries, patterns, names) = (Vec::new(), Patterns::default(), Vec::new());
+        Self { entries, patterns, names, total: Total::default(), start: HEADER as u64 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Total {
+    pub(super) nodes: u32,
+    pub(super) rrsets: u32,
+    pub(super) names: u32,
+    pub(super) rdata: u64,
+    pub(super) records: u64,
+    /// Octets of all chunks.
+    pub(super) octets: u64,
+}
+
+impl Total {
+    /// With another chunk; `None` where contents cannot hold so much.
+    fn with(&self, size: &Size, octets: u64, records: u32) -> Option<Self> {
+        Some(Self {
+            nodes: self.nodes.checked_add(size.nodes)?,
+            rrsets: self.rrsets.checked_add(size.rrsets)?,
+            names: self.names.checked_add(size.names)?,
+            rdata: self.rdata.checked_add(u64::from(size.rdata))?,
+            records: self.records + u64::from(records),
+            octets: self.octets.checked_add(octets)?,
+        })
+    }
+}
+
+impl Directory {
+    /// That of a zone file, of which nothing but chunks is to be known.
+    pub(super) fn of_text() -> Self {
+        Self { start: 0, ..Self::default() }
+    }
+
+    /// Adds a chunk of a compiled zone, which stands behind those that are there.
+    pub(super) fn push(
+        &mut self,
+        first_name: &[u8],
+        size: Size,
+        told: Told,
+        digest: [u8; DIGEST],
+    ) -> Option<()> {
+        self.push_octets(first_name, size, size.octets(), told, digest)
+    }
+
+    /// Adds a chunk of so many octets.
+    pub(super) fn push_octets(
+        &mut self,
+        first_name: &[u8],
+        size: Size,
+        octets: u64,
+        told: Told,
+        digest: [u8; DIGEST],
+    ) -> Option<()> {
+        let total = self.total.with(&size, octets, told.counts.records)?;
+        let name = u32::try_from(self.names.len()).ok()?;
+        self.names.extend_from_slice(first_name);
+        let (offset, place) = (self.start + self.total.octets, self.total.nodes);
+        let name_octets = first_name.len() as u8;
+        self.entries.push(Entry { size, told, digest, offset, octets, place, name, name_octets });
+        self.total = total;
+        Some(())
+    }
+
+    /// The first name of a chunk.
+    pub(super) fn name(&self, chunk: usize) -> NameRef<'_> {
+        let Entry { name, name_octets, .. } = self.entries[chunk];
+        NameRef::from_checked(&self.names[name as usize..][..usize::from(name_octets)])
+    }
+
+    pub(super) fn facts(&self, chunk: usize) -> ChunkFacts<'_> {
+        ChunkFacts { entry: &self.entries[chunk], patterns: &self.patterns }
+    }
+
+    /// The chunk that has the name at `place`, or the last one.
+    pub(super) fn chunk_at(&self, place: usize) -> usize {
+        self.entries.partition_point(|entry| entry.place as usize <= place).saturating_sub(1)
+    }
+
+    /// The chunk that has `name` if there is one: the last one whose first name does not come after it.
+    pub(super) fn chunk_of(&self, name: NameRef<'_>) -> usize {
+        let (mut low, mut high) = (0, self.entries.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.name(middle).cmp_canonical(name).is_le() { low = middle + 1 } else { high = middle }
+        }
+        low.saturating_sub(1)
+    }
+
+    pub(super) fn write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.entries.len() * ENTRY + self.names.len());
+        for pattern in &self.patterns.0 {
+            out.extend_from_slice(&(pattern.len() as u16).to_le_bytes());
+            out.extend_from_slice(pattern);
+        }
+        for (chunk, Entry { size, told, digest, .. }) in self.entries.iter().enumerate() {
+            let Told { counts, expirations, inceptions, signers, chain } = told;
+            let words = [
+                [size.nodes, size.rrsets, size.names, size.rdata],
+                [counts.records, counts.signatures, counts.signed, counts.chain],
+                [expirations.first, expirations.last, inceptions.first, inceptions.last],
+            ];
+            words.as_flattened().iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+            out.extend_from_slice(&signers.to_le_bytes());
+            out.extend_from_slice(&chain.to_le_bytes());
+            out.extend_from_slice(digest);
+            let name = self.name(chunk).wire();
+            out.push(name.len() as u8);
+            out.extend_from_slice(name);
+        }
+        out
+    }
+
+    /// Reads a directory; the chunks must fill the file from the header up to it, and their first names be in order.
+    pub(super) fn read(frame: &Frame) -> Result<Self, CompiledError> {
+        let wrong = || CompiledError::Layout("directory");
+        let mut rest = &frame.directory[..];
+        let mut all = Self::default();
+        if frame.patterns as usize > MAX_PATTERNS {
+            return Err(wrong());
+        }
+        for _ in 0..frame.patterns {
+            let (length, tail) = rest.split_first_chunk::<2>().ok_or_else(wrong)?;
+            let (pattern, tail) =
+                tail.split_at_checked(usize::from(u16::from_le_bytes(*length))).ok_or_else(wrong)?;
+            all.patterns.0.push(pattern.to_vec());
+            rest = tail;
+        }
+        for chunk in 0..frame.chunks as usize {
+            let (entry, tail) = rest.split_first_chunk::<ENTRY>().ok_or_else(wrong)?;
+            let (name, tail) = tail.split_at_checked(usize::from(entry[ENTRY - 1])).ok_or_else(wrong)?;
+            let name = NameRef::from_wire(name).map_err(|_| wrong())?;
+            let before = chunk.checked_sub(1).map(|before| all.name(before));
+            if !check::follows(name, before, frame.apex.view()) {
+                return Err(wrong());
+            }
+            let (size, told, digest) = read_entry(entry, all.patterns.count()).ok_or_else(wrong)?;
+            all.push(name.wire(), size, told, digest).ok_or_else(wrong)?;
+            rest = tail;
+        }
+        let fits = rest.is_empty() && frame.offset == HEADER as u64 + all.total.octets;
+        if fits { Ok(all) } else { Err(wrong()) }
+    }
+}
+
+fn read_entry(octets: &[u8; ENTRY], patterns: usize) -> Option<(Size, Told, [u8; DIGEST])> {
+    let [nodes, rrsets, names, rdata] = [0, 4, 8, 12].map(|at| word(octets, at));
+    let [records, signatures, signed, chain_records] = [16, 20, 24, 28].map(|at| word(octets, at));
+    let [signers, chain] = [48, 50].map(|at| short(octets, at));
+    let is_known = |number: u16| number >= MIXED || usize::from(number) < patterns;
+    let told = Told {
+        counts: Counts { records, signatures, signed, chain: chain_records },
+        expirations: Times { first: word(octets, 32), last: word(octets, 36) },
+        inceptions: Times { first: word(octets, 40), last: word(octets, 44) },
+        signers,
+        chain,
+    };
+    let digest = octets[52..].first_chunk::<DIGEST>()?;
+    (nodes > 0 && is_known(signers) && is_known(chain)).then_some((
+        Size { nodes, rrsets, names, rdata },
+        told,
+        *digest,
+    ))
+}
+
+/// What is the same wherever there is any of it in a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uniform<'a> {
+    /// There is none.
+    Nothing,
+    /// Always this pattern.
+    Always(&'a [u8]),
+    /// It cannot be told without a look.
+    Mixed,
+}
+
+/// What the directory of a compiled zone says of some consecutive names.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkFacts<'a> {
+    entry: &'a Entry,
+    patterns: &'a Patterns,
+}
+
+impl<'a> ChunkFacts<'a> {
+    /// Places of the names in the zone.
+    #[must_use]
+    pub const fn places(self) -> std::ops::Range<usize> {
+        let start = self.entry.place as usize;
+        start..start + self.entry.size.nodes as usize
+    }
+
+    /// Number of records.
+    #[must_use]
+    pub fn records(self) -> u64 {
+        self.entry.told.counts.records.into()
+    }
+
+    /// Number of RRSIG records.
+    #[must_use]
+    pub fn signatures(self) -> u64 {
+        self.entry.told.counts.signatures.into()
+    }
+
+    /// Number of RRsets that have RRSIG records.
+    #[must_use]
+    pub fn signed_rrsets(self) -> u64 {
+        self.entry.told.counts.signed.into()
+    }
+
+    /// Number of NSEC and NSEC3 records.
+    #[must_use]
+    pub fn chain_records(self) -> u64 {
+        self.entry.told.counts.chain.into()
+    }
+
+    /// First and last expiration of the signatures: all others are in between in serial arithmetic. Not to be asked
+    /// where their signers are mixed.
+    #[must_use]
+    pub const fn expirations(self) -> (u32, u32) {
+        let Times { first, last } = self.entry.told.expirations;
+        (first, last)
+    }
+
+    /// First and last inception of the signatures, as [`Self::expirations`].
+    #[must_use]
+    pub const fn inceptions(self) -> (u32, u32) {
+        let Times { first, last } = self.entry.told.inceptions;
+        (first, last)
+    }
+
+    /// Which keys sign RRsets, as [`signers_pattern`] has it.
+    #[must_use]
+    pub fn signers(self) -> Uniform<'a> {
+        self.uniform(self.entry.told.signers)
+    }
+
+    /// What records of the chain have in common, as [`chain_pattern`] has it.
+    #[must_use]
+    pub fn chain(self) -> Uniform<'a> {
+        self.uniform(self.entry.told.chain)
+    }
+
+    fn uniform(self, number: u16) -> Uniform<'a> {
+        match number {
+            NONE => Uniform::Nothing,
+            number => self.patterns.find(number).map_or(Uniform::Mixed, |pattern| Uniform::Always(pattern)),
+        }
+    }
+}

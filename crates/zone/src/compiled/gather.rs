@@ -1,0 +1,381 @@
+//! Gathering names into a chunk, and what the directory says of it.
+
+use super::directory::{MIXED, NONE, Patterns, chain_pattern};
+use super::{NODE, RRSET};
+use crate::contents::{Node, Rrset};
+use nonesuch_proto::Rtype;
+use std::io;
+
+/// How much a chunk holds; the octets of names and records are those in the chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) nodes: u32,
+    pub(super) rrsets: u32,
+    pub(super) names: u32,
+    pub(super) rdata: u32,
+}
+
+impl Size {
+    /// Octets of the chunk.
+    pub(super) fn octets(&self) -> u64 {
+        let of = |count: u32, each: usize| u64::from(count) * each as u64;
+        of(self.nodes, NODE) + of(self.rrsets, RRSET) + of(self.names, 1) + of(self.rdata, 1)
+    }
+}
+
+/// Records of a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) records: u32,
+    /// RRSIG records.
+    pub(super) signatures: u32,
+    /// RRsets that have RRSIG records.
+    pub(super) signed: u32,
+    /// NSEC and NSEC3 records.
+    pub(super) chain: u32,
+}
+
+/// The first and the last of some times; all others are in between (RFC 1982), and no more than 2^31 seconds lie between
+/// these two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Times {
+    pub(super) first: u32,
+    pub(super) last: u32,
+}
+
+/// Times as differences from one of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spread {
+    from: u32,
+    least: i32,
+    most: i32,
+}
+
+impl Spread {
+    const fn start(from: u32) -> Self {
+        Self { from, least: 0, most: 0 }
+    }
+
+    fn add(&mut self, time: u32) {
+        let difference = time.wrapping_sub(self.from).cast_signed();
+        self.least = self.least.min(difference);
+        self.most = self.most.max(difference);
+    }
+
+    /// `None` where they are too far apart for an order.
+    fn times(self) -> Option<Times> {
+        self.most.checked_sub(self.least)?;
+        let at = |difference: i32| self.from.wrapping_add(difference.cast_unsigned());
+        Some(Times { first: at(self.least), last: at(self.most) })
+    }
+}
+
+/// What is the same wherever there is any of it.
+#[derive(Clone, Debug, Default)]
+enum Same {
+    #[default]
+    Nothing,
+    Always(Vec<u8>),
+    Mixed,
+}
+
+impl Same {
+    fn add(&mut self, pattern: &[u8]) {
+        match self {
+            Self::Nothing => *self = Self::Always(pattern.to_vec()),
+            Self::Always(known) if known == pattern => {}
+            Self::Always(_) | Self::Mixed => *self = Self::Mixed,
+        }
+    }
+
+    fn number(&self, patterns: &mut Patterns) -> u16 {
+        match self {
+            Self::Nothing => NONE,
+            Self::Always(pattern) => patterns.intern(pattern),
+            Self::Mixed => MIXED,
+        }
+    }
+
+    fn is(&self, number: u16, patterns: &Patterns) -> bool {
+        match self {
+            Self::Nothing => number == NONE,
+            Self::Always(pattern) => number == MIXED || patterns.find(number) == Some(pattern),
+            Self::Mixed => number == MIXED,
+        }
+    }
+}
+
+/// What the directory is to know of a signature.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SignatureFields {
+    pub(super) algorithm: u8,
+    /// Whether the original TTL is the RRset's.
+    pub(super) has_ttl: bool,
+    pub(super) expiration: u32,
+    pub(super) inception: u32,
+    pub(super) tag: u16,
+}
+
+/// What the directory says of the names that were added.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    counts: Counts,
+    expirations: Option<Spread>,
+    inceptions: Option<Spread>,
+    signers: Same,
+    chain: Same,
+    /// Room for a pattern.
+    pattern: Vec<u8>,
+}
+
+/// The same in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) counts: Counts,
+    pub(super) expirations: Times,
+    pub(super) inceptions: Times,
+    pub(super) signers: u16,
+    pub(super) chain: u16,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, node: Node<'_>) {
+        // The record of the chain whose signatures are still to come.
+        let mut link = None;
+        for rrset in node.rrsets() {
+            self.counts.records += rrset.count() as u32;
+            match rrset.rtype() {
+                Rtype::RRSIG => {
+                    if link == Some(rrset.covered()) {
+                        link = None;
+                    }
+                    self.add_signatures(rrset);
+                }
+                Rtype::NSEC | Rtype::NSEC3 => {
+                    if link.replace(rrset.rtype()).is_some() {
+                        self.chain = Same::Mixed;
+                    }
+                    self.add_link(rrset);
+                }
+                _ => {}
+            }
+        }
+        if link.is_some() {
+            self.chain = Same::Mixed;
+        }
+    }
+
+    fn add_link(&mut self, rrset: Rrset<'_>) {
+        self.counts.chain += rrset.count() as u32;
+        for rdata in rrset.rdatas() {
+            let fields = match rrset.rtype() {
+                // Hash algorithm, flags, iterations and salt (RFC 5155 §3.2).
+                Rtype::NSEC3 => rdata.get(4).and_then(|salt| rdata.get(..5 + usize::from(*salt))),
+                _ => Some(&[][..]),
+            };
+            let Some(fields) = fields.filter(|_| rrset.count() == 1) else {
+                self.chain = Same::Mixed;
+                return;
+            };
+            self.pattern.clear();
+            chain_pattern(rrset.rtype(), rrset.ttl(), fields, &mut self.pattern);
+            self.chain.add(&self.pattern);
+            self.pattern.clear();
+        }
+    }
+
+    fn add_signatures(&mut self, rrset: Rrset<'_>) {
+        for rdata in rrset.rdatas() {
+            // Type covered, algorithm, labels, original TTL, expiration, inception, key tag (RFC 4034 §3.1).
+            let Some(fields) = rdata.first_chunk::<18>() else {
+                self.counts.signatures += 1;
+                self.signers = Same::Mixed;
+                continue;
+            };
+            let word =
+                |at: usize| u32::from_be_bytes([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]]);
+            self.add_signature(&SignatureFields {
+                algorithm: fields[2],
+                has_ttl: word(4) == rrset.ttl(),
+                expiration: word(8),
+                inception: word(12),
+                tag: u16::from_be_bytes([fields[16], fields[17]]),
+            });
+        }
+        self.end_signatures();
+    }
+
+    /// Adds a signature of an RRset.
+    pub(super) fn add_signature(&mut self, fields: &SignatureFields) {
+        let SignatureFields { algorithm, has_ttl, expiration, inception, tag } = *fields;
+        self.counts.signatures += 1;
+        self.expirations.get_or_insert_with(|| Spread::start(expiration)).add(expiration);
+        self.inceptions.get_or_insert_with(|| Spread::start(inception)).add(inception);
+        if !has_ttl {
+            self.signers = Same::Mixed;
+        }
+        let [high, low] = tag.to_be_bytes();
+        self.pattern.extend_from_slice(&[algorithm, high, low]);
+    }
+
+    /// Ends the signatures of an RRset.
+    pub(super) fn end_signatures(&mut self) {
+        self.counts.signed += 1;
+        // Records of several keys stand in the order of their times too.
+        if self.pattern.len() > 3 {
+            self.pattern.as_chunks_mut::<3>().0.sort_unstable();
+        }
+        self.signers.add(&self.pattern);
+        self.pattern.clear();
+    }
+
+    /// Counts records.
+    pub(super) const fn add_records(&mut self, count: u32) {
+        self.counts.records += count;
+    }
+
+    /// Counts a record of the chain that is signed.
+    pub(super) fn add_link_pattern(&mut self, pattern: &[u8]) {
+        self.counts.chain += 1;
+        self.chain.add(pattern);
+    }
+
+    /// Forgets what was added.
+    pub(super) fn clear(&mut self) {
+        *self = Self { pattern: std::mem::take(&mut self.pattern), ..Self::default() };
+    }
+
+    /// The same in numbers; patterns that are not known yet get one.
+    pub(super) fn tell(&self, patterns: &mut Patterns) -> Told {
+        let times = |spread: Option<Spread>| spread.unwrap_or_default().times();
+        let (expirations, inceptions) = (times(self.expirations), times(self.inceptions));
+        let ordered = expirations.is_some() && inceptions.is_some();
+        Told {
+            counts: self.counts,
+            expirations: expirations.unwrap_or_default(),
+            inceptions: inceptions.unwrap_or_default(),
+            signers: if ordered { self.signers.number(patterns) } else { MIXED },
+            chain: self.chain.number(patterns),
+        }
+    }
+
+    /// Whether `told` is true of the names. To call what is the same mixed is no lie.
+    pub(super) fn fits(&self, told: &Told, patterns: &Patterns) -> bool {
+        let times = |spread: Option<Spread>| spread.unwrap_or_default().times();
+        let (expirations, inceptions) = (times(self.expirations), times(self.inceptions));
+        let ordered = expirations.is_some() && inceptions.is_some();
+        self.counts == told.counts
+            && expirations.unwrap_or_default() == told.expirations
+            && inceptions.unwrap_or_default() == told.inceptions
+            && (ordered || told.signers == MIXED)
+            && self.signers.is(told.signers, patterns)
+            && self.chain.is(told.chain, patterns)
+    }
+}
+
+/// Names that become a chunk.
+#[derive(Debug, Default)]
+pub(super) struct Gathering {
+    tally: Tally,
+    size: Size,
+    nodes: Vec<u8>,
+    rrsets: Vec<u8>,
+    names: Vec<u8>,
+    rdata: Vec<u8>,
+    /// Octets of the first name.
+    first: usize,
+    /// Octets that a chunk is to have.
+    wanted: usize,
+}
+
+impl Gathering {
+    pub(super) fn new(wanted: u32) -> Self {
+        Self { wanted: wanted as usize, ..Self::default() }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.size.nodes == 0
+    }
+
+    fn octets(&self) -> usize {
+        self.nodes.len() + self.rrsets.len() + self.names.len() + self.rdata.len()
+    }
+
+    /// Whether it is as long as a chunk is to be.
+    pub(super) fn is_full(&self) -> bool {
+        self.octets() >= self.wanted
+    }
+
+    /// Whether it is too long where chunks that need not be touched follow: what is left over of a full one would move
+    /// from chunk to chunk through all of them.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.octets() >= self.wanted * 2
+    }
+
+    /// Whether it is long enough in front of a chunk that need not be touched.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.octets() >= self.wanted / 2
+    }
+
+    /// Adds a node, which comes after those that are there.
+    ///
+    /// # Errors
+    /// Where a name has records of 4 GiB or more.
+    pub(super) fn push(&mut self, node: Node<'_>) -> io::Result<()> {
+        let (name, entries) = (node.name().wire(), node.entries());
+        if self.is_empty() {
+            self.first = name.len();
+        }
+        let head = name.len() as u32 | (entries.len() as u32) << 8;
+        self.nodes.extend_from_slice(&head.to_le_bytes());
+        self.names.extend_from_slice(name);
+        for rrset in node.rrsets() {
+            let octets = rrset.octets();
+            let length = u32::try_from(octets.len()).map_err(|_| too_large())?;
+            let mut entry = [0; RRSET];
+            entry[..2].copy_from_slice(&rrset.rtype().0.to_le_bytes());
+            entry[2..4].copy_from_slice(&rrset.covered().0.to_le_bytes());
+            entry[4..8].copy_from_slice(&rrset.ttl().to_le_bytes());
+            entry[8..12].copy_from_slice(&(rrset.count() as u32).to_le_bytes());
+            entry[12..].copy_from_slice(&length.to_le_bytes());
+            self.rrsets.extend_from_slice(&entry);
+            self.rdata.extend_from_slice(octets);
+        }
+        self.size.nodes += 1;
+        self.size.rrsets += entries.len() as u32;
+        self.size.names += name.len() as u32;
+        self.size.rdata = u32::try_from(self.rdata.len()).map_err(|_| too_large())?;
+        self.tally.add(node);
+        Ok(())
+    }
+
+    pub(super) const fn size(&self) -> Size {
+        self.size
+    }
+
+    pub(super) fn first_name(&self) -> &[u8] {
+        &self.names[..self.first]
+    }
+
+    pub(super) fn tell(&self, patterns: &mut Patterns) -> Told {
+        self.tally.tell(patterns)
+    }
+
+    /// Shows the octets of the chunk in their order and forgets them.
+    pub(super) fn empty(&mut self, mut put: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        for part in [&mut self.nodes, &mut self.rrsets, &mut self.names, &mut self.rdata] {
+            put(part)?;
+            part.clear();
+        }
+        self.size = Size::default();
+        self.tally.clear();
+        Ok(())
+    }
+}
+
+fn too_large() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::FileTooLarge,
+        "a name has records of 4 GiB or more, which no compiled zone holds",
+    )
+}

@@ -1,0 +1,134 @@
+//! Header and trailer of a compiled zone.
+
+use super::source::{Source, long, word};
+use super::*;
+use crate::contents::Contents;
+use nonesuch_proto::{NameRef, Rtype};
+
+/// What the header says of the zone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    pub(super) flags: u32,
+    pub(super) serial: u32,
+    pub(super) verification: Verification,
+    /// Octets with which a chunk is ended.
+    pub(super) chunk: u32,
+}
+
+impl Facts {
+    /// Those of a zone with this apex.
+    pub(super) fn of(apex: &Contents, verification: Verification, chunk: u32) -> Self {
+        let flags = if apex.apex_rrset(Rtype::DNSKEY).is_some() { SIGNED } else { 0 };
+        Self { flags, serial: apex.soa().map_or(0, |soa| soa.serial), verification, chunk }
+    }
+
+    /// Whether they are those of the zone with this apex.
+    pub(super) fn check(&self, apex: &Contents) -> Result<(), CompiledError> {
+        let right = Self::of(apex, self.verification, self.chunk);
+        if right.serial != self.serial {
+            return Err(CompiledError::Layout("serial"));
+        }
+        if right.flags != self.flags { Err(CompiledError::Layout("flags")) } else { Ok(()) }
+    }
+}
+
+pub(super) fn header(apex: &Name, facts: &Facts) -> [u8; HEADER] {
+    let (kind, at) = match facts.verification {
+        Verification::Nothing => (0u32, 0),
+        Verification::Structural { at } => (1, at),
+        Verification::Full { at } => (2, at),
+    };
+    let mut out = [0; HEADER];
+    out[..8].copy_from_slice(&MAGIC);
+    let words = [VERSION, BYTE_ORDER, facts.flags, kind, at, facts.serial, facts.chunk];
+    for (place, word) in out[8..36].as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
+    }
+    out[48..48 + apex.wire().len()].copy_from_slice(apex.wire());
+    out
+}
+
+/// The trailer of a file in which the directory stands at `offset`.
+pub(super) fn trailer(
+    header: &[u8; HEADER],
+    directory: &[u8],
+    offset: u64,
+    (chunks, patterns): (u32, u32),
+) -> [u8; TRAILER] {
+    let mut out = [0; TRAILER];
+    let length = offset + directory.len() as u64 + TRAILER as u64;
+    out[..8].copy_from_slice(&offset.to_le_bytes());
+    out[8..16].copy_from_slice(&length.to_le_bytes());
+    out[16..20].copy_from_slice(&chunks.to_le_bytes());
+    out[20..24].copy_from_slice(&patterns.to_le_bytes());
+    let digest = digest(header, directory, &out[..TRAILER_NUMBERS]);
+    out[TRAILER_NUMBERS..TRAILER_NUMBERS + DIGEST].copy_from_slice(&digest);
+    out[TRAILER_NUMBERS + DIGEST..].copy_from_slice(&END_MAGIC);
+    out
+}
+
+pub(super) fn digest(header: &[u8], directory: &[u8], numbers: &[u8]) -> [u8; DIGEST] {
+    *blake3::Hasher::new().update(header).update(directory).update(numbers).finalize().as_bytes()
+}
+
+/// What stands around the chunks, with the octets of the directory, which fit the digest.
+pub(super) struct Frame {
+    pub(super) apex: Name,
+    pub(super) facts: Facts,
+    pub(super) directory: Vec<u8>,
+    /// Where the directory begins and the chunks end.
+    pub(super) offset: u64,
+    pub(super) chunks: u32,
+    pub(super) patterns: u32,
+}
+
+impl Frame {
+    pub(super) fn read(source: &Source<'_>) -> Result<Self, CompiledError> {
+        let found = source.length();
+        let truncated = CompiledError::Truncated { found };
+        let octets = source.take(0, found.min(HEADER as u64))?;
+        if !is_compiled(&octets) {
+            return Err(CompiledError::NotCompiled);
+        }
+        if octets.len() < HEADER {
+            return Err(truncated);
+        }
+        match (word(&octets, 8), word(&octets, 12)) {
+            (_, mark) if mark == BYTE_ORDER.swap_bytes() => return Err(CompiledError::ByteOrder),
+            (version, _) if version != VERSION => return Err(CompiledError::Version(version)),
+            (_, mark) if mark != BYTE_ORDER => return Err(CompiledError::Layout("header")),
+            _ => {}
+        }
+        let Some(end) = found.checked_sub(TRAILER as u64).filter(|end| *end >= HEADER as u64) else {
+            return Err(truncated);
+        };
+        let trailer = source.take(end, TRAILER as u64)?;
+        if !trailer.ends_with(&END_MAGIC) || long(&trailer, 8) != found {
+            return Err(truncated);
+        }
+        let offset = long(&trailer, 0);
+        if offset < HEADER as u64 || offset > end {
+            return Err(CompiledError::Layout("place of the directory"));
+        }
+        let directory = source.take(offset, end - offset)?;
+        let digest = digest(&octets, &directory, &trailer[..TRAILER_NUMBERS]);
+        if digest != trailer[TRAILER_NUMBERS..TRAILER_NUMBERS + DIGEST] {
+            return Err(CompiledError::Altered);
+        }
+        let (apex, facts) = read_header(&octets)?;
+        let (chunks, patterns) = (word(&trailer, 16), word(&trailer, 20));
+        Ok(Self { apex, facts, directory, offset, chunks, patterns })
+    }
+}
+
+fn read_header(octets: &[u8]) -> Result<(Name, Facts), CompiledError> {
+    let [flags, kind, at, serial, chunk] = [16, 20, 24, 28, 32].map(|place| word(octets, place));
+    let verification = match kind {
+        0 => Verification::Nothing,
+        1 => Verification::Structural { at },
+        2 => Verification::Full { at },
+        _ => return Err(CompiledError::Layout("verification")),
+    };
+    let apex = NameRef::split_from(&octets[48..304]).map_err(|_| CompiledError::Layout("apex"))?.0;
+    Ok((apex.to_name(), Facts { flags, serial, verification, chunk }))
+}

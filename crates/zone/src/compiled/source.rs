@@ -1,0 +1,96 @@
+//! Where the octets of a compiled zone are: in a file, or in memory.
+
+use super::CompiledError;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::time::SystemTime;
+
+/// A range of octets that is read from anywhere.
+#[derive(Debug)]
+pub(super) struct Source<'s> {
+    place: Place<'s>,
+    length: u64,
+    /// When the file was written last.
+    modified: Option<SystemTime>,
+}
+
+#[derive(Debug)]
+enum Place<'s> {
+    Octets(Cow<'s, [u8]>),
+    /// The range begins at this offset of the file.
+    File(File, u64),
+}
+
+impl<'s> Source<'s> {
+    pub(super) fn of_octets(octets: impl Into<Cow<'s, [u8]>>) -> Self {
+        let octets = octets.into();
+        Self { length: octets.len() as u64, place: Place::Octets(octets), modified: None }
+    }
+
+    pub(super) fn of_file(file: File, offset: u64, length: u64) -> Self {
+        Self { modified: modified(&file), place: Place::File(file, offset), length }
+    }
+
+    /// Whether the file is still as it was, as far as its times tell.
+    pub(super) fn is_as_before(&self) -> bool {
+        match &self.place {
+            Place::Octets(_) => true,
+            Place::File(file, _) => modified(file) == self.modified,
+        }
+    }
+
+    pub(super) const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Fills `octets` with those from `at` on.
+    pub(super) fn read_at(&self, octets: &mut [u8], at: u64) -> io::Result<()> {
+        match &self.place {
+            Place::File(file, offset) => file.read_exact_at(octets, offset + at),
+            Place::Octets(all) => {
+                let found = usize::try_from(at).ok().and_then(|at| all.get(at..)?.get(..octets.len()));
+                octets.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// The octets `at..at + length`; too many are an error, not an abort.
+    pub(super) fn take(&self, at: u64, length: u64) -> Result<Vec<u8>, CompiledError> {
+        if at.checked_add(length).is_none_or(|end| end > self.length) {
+            return Err(CompiledError::Truncated { found: self.length });
+        }
+        let mut octets = Vec::new();
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        octets.try_reserve_exact(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        octets.resize(length, 0);
+        self.read_at(&mut octets, at).map_err(|error| self.cut_off(error))?;
+        Ok(octets)
+    }
+
+    /// A file that has become shorter since it was opened is cut off.
+    pub(super) fn cut_off(&self, error: io::Error) -> CompiledError {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => CompiledError::Truncated { found: self.length },
+            _ => CompiledError::Io(error),
+        }
+    }
+}
+
+fn modified(file: &File) -> Option<SystemTime> {
+    file.metadata().and_then(|metadata| metadata.modified()).ok()
+}
+
+pub(super) fn word(octets: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]])
+}
+
+pub(super) fn short(octets: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([octets[at], octets[at + 1]])
+}
+
+pub(super) fn long(octets: &[u8], at: usize) -> u64 {
+    u64::from(word(octets, at)) | u64::from(word(octets, at + 4)) << 32
+}

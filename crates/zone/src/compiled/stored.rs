@@ -1,0 +1,253 @@
+//! A zone in a file that is open: what is looked at of it is loaded then, chunk by chunk, and all else is known from its
+//! directory alone. A compiled zone has that; of a signed zone file it was made while comparing it (`text`).
+
+use super::directory::{ChunkFacts, Directory, Entry};
+use super::header::{Facts, Frame};
+use super::source::Source;
+use super::{Block, CHUNK, CompiledError, Flaw, check, read};
+use crate::builder::ZoneFault;
+use crate::change::read_part;
+use crate::contents::{Contents, Node};
+use nonesuch_proto::{Name, NameRef};
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A zone in a file, compiled or text, of which chunks are loaded, and checked, as they are looked at.
+///
+/// A chunk that cannot be loaded seems not to be there; [`StoredZone::failure`] says why. Whoever makes anything of what
+/// was seen must ask for it first.
+#[derive(Debug)]
+pub struct StoredZone {
+    pub(super) source: Source<'static>,
+    apex: Name,
+    form: Form,
+    pub(super) directory: Directory,
+    /// The first chunk.
+    head: Contents,
+    /// The others; the first one's place stays empty.
+    chunks: Vec<OnceLock<Option<Box<Contents>>>>,
+    failure: Mutex<Option<CompiledError>>,
+}
+
+/// What the chunks are.
+#[derive(Debug)]
+enum Form {
+    Compiled(Facts),
+    /// Lines of a zone file.
+    Text,
+}
+
+impl StoredZone {
+    /// Opens the compiled zone that are the `length` octets of `file` from `offset` on, and loads its apex.
+    ///
+    /// # Errors
+    /// What keeps it from being a compiled zone, as far as header, directory and the first chunk tell.
+    pub fn open(file: File, offset: u64, length: u64) -> Result<Self, CompiledError> {
+        Self::of_source(Source::of_file(file, offset, length))
+    }
+
+    /// As [`StoredZone::open`], of octets in memory.
+    ///
+    /// # Errors
+    /// As [`StoredZone::open`].
+    pub fn of_octets(octets: Vec<u8>) -> Result<Self, CompiledError> {
+        Self::of_source(Source::of_octets(octets))
+    }
+
+    fn of_source(source: Source<'static>) -> Result<Self, CompiledError> {
+        let frame = Frame::read(&source)?;
+        let directory = Directory::read(&frame)?;
+        Self::with_head(source, frame.apex, Form::Compiled(frame.facts), directory)
+    }
+
+    /// A zone file of which this is the directory.
+    pub(super) fn of_text(
+        source: Source<'static>,
+        apex: Name,
+        directory: Directory,
+    ) -> Result<Self, CompiledError> {
+        Self::with_head(source, apex, Form::Text, directory)
+    }
+
+    fn with_head(
+        source: Source<'static>,
+        apex: Name,
+        form: Form,
+        directory: Directory,
+    ) -> Result<Self, CompiledError> {
+        let chunks: Vec<_> = directory.entries.iter().map(|_| OnceLock::new()).collect();
+        let head = Contents::empty(&apex);
+        if chunks.is_empty() {
+            return Err(CompiledError::Zone(ZoneFault::NoSoa(apex)));
+        }
+        let mut zone = Self { source, apex, form, directory, head, chunks, failure: Mutex::new(None) };
+        zone.head = zone.load(0)?;
+        zone.check_facts(&zone.head)?;
+        Ok(zone)
+    }
+
+    fn check_facts(&self, head: &Contents) -> Result<(), CompiledError> {
+        if let Form::Compiled(facts) = &self.form { facts.check(head) } else { Ok(()) }
+    }
+
+    /// Whether the chunks are those of a compiled zone.
+    pub(super) const fn is_compiled(&self) -> bool {
+        matches!(self.form, Form::Compiled(_))
+    }
+
+    /// The zone's apex.
+    #[must_use]
+    pub const fn apex(&self) -> &Name {
+        &self.apex
+    }
+
+    /// The first names of the zone: contents that have the apex with all its records, and not much else.
+    #[must_use]
+    pub const fn head(&self) -> &Contents {
+        &self.head
+    }
+
+    /// Octets with which a chunk is ended.
+    pub(super) const fn chunk_octets(&self) -> u32 {
+        if let Form::Compiled(facts) = &self.form { facts.chunk } else { CHUNK }
+    }
+
+    /// Number of names that own records.
+    #[must_use]
+    pub const fn node_count(&self) -> usize {
+        self.directory.total.nodes as usize
+    }
+
+    /// Number of records.
+    #[must_use]
+    pub const fn record_count(&self) -> u64 {
+        self.directory.total.records
+    }
+
+    /// What the directory says of a chunk, for all chunks in their order.
+    pub fn chunks(&self) -> impl ExactSizeIterator<Item = ChunkFacts<'_>> + DoubleEndedIterator {
+        (0..self.chunks.len()).map(|chunk| self.directory.facts(chunk))
+    }
+
+    /// The chunk that has the name at `place` of the canonical order.
+    pub(crate) fn chunk_at(&self, place: usize) -> usize {
+        self.directory.chunk_at(place)
+    }
+
+    /// What the directory says of `chunk`.
+    pub(crate) fn facts(&self, chunk: usize) -> ChunkFacts<'_> {
+        self.directory.facts(chunk)
+    }
+
+    /// The name at `place` of the canonical order.
+    #[must_use]
+    pub fn node(&self, place: usize) -> Option<Node<'_>> {
+        let chunk = self.directory.chunk_at(place);
+        let inside = place.checked_sub(self.directory.entries.get(chunk)?.place as usize)?;
+        let contents = self.chunk(chunk)?;
+        (inside < contents.node_count()).then(|| contents.node(inside))
+    }
+
+    /// The place of `name` and its node, or where it would stand.
+    pub fn find(&self, name: NameRef<'_>) -> Result<(usize, Node<'_>), usize> {
+        let chunk = self.directory.chunk_of(name);
+        let places = self.directory.facts(chunk).places();
+        // Names stay in order even where a chunk is not there.
+        let Some(contents) = self.chunk(chunk) else { return Err(places.end) };
+        let start = places.start;
+        match contents.find(name) {
+            Ok(node) => Ok((start + node.index(), node)),
+            Err(place) => Err(start + place),
+        }
+    }
+
+    /// The names of a chunk; `None` where they cannot be loaded.
+    pub(crate) fn chunk(&self, chunk: usize) -> Option<&Contents> {
+        if chunk == 0 {
+            return Some(&self.head);
+        }
+        let loaded = self.chunks.get(chunk)?.get_or_init(|| match self.load(chunk) {
+            Ok(contents) => Some(Box::new(contents)),
+            Err(error) => {
+                let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                failure.get_or_insert(error);
+                None
+            }
+        });
+        loaded.as_deref()
+    }
+
+    /// Passes on the lines of a zone file, from the first one at `places` on, as far as chunks are whole; the place behind
+    /// them, or `None` where nothing can be passed on so.
+    pub(crate) fn pass_on_text<W: Write>(
+        &self,
+        places: Range<usize>,
+        out: &mut Block<'_, W>,
+    ) -> io::Result<Option<usize>> {
+        let first = self.chunk_at(places.start);
+        let whole = self.facts(first).places();
+        if self.is_compiled() || whole.start != places.start || whole.end > places.end {
+            return Ok(None);
+        }
+        let last = self.chunk_at(places.end);
+        let ends = self.facts(last).places().end <= places.end;
+        let chunks = first..last + usize::from(ends);
+        let next = self.facts(chunks.end - 1).places().end;
+        let (start, octets) = read::extent(&self.directory, chunks);
+        out.pass_on(&self.source, start, octets)?;
+        Ok(Some(next))
+    }
+
+    /// That the file was not written to since it was opened: what is passed on of a zone file has no digest.
+    ///
+    /// # Errors
+    /// Where it was.
+    pub(crate) fn check_as_before(&self) -> io::Result<()> {
+        if self.is_compiled() || self.source.is_as_before() {
+            return Ok(());
+        }
+        Err(io::Error::other("the zone that was signed last was written to meanwhile: sign again"))
+    }
+
+    /// The first reason for which a chunk was not loaded, if any; it is told once.
+    pub fn failure(&self) -> Option<CompiledError> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn load(&self, chunk: usize) -> Result<Contents, CompiledError> {
+        let entry = &self.directory.entries[chunk];
+        let place = entry.place as usize;
+        let octets = self.source.take(entry.offset, entry.octets)?;
+        let contents = match self.form {
+            Form::Compiled(_) => self.decode(entry, &octets)?,
+            Form::Text => read_part(&octets, &self.apex)
+                .filter(|part| part.node_count() == entry.size.nodes as usize)
+                .ok_or(CompiledError::Layout("part of the zone file"))?,
+        };
+        check::check_chunk(&contents, place)?;
+        if !read::check_entry(&contents, place, &self.directory, chunk) {
+            return Err(CompiledError::Layout("directory"));
+        }
+        // What comes behind is in the next chunk.
+        let last = contents.nodes().last().map(Node::name);
+        let next = (chunk + 1 < self.directory.entries.len()).then(|| self.directory.name(chunk + 1));
+        if last.zip(next).is_some_and(|(last, next)| last.cmp_canonical(next).is_ge()) {
+            let node = place + contents.node_count();
+            return Err(CompiledError::Malformed { node, flaw: Flaw::NameOrder });
+        }
+        Ok(contents)
+    }
+
+    fn decode(&self, entry: &Entry, octets: &[u8]) -> Result<Contents, CompiledError> {
+        if !read::has_digest(octets, entry) {
+            return Err(CompiledError::Altered);
+        }
+        let mut contents = Contents::empty(&self.apex);
+        contents.nodes.reserve_exact(entry.size.nodes as usize);
+        contents.rrsets.reserve_exact(entry.size.rrsets as usize);
+        read::decode(entry, octets, &mut contents)?;
+        Ok(contents)
+    }
+}
