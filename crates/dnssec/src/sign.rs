@@ -18,9 +18,9 @@ pub use resign::{Resigned, is_current, resign, resign_changes};
 pub use reuse::Previous;
 pub use stream::{SignSummary, sign_streaming};
 
-use crate::denial::Mapping;
 use crate::denial::nsec3::MAX_ITERATIONS;
 use crate::denial::nsec5::{Nsec5Error, check_signing};
+use crate::denial::{Made, Mapping};
 use crate::keys::KeySet;
 use nonesuch_proto::{MAX_NAME, Name, Rtype, serial as arithmetic};
 use nonesuch_zone::Contents;
@@ -135,6 +135,9 @@ fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Resul
     let zone = contents.apex();
     if keys.zone() != zone {
         return Err(SignError::KeysOfOtherZone { zone: zone.clone(), keys: keys.zone().clone() });
+    }
+    if options.mechanism.made() == Made::WhenAsked {
+        return Err(SignError::MadeWhenAsked { mechanism: options.mechanism });
     }
     let period = options.expiration.wrapping_sub(options.inception);
     if !arithmetic::is_before(options.inception, options.expiration) {

@@ -8,6 +8,7 @@ pub mod bitmap;
 pub mod edns;
 pub mod message;
 mod name;
+mod neighbours;
 pub mod rdata;
 mod rtype;
 pub mod serial;

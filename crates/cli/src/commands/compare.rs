@@ -14,7 +14,9 @@ use std::path::Path;
 use std::process::Command;
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
-    if let Some(mechanism) = arguments.denial.iter().find(|mechanism| !mechanism.entry().served) {
+    if let Some(mechanism) =
+        arguments.denial.iter().find(|mechanism| !mechanism.entry().is_served_without_keys())
+    {
         return Err(Failure::NotCompared { mechanism: mechanism.entry().title });
     }
     let failed = |source| Failure::Write { path: arguments.out.clone(), source };

@@ -1,13 +1,18 @@
-//! Denial of existence: the mechanisms, and for each its chain ([`nsec`], [`nsec3`], [`nsec5`]).
+//! Denial of existence: the mechanisms whose chain stands in the zone ([`nsec`], [`nsec3`], [`nsec5`]), and those whose
+//! records are made when asked ([`minimal_nsec`], [`compact`], [`white_lies`]).
 //!
-//! Each mechanism has a folder: `chain` makes its records, `check` checks them in a signed zone. What a chain
-//! shows of a name is the same for all of them and stands here.
+//! Each mechanism has a folder: `chain` makes its records, `check` checks them in a signed zone, `prove` finds or makes
+//! those of an answer. What is shown of a name is the same for all of them and stands here.
 
+pub mod compact;
+pub mod minimal_nsec;
 pub(crate) mod names;
 pub mod nsec;
 pub mod nsec3;
 pub mod nsec5;
+pub mod piece;
 pub mod prove;
+pub mod white_lies;
 
 pub use nsec3::Nsec3Params;
 
@@ -30,6 +35,21 @@ pub enum Mechanism {
     Nsec5,
     /// NSEC5 that leaves insecure delegations out.
     Nsec5OptOut,
+    /// NSEC records made when asked, each over one name (RFC 4470).
+    MinimalNsec,
+    /// Compact denial (RFC 9824): one NSEC record made when asked, at the name itself.
+    Compact,
+    /// NSEC3 white lies (RFC 7129, appendix B): NSEC3 records made when asked, each over one hash.
+    WhiteLies,
+}
+
+/// When the records of a mechanism are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Made {
+    /// By the signer: the zone holds a chain of them.
+    WhenSigned,
+    /// By the nameserver, with the zone's ZSK, for each answer.
+    WhenAsked,
 }
 
 /// What stands in the chain for a name.
@@ -54,8 +74,10 @@ pub struct MechanismEntry {
     pub aliases: &'static [&'static str],
     /// Its name in tables and reports.
     pub title: &'static str,
-    /// What stands in its chain for a name.
+    /// What stands in its records for a name.
     pub mapping: Mapping,
+    /// When its records are made.
+    pub made: Made,
     /// Whether insecure delegations are left out of its chain.
     pub opt_out: bool,
     /// Whether the nameserver of this project serves zones with it.
@@ -70,6 +92,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &[],
         title: "NSEC",
         mapping: Mapping::Itself,
+        made: Made::WhenSigned,
         opt_out: false,
         served: true,
     },
@@ -79,6 +102,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &[],
         title: "NSEC3",
         mapping: Mapping::Sha1,
+        made: Made::WhenSigned,
         opt_out: false,
         served: true,
     },
@@ -88,6 +112,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["nsec3-optout"],
         title: "NSEC3 opt-out",
         mapping: Mapping::Sha1,
+        made: Made::WhenSigned,
         opt_out: true,
         served: true,
     },
@@ -97,6 +122,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &[],
         title: "NSEC5",
         mapping: Mapping::Vrf,
+        made: Made::WhenSigned,
         opt_out: false,
         served: false,
     },
@@ -106,10 +132,49 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["nsec5-optout"],
         title: "NSEC5 opt-out",
         mapping: Mapping::Vrf,
+        made: Made::WhenSigned,
         opt_out: true,
         served: false,
     },
+    MechanismEntry {
+        mechanism: Mechanism::MinimalNsec,
+        name: "minimal-nsec",
+        aliases: &["minimally-covering-nsec"],
+        title: "Minimal NSEC",
+        mapping: Mapping::Itself,
+        made: Made::WhenAsked,
+        opt_out: false,
+        served: true,
+    },
+    MechanismEntry {
+        mechanism: Mechanism::Compact,
+        name: "compact",
+        aliases: &["compact-denial", "black-lies"],
+        title: "Compact denial",
+        mapping: Mapping::Itself,
+        made: Made::WhenAsked,
+        opt_out: false,
+        served: true,
+    },
+    MechanismEntry {
+        mechanism: Mechanism::WhiteLies,
+        name: "white-lies",
+        aliases: &["nsec3-white-lies"],
+        title: "NSEC3 white lies",
+        mapping: Mapping::Sha1,
+        made: Made::WhenAsked,
+        opt_out: false,
+        served: true,
+    },
 ];
+
+impl MechanismEntry {
+    /// Whether a nameserver answers from the signed zone alone, without a key to make records or proofs with.
+    #[must_use]
+    pub const fn is_served_without_keys(&self) -> bool {
+        matches!(self.made, Made::WhenSigned) && !matches!(self.mapping, Mapping::Vrf)
+    }
+}
 
 impl Mechanism {
     /// The row of the table.
@@ -123,6 +188,12 @@ impl Mechanism {
     #[must_use]
     pub fn is_opt_out(self) -> bool {
         self.entry().opt_out
+    }
+
+    /// When its records are made.
+    #[must_use]
+    pub fn made(self) -> Made {
+        self.entry().made
     }
 
     /// What stands in the chain for a name.
@@ -141,7 +212,10 @@ impl fmt::Display for Mechanism {
 
 /// The text names no mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown denial mechanism (known: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out)")]
+#[error(
+    "unknown denial mechanism (known: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out; made by the nameserver when asked: \
+     minimal-nsec, compact, white-lies)"
+)]
 pub struct UnknownMechanism;
 
 impl FromStr for Mechanism {

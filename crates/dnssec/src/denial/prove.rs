@@ -2,7 +2,8 @@
 //!
 //! The questions are the same for every mechanism; the folder of each mechanism answers them.
 
-use super::{nsec, nsec3};
+use super::piece::Piece;
+use super::{Mechanism, compact, minimal_nsec, nsec, nsec3, nsec5, white_lies};
 use nonesuch_proto::NameRef;
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, Template};
@@ -10,10 +11,11 @@ use nonesuch_zone::image::{ImageNode, Template};
 /// Most RRsets that one proof takes: closest encloser, next closer name, wildcard (RFC 5155 §7.2.2).
 const MOST: usize = 3;
 
-/// The RRsets that prove a denial, each once.
-#[derive(Clone, Copy, Debug, Default)]
+/// The RRsets that prove a denial, each once: those of the image alone, or pieces of which some are made when asked.
+#[derive(Clone, Debug, Default)]
 pub struct Proof<'i> {
     templates: [Option<Template<'i>>; MOST],
+    pieces: Vec<Piece<'i>>,
 }
 
 impl<'i> Proof<'i> {
@@ -32,9 +34,28 @@ impl<'i> Proof<'i> {
         }
     }
 
+    /// Adds a piece unless the proof has it already.
+    pub(crate) fn push(&mut self, piece: Piece<'i>) {
+        if !self.pieces.iter().any(|present| present.is(&piece)) {
+            self.pieces.push(piece);
+        }
+    }
+
     /// The RRsets.
     pub fn templates(&self) -> impl Iterator<Item = Template<'i>> + '_ {
         self.templates.iter().filter_map(|template| *template)
+    }
+
+    /// The pieces, given away.
+    #[must_use]
+    pub fn into_pieces(self) -> Vec<Piece<'i>> {
+        self.pieces
+    }
+
+    /// The pieces, where some are made when asked.
+    #[must_use]
+    pub fn pieces(&self) -> &[Piece<'i>] {
+        &self.pieces
     }
 }
 
@@ -88,6 +109,27 @@ pub fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> Proof<'i> {
         }
         None => nsec::prove::prove(image, denied),
     }
+}
+
+/// Proves a denial with records made when asked; empty for mechanisms whose records the zone holds.
+#[must_use]
+pub fn prove_made<'i>(image: &'i Image, mechanism: Mechanism, denied: Denied<'i, '_>) -> Proof<'i> {
+    match mechanism {
+        Mechanism::MinimalNsec => minimal_nsec::prove::prove(image, denied),
+        Mechanism::Compact => compact::prove::prove(image, denied),
+        Mechanism::WhiteLies => white_lies::prove::prove(image, denied),
+        _ => Proof::default(),
+    }
+}
+
+/// Proves a denial with the records of an NSEC5 chain; `hash_of` tells the VRF hash of a name, or asks for it.
+#[must_use]
+pub fn prove_nsec5<'i>(
+    image: &'i Image,
+    denied: Denied<'i, '_>,
+    hash_of: &mut dyn FnMut(NameRef<'_>) -> Option<[u8; 32]>,
+) -> Proof<'i> {
+    nsec5::prove::prove(image, denied, hash_of)
 }
 
 /// The name one label below `encloser` that `name` is or is below (RFC 5155 §1.3).

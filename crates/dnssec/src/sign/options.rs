@@ -209,6 +209,15 @@ pub enum SignError {
         /// Owner of the keys.
         keys: Name,
     },
+    /// No records of the mechanism stand in a zone.
+    #[error(
+        "the records of {mechanism} are made when asked, none stand in the zone: start `nonesuch serve --denial {mechanism} \
+         --keys DIR` with the zone as it is, or sign with nsec, nsec3 or nsec5"
+    )]
+    MadeWhenAsked {
+        /// The mechanism.
+        mechanism: Mechanism,
+    },
     /// The period of validity is empty or longer than 2^31 seconds.
     #[error(
         "the signatures would never be valid: the expiration must come after the inception, by less than 68 years"

@@ -1,6 +1,7 @@
 //! Signing and verifying whole zones: what the tests share.
 
 mod aliases;
+mod denial;
 mod faults;
 mod keys;
 mod nsec5;
@@ -233,10 +234,10 @@ impl Bench {
 
     /// Type of the chain's records.
     fn chain_type(&self) -> Rtype {
-        match self.mechanism {
-            Mechanism::Nsec => Rtype::NSEC,
-            Mechanism::Nsec3 | Mechanism::Nsec3OptOut => Rtype::NSEC3,
-            Mechanism::Nsec5 | Mechanism::Nsec5OptOut => Rtype::NSEC5,
+        match self.mechanism.mapping() {
+            Mapping::Itself => Rtype::NSEC,
+            Mapping::Sha1 => Rtype::NSEC3,
+            Mapping::Vrf => Rtype::NSEC5,
         }
     }
 

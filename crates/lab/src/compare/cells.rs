@@ -113,7 +113,7 @@ const USUAL: &[KeyKind] = &[
 ];
 
 /// The cells of a run, each once, the unsigned zone first: the algorithms selected, each with these mechanisms; with
-/// all of them where none is given. Mechanisms that the server does not answer with are left out.
+/// all of them where none is given. Mechanisms with which the server would need keys are left out.
 #[must_use]
 pub fn cells(selection: &Selection, mechanisms: &[Mechanism]) -> Vec<Cell> {
     let kinds = match selection {
@@ -121,7 +121,7 @@ pub fn cells(selection: &Selection, mechanisms: &[Mechanism]) -> Vec<Cell> {
         Selection::All => ALGORITHMS.iter().flat_map(variants).collect(),
         Selection::These(kinds) => kinds.clone(),
     };
-    let known = MECHANISMS.iter().filter(|entry| entry.served).map(|entry| entry.mechanism);
+    let known = MECHANISMS.iter().filter(|entry| entry.is_served_without_keys()).map(|entry| entry.mechanism);
     let mechanisms: Vec<Mechanism> =
         known.filter(|mechanism| mechanisms.is_empty() || mechanisms.contains(mechanism)).collect();
     let mut cells = vec![Cell::Unsigned];
@@ -172,7 +172,7 @@ mod tests {
     use std::collections::HashSet;
 
     fn served() -> impl Iterator<Item = &'static MechanismEntry> {
-        MECHANISMS.iter().filter(|entry| entry.served)
+        MECHANISMS.iter().filter(|entry| entry.is_served_without_keys())
     }
 
     #[test]

@@ -62,6 +62,7 @@ impl Image {
             prefixes: Vec::with_capacity(places.len()),
             negative_soa: 0,
             nsec3: Nsec3Chain::default(),
+            nsec5: Vec::new(),
             serial: soa.serial,
             is_signed: false,
         };
@@ -69,9 +70,12 @@ impl Image {
         image.add_negative_soa(contents, soa.negative_ttl())?;
         image.table = image.build_table();
         image.nsec3 = image.gather_nsec3(contents)?;
+        image.nsec5 = image.gather_nsec5();
         let apex = image.node(0);
         image.is_signed = apex.template(Rtype::DNSKEY).is_some()
-            && (apex.template(Rtype::NSEC).is_some() || !image.nsec3.hashes.is_empty());
+            && (apex.template(Rtype::NSEC).is_some()
+                || !image.nsec3.hashes.is_empty()
+                || !image.nsec5.is_empty());
         Ok(image)
     }
 
@@ -136,6 +140,16 @@ impl Image {
         self.add_part(&part)
     }
 
+    fn gather_nsec5(&self) -> Vec<([u8; 32], u32)> {
+        let nodes = (0..self.nodes.len() as u32).map(|index| self.node(index));
+        let hashes = nodes.filter(|node| node.kind() == NodeKind::Hash).filter_map(|node| {
+            let label = node.name().labels().next()?.to_ascii_uppercase();
+            let hash = BASE32HEX_NOPAD.decode(&label).ok()?.try_into().ok()?;
+            Some((hash, node.template(Rtype::NSEC5)?.index))
+        });
+        hashes.collect()
+    }
+
     fn gather_nsec3(&self, contents: &Contents) -> Result<Nsec3Chain, CompileError> {
         let Some(parameters) = contents.apex_rrset(Rtype::NSEC3PARAM) else {
             return Ok(Nsec3Chain::default());
@@ -174,9 +188,11 @@ impl Image {
     }
 }
 
-/// Whether the node owns NSEC3 records and their signatures alone.
+/// Whether the node owns NSEC3 records and their signatures alone, or those of an NSEC5 chain.
 fn is_hash(node: Node<'_>) -> bool {
-    node.has(Rtype::NSEC3) && node.rrsets().all(|rrset| rrset.covered() == Rtype::NSEC3)
+    let owns = |rtype| node.has(rtype) && node.rrsets().all(|rrset| rrset.covered() == rtype);
+    owns(Rtype::NSEC3)
+        || owns(Rtype::NSEC5) && node.name().labels().next().is_some_and(|label| label.len() == 52)
 }
 
 fn kind_of(place: &Place<'_>) -> NodeKind {
@@ -252,7 +268,7 @@ impl Part {
         let mut renderer = Renderer::new(node.name(), contents.apex().view(), false);
         let own = node.rrsets().filter(|rrset| rrset.rtype() != Rtype::RRSIG && wanted(rrset.rtype()));
         for rrset in own {
-            if matches!(rrset.rtype(), Rtype::NSEC | Rtype::NSEC3) {
+            if matches!(rrset.rtype(), Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5) {
                 self.add_floating(contents, node, rrset);
             } else {
                 self.add_rrset(&mut renderer, node, rrset, None);

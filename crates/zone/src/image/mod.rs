@@ -36,6 +36,8 @@ pub struct Image {
     prefixes: Vec<u64>,
     negative_soa: u32,
     nsec3: Nsec3Chain,
+    /// NSEC5 RRsets by hash.
+    nsec5: Vec<([u8; 32], u32)>,
     serial: u32,
     is_signed: bool,
 }
@@ -221,6 +223,25 @@ impl Image {
         self.node(node).template(Rtype::NSEC)
     }
 
+    /// The last node from `from` on and before `before`, in canonical order, that a query finds; both are names of the
+    /// zone in lower case.
+    #[must_use]
+    pub fn last_name_in(&self, from: NameRef<'_>, before: NameRef<'_>) -> Option<ImageNode<'_>> {
+        let nodes = self.first_from(from)..self.first_from(before);
+        let found =
+            |node: &ImageNode<'_>| matches!(node.kind(), NodeKind::Authoritative | NodeKind::Delegation);
+        nodes.rev().map(|index| self.node(index as u32)).find(found)
+    }
+
+    /// Index of the first node that is not before `name` in canonical order.
+    fn first_from(&self, name: NameRef<'_>) -> usize {
+        let after = self.first_after(name);
+        match after.checked_sub(1) {
+            Some(last) if self.wire_name(last as u32) == name.wire() => last,
+            _ => after,
+        }
+    }
+
     /// Index of the first node after `name` in canonical order.
     fn first_after(&self, name: NameRef<'_>) -> usize {
         let prefix = index::key_prefix(name, self.apex.view());
@@ -258,6 +279,21 @@ impl Image {
         let last = self.nsec3.hashes.len().checked_sub(1)?;
         let position = self.nsec3.position_at_or_before(hash).unwrap_or(last);
         (self.nsec3.hashes[position] != *hash).then(|| self.template(self.nsec3.rrsets[position]))
+    }
+
+    /// The NSEC5 RRset whose owner is `hash`.
+    #[must_use]
+    pub fn nsec5_matching(&self, hash: &[u8; 32]) -> Option<Template<'_>> {
+        let place = self.nsec5.binary_search_by(|(other, _)| other.cmp(hash)).ok()?;
+        Some(self.template(self.nsec5[place].1))
+    }
+
+    /// The NSEC5 RRset that covers `hash`, which no owner equals; the last one covers what wraps around.
+    #[must_use]
+    pub fn nsec5_covering(&self, hash: &[u8; 32]) -> Option<Template<'_>> {
+        let after = self.nsec5.binary_search_by(|(other, _)| other.cmp(hash)).err()?;
+        let covering = if after == 0 { self.nsec5.last()? } else { &self.nsec5[after - 1] };
+        Some(self.template(covering.1))
     }
 }
 
@@ -357,6 +393,12 @@ impl<'i> Template<'i> {
     #[must_use]
     pub const fn rtype(self) -> Rtype {
         self.entry.rtype
+    }
+
+    /// Number of the template in its image: what is made of its RRset is kept under it.
+    #[must_use]
+    pub const fn index(self) -> u32 {
+        self.index
     }
 
     /// Number of records without signatures.

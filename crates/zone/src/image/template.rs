@@ -114,7 +114,7 @@ impl<'i> Template<'i> {
 
     /// NSEC and NSEC3 templates write their owner out.
     const fn is_floating(self) -> bool {
-        matches!(self.entry.rtype, Rtype::NSEC | Rtype::NSEC3)
+        matches!(self.entry.rtype, Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5)
     }
 
     /// Appends the records with every name written out, which is right anywhere in any response: where the
@@ -168,6 +168,21 @@ impl<'i> Template<'i> {
         let parsed = Message::parse(&message).map(|message| message.records).unwrap_or_default();
         let records = parsed.into_iter().skip(usize::from(skipped));
         records.map(|record| (record.owner, record.rtype, record.ttl, record.rdata)).collect()
+    }
+
+    /// The TTL of the RRset in seconds.
+    #[must_use]
+    pub fn ttl(self) -> u32 {
+        let (mut octets, _) = self.octets();
+        // Behind the owner, which ends in a pointer or in the root, stand type and class.
+        while let [length @ 1..=63, rest @ ..] = octets {
+            octets = rest.get(usize::from(*length)..).unwrap_or_default();
+        }
+        let owner_end = if octets.first() == Some(&0) { 1 } else { 2 };
+        match octets.get(owner_end + 4..) {
+            Some([a, b, c, d, ..]) => u32::from_be_bytes([*a, *b, *c, *d]),
+            _ => 0,
+        }
     }
 
     /// The node whose RRset this is.

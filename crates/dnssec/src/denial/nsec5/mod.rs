@@ -11,6 +11,7 @@ mod error;
 mod file;
 mod matching;
 mod proofs;
+pub(in crate::denial) mod prove;
 mod requirements;
 
 pub use error::Nsec5Error;

@@ -46,7 +46,7 @@ pub(super) fn chain_type(mechanism: Mechanism) -> Option<Rtype> {
         Mechanism::Nsec => Some(Rtype::NSEC),
         Mechanism::Nsec3 | Mechanism::Nsec3OptOut => Some(Rtype::NSEC3),
         // Chains of other kinds are planned as a whole.
-        Mechanism::Nsec5 | Mechanism::Nsec5OptOut => None,
+        _ => None,
     }
 }
 

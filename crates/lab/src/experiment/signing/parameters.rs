@@ -90,11 +90,11 @@ impl TryFrom<String> for Denial {
     fn try_from(text: String) -> Result<Self, String> {
         let mechanism: Mechanism =
             text.parse().map_err(|error: nonesuch_dnssec::denial::UnknownMechanism| error.to_string())?;
-        if mechanism.entry().served {
+        if mechanism.entry().is_served_without_keys() {
             return Ok(Self(mechanism));
         }
         Err(format!(
-            "{mechanism} is not measured here: `nonesuch serve` does not answer with it; leave it out"
+            "{mechanism} is not measured here: zones are served by their files alone, and it needs a key in the server; leave it out"
         ))
     }
 }

@@ -1,0 +1,109 @@
+//! Making minimally covering NSEC records (RFC 4470 §3).
+//!
+//! A validator finds the closest encloser of a denied name from the NSEC record that covers it: the longest ancestor that
+//! the name shares with the record's owner or its next name. It takes a next name below the denied one for the sign of an
+//! empty non-terminal. So the record spans the next closer name *with all names below it*, from a sibling before to
+//! the sibling after: both share with the denied name its closest encloser and no more. RFC 4470 §4 would have the next name
+//! directly below the denied one; validators refuse that.
+
+use crate::denial::piece::{MadeRecord, Piece, make_nsec, shown_types};
+use crate::denial::prove::{Denied, Proof, next_closer};
+use nonesuch_proto::{MAX_NAME, NameRef};
+use nonesuch_zone::Image;
+use nonesuch_zone::image::{ImageNode, NodeKind};
+use std::cmp::Ordering;
+
+/// Makes the NSEC records for a denial: what RFC 4035 §3.1.3 asks for, each as small as it can be.
+pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> Proof<'i> {
+    let mut proof = Proof::default();
+    match denied {
+        Denied::Name { name, encloser } => {
+            let mut room = [0; MAX_NAME + 2];
+            let wildcard = encloser.name().wildcard_in(&mut room);
+            let next_closer = next_closer(name, encloser.name());
+            match image.find_exact(wildcard) {
+                None => push_name_error(image, next_closer, wildcard, &mut proof),
+                // A wildcard that is a zone cut matches nothing (RFC 4592 §4.2), but it exists.
+                Some(cut) => push_match_and_cover(image, cut, next_closer, &mut proof),
+            }
+        }
+        Denied::Type { node } | Denied::Ds { cut: node } => {
+            proof.push(Piece::Made(record_at(image, node)));
+        }
+        Denied::CloserMatch { name, encloser } => {
+            proof.push(Piece::Made(record_over(image, next_closer(name, encloser.name()))));
+        }
+        Denied::WildcardType { name, encloser, wildcard } => {
+            push_match_and_cover(image, wildcard, next_closer(name, encloser.name()), &mut proof);
+        }
+    }
+    proof
+}
+
+/// The record at a name that exists. It shows the name's types and spans no name at all: the next name is the
+/// immediate successor, but at a zone cut, where that would be the child zone's, the first name beside (RFC 9824 §3.4).
+///
+/// An empty non-terminal gets a record too, without types of its own: RFC 4470 §3 allows owners that were no owners
+/// before, and validators read it as they read any record that matches.
+pub(in crate::denial) fn record_at(image: &Image, node: ImageNode<'_>) -> MadeRecord {
+    let (name, apex) = (node.name(), image.apex());
+    let next = match node.kind() {
+        NodeKind::Delegation => name.successor_of_subtree(apex),
+        _ => name.successor(apex),
+    };
+    make_nsec(image, name.to_name(), next.view(), &mut shown_types(node))
+}
+
+/// RFC 4035 §3.1.3.2: one record denies the next closer name, one the wildcard.
+fn push_name_error<'i>(
+    image: &'i Image,
+    next_closer: NameRef<'_>,
+    wildcard: NameRef<'_>,
+    proof: &mut Proof<'i>,
+) {
+    let (first, last) = match next_closer.cmp_canonical(wildcard) {
+        Ordering::Less | Ordering::Equal => (next_closer, wildcard),
+        Ordering::Greater => (wildcard, next_closer),
+    };
+    // Neighbours share a record: two would have the denied name for owner or next name, which says that it exists.
+    if first == last || first.successor_of_subtree(image.apex()).view() == last {
+        return proof.push(Piece::Made(record_spanning(image, first, last)));
+    }
+    proof.push(Piece::Made(record_over(image, next_closer)));
+    proof.push(Piece::Made(record_over(image, wildcard)));
+}
+
+/// One record at the wildcard, which exists, and one over the next closer name (RFC 4035 §3.1.3.4).
+fn push_match_and_cover<'i>(
+    image: &'i Image,
+    wildcard: ImageNode<'i>,
+    next_closer: NameRef<'_>,
+    proof: &mut Proof<'i>,
+) {
+    let covering = record_over(image, next_closer);
+    // A name directly behind the wildcard is covered from the wildcard on: one record does both, and no owner has two.
+    if covering.owner.view() != wildcard.name() {
+        proof.push(Piece::Made(record_at(image, wildcard)));
+    }
+    proof.push(Piece::Made(covering));
+}
+
+/// The record that covers `denied` and all names below it. Its parent exists and it does not.
+pub(in crate::denial) fn record_over(image: &Image, denied: NameRef<'_>) -> MadeRecord {
+    record_spanning(image, denied, denied)
+}
+
+/// The record that covers two names of one parent, equal or neighbours, and all names below them. The parent exists and
+/// they do not.
+///
+/// The owner is the sibling before `first` (RFC 4470 §4), which has no types. Where a name exists from there on (that
+/// sibling itself, or one below it, or the parent where there is no sibling before) the last such name is the owner, and
+/// its record shows its types (RFC 4470 §3).
+fn record_spanning(image: &Image, first: NameRef<'_>, last: NameRef<'_>) -> MadeRecord {
+    let next = last.successor_of_subtree(image.apex());
+    let before = first.sibling_before().unwrap_or_else(|| image.apex().to_name());
+    match image.last_name_in(before.view(), first) {
+        Some(node) => make_nsec(image, node.name().to_name(), next.view(), &mut shown_types(node)),
+        None => make_nsec(image, before, next.view(), &mut Vec::with_capacity(2)),
+    }
+}

@@ -1,0 +1,75 @@
+//! What a proof of denial is made of where not all of it stands in the zone: records made when asked, and NSEC5 proofs.
+
+use super::{nsec, push_shown_types};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_zone::image::{ImageNode, NodeKind, Template};
+use nonesuch_zone::{Image, Standing};
+
+/// One piece of a proof of denial.
+#[derive(Clone, Debug)]
+pub enum Piece<'i> {
+    /// An RRset of the image with its signatures, or to be signed when asked where the zone has none.
+    Stored(Template<'i>),
+    /// An NSEC or NSEC3 RRset of one record that is made for this answer; to be signed with the zone's ZSKs.
+    Made(MadeRecord),
+    /// An NSEC5PROOF record. The proofs that match names of the chain are stored beside the zone; others are to be
+    /// made when asked.
+    Proven {
+        /// The name that the proof speaks of, the owner of the record, in canonical form.
+        name: Name,
+        /// TTL in seconds: that of the NSEC5 record that it goes with.
+        ttl: u32,
+    },
+}
+
+/// A record made when asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MadeRecord {
+    /// The owner, in canonical form.
+    pub owner: Name,
+    /// NSEC or NSEC3.
+    pub rtype: Rtype,
+    /// TTL in seconds.
+    pub ttl: u32,
+    /// RDATA in canonical wire form.
+    pub rdata: Vec<u8>,
+}
+
+impl Piece<'_> {
+    /// Whether both are the same RRset: a response has each once (RFC 2181 §5).
+    #[must_use]
+    pub fn is(&self, other: &Piece<'_>) -> bool {
+        match (self, other) {
+            (Self::Stored(own), Piece::Stored(other)) => own.is(*other),
+            (Self::Made(own), Piece::Made(other)) => own == other,
+            (Self::Proven { name: own, .. }, Piece::Proven { name: other, .. }) => own == other,
+            _ => false,
+        }
+    }
+}
+
+/// TTL in seconds of records of denial: the lesser of the SOA record's TTL and its last field (RFC 9077 §3).
+pub(super) fn denial_ttl(image: &Image) -> u32 {
+    image.negative_soa().ttl()
+}
+
+/// An NSEC record (RFC 4034 §4) whose `types` are completed with RRSIG and NSEC, which stand at its owner by its being
+/// there.
+pub(super) fn make_nsec(image: &Image, owner: Name, next: NameRef<'_>, types: &mut Vec<Rtype>) -> MadeRecord {
+    let mut rdata = Vec::with_capacity(next.len() + 16);
+    nsec::chain::push_rdata(next, types, &mut rdata);
+    MadeRecord { owner, rtype: Rtype::NSEC, ttl: denial_ttl(image), rdata }
+}
+
+/// The types that a record of a chain shows of a node, ascending, as the signer would have them: none for an empty
+/// non-terminal, those of the parent's side for a zone cut. The mechanism adds what belongs to it.
+pub(super) fn shown_types(node: ImageNode<'_>) -> Vec<Rtype> {
+    let mut types = Vec::with_capacity(12);
+    push_shown_types(node.templates().map(Template::rtype), standing(node), &mut types);
+    types
+}
+
+/// Where a node of the image stands in its zone.
+pub(super) fn standing(node: ImageNode<'_>) -> Standing {
+    if node.kind() == NodeKind::Delegation { Standing::Delegation } else { Standing::Authoritative }
+}

@@ -1,0 +1,140 @@
+//! Making NSEC3 records that span one hash (RFC 7129, appendix B; what is to be proved: RFC 5155 §7.2).
+//!
+//! A record that matches a name goes from its hash to the next number; one that covers a name goes from the number before
+//! its hash to the number behind. That a name of the zone has one of these neighbours for its hash would need 2^160 tries,
+//! so nothing is looked up. Opt-out is never set: spans this small leave nothing out.
+
+use crate::denial::names::complete_types;
+use crate::denial::nsec3::{self, Hash, Nsec3Params};
+use crate::denial::piece::{MadeRecord, Piece, denial_ttl, shown_types, standing};
+use crate::denial::prove::{Denied, Proof, next_closer};
+use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
+use nonesuch_zone::Image;
+use nonesuch_zone::image::ImageNode;
+
+/// Makes the NSEC3 records for a denial; none where the apex is too long for owners below it
+/// ([`super::LONGEST_APEX`]).
+pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> Proof<'i> {
+    let maker = Maker::new(image);
+    let mut proof = Proof::default();
+    let mut push = |record: Option<MadeRecord>| {
+        if let Some(record) = record {
+            proof.push(Piece::Made(record));
+        }
+    };
+    match denied {
+        // RFC 5155 §7.2.2.
+        Denied::Name { name, encloser } => {
+            let mut room = [0; MAX_NAME + 2];
+            push(maker.matching(encloser));
+            push(maker.covering(next_closer(name, encloser.name())));
+            let wildcard = encloser.name().wildcard_in(&mut room);
+            // A wildcard that is a zone cut matches nothing (RFC 4592 §4.2), but it exists.
+            push(match image.find_exact(wildcard) {
+                None => maker.covering(wildcard),
+                Some(cut) => maker.matching(cut),
+            });
+        }
+        // RFC 5155 §7.2.3, §7.2.4 and §7.2.7: without opt-out every name has a record.
+        Denied::Type { node } | Denied::Ds { cut: node } => push(maker.matching(node)),
+        // RFC 5155 §7.2.6.
+        Denied::CloserMatch { name, encloser } => push(maker.covering(next_closer(name, encloser.name()))),
+        // RFC 5155 §7.2.5.
+        Denied::WildcardType { name, encloser, wildcard } => {
+            push(maker.matching(encloser));
+            push(maker.covering(next_closer(name, encloser.name())));
+            push(maker.matching(wildcard));
+        }
+    }
+    proof
+}
+
+/// Makes records below one apex.
+struct Maker<'i> {
+    image: &'i Image,
+    /// No salt and no iterations (RFC 9276 §3.1), unless the zone has a chain with others. Validators take them from
+    /// the records (RFC 5155 §8.2); an NSEC3PARAM record is for servers alone (§4) and not made.
+    params: Nsec3Params,
+}
+
+impl<'i> Maker<'i> {
+    fn new(image: &'i Image) -> Self {
+        let params = image
+            .nsec3_parameters()
+            .map(|(salt, iterations)| Nsec3Params { salt: salt.to_vec(), iterations });
+        Self { image, params: params.unwrap_or_default() }
+    }
+
+    fn hash(&self, name: NameRef<'_>) -> Hash {
+        nonesuch_crypto::nsec3_hash(name.wire(), &self.params.salt, self.params.iterations)
+    }
+
+    /// The record of a name that exists.
+    fn matching(&self, node: ImageNode<'_>) -> Option<MadeRecord> {
+        let hash = self.hash(node.name());
+        let mut types = shown_types(node);
+        complete_types(&mut types, standing(node));
+        self.record(&hash, &hash_after(hash), &types)
+    }
+
+    /// A record over a name that does not exist. What its owner would be the hash of does not exist either: it has no
+    /// types.
+    fn covering(&self, name: NameRef<'_>) -> Option<MadeRecord> {
+        let hash = self.hash(name);
+        self.record(&hash_before(hash), &hash_after(hash), &[])
+    }
+
+    fn record(&self, owner: &Hash, next: &Hash, types: &[Rtype]) -> Option<MadeRecord> {
+        let owner = Name::prepend(&nsec3::chain::label(owner), self.image.apex()).ok()?;
+        let mut rdata = Vec::with_capacity(40 + self.params.salt.len());
+        nsec3::chain::push_rdata(&self.params, false, next, types, &mut rdata);
+        Some(MadeRecord { owner, rtype: Rtype::NSEC3, ttl: denial_ttl(self.image), rdata })
+    }
+}
+
+/// The hash before this one; before the first comes the last.
+fn hash_before(mut hash: Hash) -> Hash {
+    for octet in hash.iter_mut().rev() {
+        let borrowed;
+        (*octet, borrowed) = octet.overflowing_sub(1);
+        if !borrowed {
+            break;
+        }
+    }
+    hash
+}
+
+/// The hash after this one; after the last comes the first.
+fn hash_after(mut hash: Hash) -> Hash {
+    for octet in hash.iter_mut().rev() {
+        let carried;
+        (*octet, carried) = octet.overflowing_add(1);
+        if !carried {
+            break;
+        }
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_numbers_that_wrap_around() {
+        let last = |tail: &[u8]| {
+            let mut hash = Hash::default();
+            hash[20 - tail.len()..].copy_from_slice(tail);
+            hash
+        };
+        for (before, after) in [
+            (last(&[]), last(&[1])),
+            (last(&[255]), last(&[1, 0])),
+            (last(&[7, 255, 255]), last(&[8, 0, 0])),
+            ([255; 20], [0; 20]),
+        ] {
+            assert_eq!(hash_after(before), after);
+            assert_eq!(hash_before(after), before);
+        }
+    }
+}
