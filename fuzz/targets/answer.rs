@@ -1,54 +1,117 @@
 //! From query to response: never a panic, always a message that the sender can take.
 //!
-//! The first octet chooses the zone (unsigned, NSEC, NSEC3, opt-out) and the transport; the rest is the query.
+//! The first octet chooses the transport and how the zone is signed and denied from, with every mechanism; the rest is
+//! the query.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nonesuch_authoritative::{Malformed, Query, Transport, answer};
+use nonesuch_authoritative::{Malformed, Outcome, Published, Query, Transport, answer_published};
 use nonesuch_crypto::PrivateKey;
-use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
+use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
+use nonesuch_dnssec::keys::KeyRecord;
+use nonesuch_dnssec::online::{Counters, DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, Workshop, prepare};
+use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
+use nonesuch_proto::Name;
 use nonesuch_proto::message::{Header, Message, Rcode, flags};
-use nonesuch_zone::{Image, read::read_text};
+use nonesuch_zone::{Contents, read::read_text};
+use std::cell::RefCell;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// Largest UDP response (RFC 9715 §3), and without EDNS (RFC 1035 §4.2.1).
 const UDP: u16 = 1232;
 const PLAIN_UDP: usize = 512;
 /// RFC 6672 §2.2.
 const YXDOMAIN: Rcode = Rcode(6);
+const NOW: u32 = 1_750_000_000;
 
-static IMAGES: LazyLock<Vec<Image>> = LazyLock::new(|| {
-    let mechanisms = [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut];
-    std::iter::once(None).chain(mechanisms.map(Some)).map(image).collect()
+/// The zone of `zone.txt` in every way, signed by a key that is the same in every run.
+static ZONES: LazyLock<Vec<Published>> = LazyLock::new(|| {
+    let mut zones = vec![publish(plain())];
+    zones.extend([Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut].map(|m| publish(signed(m))));
+    for mechanism in [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies] {
+        zones.push(online(plain(), mechanism));
+        zones.push(online(signed(Mechanism::Nsec3), mechanism));
+    }
+    zones.extend([Mechanism::Nsec5, Mechanism::Nsec5OptOut].map(nsec5));
+    zones
 });
 
-/// The zone of `zone.txt`, signed by a key that is the same in every run.
-fn image(mechanism: Option<Mechanism>) -> Image {
-    let reading = read_text(include_bytes!("zone.txt"), Path::new("zone.txt"), None);
-    let contents = reading.unwrap_or_else(|error| panic!("{error}")).contents;
-    let Some(mechanism) = mechanism else { return compile(&contents) };
-    let zone = contents.apex();
-    let private =
-        PrivateKey::from_bind(include_str!("key.private")).unwrap_or_else(|error| panic!("{error}"));
-    let keys = vec![KeyPair::new(zone.clone(), 257, private)];
-    let keys = KeySet::new(zone, keys).unwrap_or_else(|error| panic!("{error}"));
-    let options = SignOptions::new(mechanism, 1_700_000_000, 1_800_000_000);
-    let signed = sign(&contents, &keys, &options).unwrap_or_else(|error| panic!("{error}"));
-    compile(signed.contents())
+thread_local! {
+    static WORKSHOP: RefCell<Workshop> = RefCell::new(Workshop::new(1 << 16, Arc::new(Counters::default())));
 }
 
-fn compile(contents: &nonesuch_zone::Contents) -> Image {
-    Image::compile(contents).unwrap_or_else(|error| panic!("{error}"))
+fn plain() -> Contents {
+    let reading = read_text(include_bytes!("zone.txt"), Path::new("zone.txt"), None);
+    reading.unwrap_or_else(|error| panic!("{error}")).contents
+}
+
+/// The key, under the number of an alias for NSEC5.
+fn pair(zone: &Name, alias: bool) -> KeyPair {
+    let text = include_str!("key.private");
+    let read = |text: &str| PrivateKey::from_bind(text).unwrap_or_else(|error| panic!("{error}"));
+    let algorithm = read(text).algorithm();
+    let number = algorithm.nsec5_alias().filter(|_| alias).unwrap_or(algorithm).0;
+    let (from, to) = (format!("Algorithm: {}", algorithm.0), format!("Algorithm: {number}"));
+    KeyPair::new(zone.clone(), 257, read(&text.replacen(&from, &to, 1)))
+}
+
+fn sign_with(contents: &Contents, mechanism: Mechanism, nsec5: Option<Nsec5Chain<'_>>) -> Contents {
+    let keys = KeySet::new(contents.apex(), vec![pair(contents.apex(), nsec5.is_some())]);
+    let keys = keys.unwrap_or_else(|error| panic!("{error}"));
+    let options = SignOptions { nsec5, ..SignOptions::new(mechanism, 1_700_000_000, 1_800_000_000) };
+    sign(contents, &keys, &options).unwrap_or_else(|error| panic!("{error}")).into_contents()
+}
+
+fn signed(mechanism: Mechanism) -> Contents {
+    sign_with(&plain(), mechanism, None)
+}
+
+fn verification() -> VerifyOptions {
+    VerifyOptions { now: Some(NOW), ..VerifyOptions::default() }
+}
+
+fn publish(contents: Contents) -> Published {
+    let verified = into_verified(contents, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.1.faults));
+    Published::new(&verified).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn online(contents: Contents, mechanism: Mechanism) -> Published {
+    let pair = pair(contents.apex(), false);
+    let record = KeyRecord::parse(&pair.key_file_text()).unwrap_or_else(|error| panic!("{error}"));
+    let options = OnlineOptions { mechanism, records: vec![record], pairs: vec![pair], validity: DEFAULT_VALIDITY };
+    let prepared = prepare(contents, options, &verification()).unwrap_or_else(|error| panic!("{error}"));
+    Published::online(prepared).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn nsec5(mechanism: Mechanism) -> Published {
+    let vrf = VrfPrivateKey::from_secret(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, &[5; 32]);
+    let vrf = vrf.unwrap_or_else(|error| panic!("{error}"));
+    let plain = plain();
+    let proofs = prove_chain(&plain, &vrf, &ProveOptions::new(mechanism)).unwrap_or_else(|error| panic!("{error}")).0;
+    let signed = sign_with(&plain, mechanism, Some(Nsec5Chain { proofs: &proofs, keep_keys: false }));
+    let prover = Nsec5Prover::new(&signed, vrf, Some(proofs)).unwrap_or_else(|error| panic!("{error}"));
+    let verified = into_verified(signed, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.1.faults));
+    Published::nsec5(&verified, prover).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, query)) = data.split_first() else { return };
-    let image = &IMAGES[usize::from(choice) % IMAGES.len()];
-    let transport = if choice & 4 == 0 { Transport::Udp } else { Transport::Tcp };
+    let zone = &ZONES[usize::from(choice >> 1) % ZONES.len()];
+    let transport = if choice & 1 == 0 { Transport::Udp } else { Transport::Tcp };
     let mut out = Vec::new();
-    let is_answered = answer(image, query, transport, &mut out);
-    check(query, transport, is_answered.then_some(out.as_slice()));
+    let outcome = WORKSHOP.with_borrow_mut(|workshop| {
+        workshop.begin();
+        let outcome = answer_published(zone, workshop, NOW, query, transport, &mut out);
+        if outcome != Outcome::Wanting {
+            return outcome;
+        }
+        zone.make(workshop, NOW);
+        answer_published(zone, workshop, NOW, query, transport, &mut out)
+    });
+    assert_ne!(outcome, Outcome::Wanting, "what was wanted is there in the second pass");
+    check(query, transport, (outcome == Outcome::Ready).then_some(out.as_slice()));
 });
 
 fn check(query: &[u8], transport: Transport, response: Option<&[u8]>) {

@@ -1,10 +1,13 @@
 //! From query to response (RFC 1034 §4.3.2, RFC 4035 §3.1, RFC 5155 §7.2, RFC 6672 §3.2, RFC 8482, RFC 8906).
 
+use crate::Published;
+use crate::online::Online;
 use crate::query::{Malformed, Query};
 use crate::response::{Response, Section, Transport};
 use nonesuch_dnssec::denial::prove::{Denied, Proof, prove};
+use nonesuch_dnssec::online::Workshop;
 use nonesuch_proto::message::{Header, Rcode, flags};
-use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype};
+use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, edns};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, Lookup, NodeKind, Owner, TO_QUESTION, Template, push_fixed};
 
@@ -15,11 +18,60 @@ const YXDOMAIN: Rcode = Rcode(6);
 /// RFC 8914 §4.31 as extended by RFC 9824 §3.5: invalid query type.
 const INVALID_QUERY_TYPE: u16 = 30;
 
+/// What came of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing is to be sent.
+    Nothing,
+    /// The response is ready.
+    Ready,
+    /// The response lacks what the workshop has on its list: answer the message again when that is made.
+    Wanting,
+}
+
 /// Answers `message` from `image` into `out`, which is emptied first; `false` where nothing is to be sent.
 pub fn answer(image: &Image, message: &[u8], transport: Transport, out: &mut Vec<u8>) -> bool {
+    answer_message(image, None, message, transport, out)
+}
+
+/// Answers `message` from a zone whose answers may have to be made: signed or proven when asked, at `now`, seconds since
+/// 1970 modulo 2^32. What the workshop has not is on its list then.
+pub fn answer_published(
+    published: &Published,
+    workshop: &mut Workshop,
+    now: u32,
+    message: &[u8],
+    transport: Transport,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let mut online = published.is_online().then(|| Online::new(published, workshop, now));
+    let is_answered = answer_message(published.image(), online.as_mut(), message, transport, out);
+    match (is_answered, online.is_some_and(|online| online.wants)) {
+        (_, true) => Outcome::Wanting,
+        (true, false) => Outcome::Ready,
+        (false, false) => Outcome::Nothing,
+    }
+}
+
+/// Answers `message` with SERVFAIL: what the answer needs could not be made. `false` where nothing is to be sent.
+pub fn fail(message: &[u8], transport: Transport, out: &mut Vec<u8>) -> bool {
+    let Ok(query) = Query::parse(message) else { return false };
+    let mut response = Response::begin(&query, transport, out);
+    response.rcode = Rcode::SERVFAIL;
+    response.finish(&query, false);
+    true
+}
+
+fn answer_message<'i>(
+    image: &'i Image,
+    online: Option<&mut Online<'i, '_>>,
+    message: &[u8],
+    transport: Transport,
+    out: &mut Vec<u8>,
+) -> bool {
     out.clear();
     match Query::parse(message) {
-        Ok(query) => answer_query(image, &query, transport, out),
+        Ok(query) => answer_query(image, online, &query, transport, out),
         Err(Malformed::Ignore) => return false,
         Err(Malformed::Opcode(header)) => push_bare(header, Rcode::NOTIMP, out),
         Err(Malformed::Form(header)) => push_bare(header, Rcode::FORMERR, out),
@@ -34,7 +86,13 @@ fn push_bare(header: Header, rcode: Rcode, out: &mut Vec<u8>) {
     out.extend_from_slice(&header.to_octets());
 }
 
-fn answer_query(image: &Image, query: &Query<'_>, transport: Transport, out: &mut Vec<u8>) {
+fn answer_query<'i>(
+    image: &'i Image,
+    online: Option<&mut Online<'i, '_>>,
+    query: &Query<'_>,
+    transport: Transport,
+    out: &mut Vec<u8>,
+) {
     let mut response = Response::begin(query, transport, out);
     let mut lower = [0; MAX_NAME];
     let name = &mut lower[..query.name_length];
@@ -46,10 +104,16 @@ fn answer_query(image: &Image, query: &Query<'_>, transport: Transport, out: &mu
         return response.finish(query, false);
     }
     response.authoritative = true;
+    let compact_ok = query.opt.is_some_and(|opt| opt.flags & edns::CO != 0);
+    if compact_ok && online.as_ref().is_some_and(|online| online.is_compact()) {
+        response.set_compact_ok();
+    }
     let mut answerer = Answerer {
         image,
         qtype: query.qtype,
         response: &mut response,
+        online,
+        compact_ok,
         proved: Vec::new(),
         applied: Vec::new(),
     };
@@ -77,10 +141,14 @@ fn refuse(image: &Image, query: &Query<'_>, name: NameRef<'_>, response: &mut Re
     (!in_zone).then_some(Rcode::REFUSED)
 }
 
-struct Answerer<'i, 'r, 'o> {
+struct Answerer<'i, 'w, 'r, 'o> {
     image: &'i Image,
     qtype: Rtype,
     response: &'r mut Response<'o>,
+    /// What is made when asked; `None` where the image has it all.
+    online: Option<&'r mut Online<'i, 'w>>,
+    /// Whether the sender takes NXDOMAIN with a compact answer (RFC 9824 §5.1).
+    compact_ok: bool,
     /// What the aliases on the way need proved: proofs stand behind all answers. Mostly empty.
     proved: Vec<Template<'i>>,
     /// The DNAME RRsets in the answer: one that is applied twice stands there once (RFC 2181 §5).
@@ -95,7 +163,7 @@ enum Step {
     Follow(usize),
 }
 
-impl<'i> Answerer<'i, '_, '_> {
+impl<'i> Answerer<'i, '_, '_, '_> {
     /// Answers for `name` and for the names that it is an alias of; tells whether required data did not fit.
     fn follow(&mut self, name: NameRef<'_>) -> bool {
         let mut step = self.step(name, Owner::AsRendered);
@@ -119,7 +187,7 @@ impl<'i> Answerer<'i, '_, '_> {
         match step {
             Step::Done(truncate) => truncate,
             Step::Follow(_) => {
-                self.finish_proof(Proof::default());
+                self.finish_proof(&Proof::default());
                 false
             }
         }
@@ -163,8 +231,7 @@ impl<'i> Answerer<'i, '_, '_> {
                 self.answer_node(source, owner, Some((name, encloser)))
             }
             _ => {
-                self.response.rcode = Rcode::NXDOMAIN;
-                self.deny(Denied::Name { name, encloser });
+                self.deny_name(name, encloser, owner);
                 Step::Done(false)
             }
         }
@@ -182,11 +249,12 @@ impl<'i> Answerer<'i, '_, '_> {
         let is_expanded = matched.is_some() && owner == Owner::AsRendered;
         let owner = if is_expanded { Owner::At(TO_QUESTION) } else { owner };
         let before = self.response.end();
-        if !self.add_answers(node, owner) {
+        if !self.add_answers(node, owner, matched) {
             if let Some(alias) = node.template(Rtype::CNAME) {
-                self.response.add(Section::Answer, alias, owner);
+                self.add(Section::Answer, alias, owner, matched.map(|(name, _)| name));
                 if let Some((name, encloser)) = matched {
-                    self.proved.extend(self.prove(Denied::CloserMatch { name, encloser }).templates());
+                    let proof = self.prove(Denied::CloserMatch { name, encloser });
+                    self.proved.extend(proof.templates());
                 }
                 // The target begins behind owner pointer, type, class, TTL and length.
                 return Step::Follow(before + 12);
@@ -200,20 +268,26 @@ impl<'i> Answerer<'i, '_, '_> {
         }
         match matched {
             // RFC 4035 §3.1.3.3: the proof that nothing closer than the wildcard matches.
-            Some((name, encloser)) => self.finish_proof(self.prove(Denied::CloserMatch { name, encloser })),
-            None => self.finish_proof(Proof::default()),
+            Some((name, encloser)) => self.prove_last(Denied::CloserMatch { name, encloser }),
+            None => self.finish_proof(&Proof::default()),
         }
         Step::Done(false)
     }
 
     /// Adds what answers the type asked for; tells whether anything did.
-    fn add_answers(&mut self, node: ImageNode<'i>, owner: Owner) -> bool {
+    fn add_answers(
+        &mut self,
+        node: ImageNode<'i>,
+        owner: Owner,
+        matched: Option<(NameRef<'_>, ImageNode<'i>)>,
+    ) -> bool {
+        let expanded = matched.map(|(name, _)| name);
         match self.qtype {
             // RFC 8482 §4.1: one RRset stands for all of them, and it is data rather than a denial.
             Rtype::ANY => {
                 let is_data =
                     |template: &Template<'_>| !matches!(template.rtype(), Rtype::NSEC | Rtype::NSEC3);
-                self.add_answer(node.templates().find(is_data), owner)
+                self.add_answer(node.templates().find(is_data), owner, expanded)
             }
             Rtype::RRSIG => {
                 let mut added = false;
@@ -225,19 +299,73 @@ impl<'i> Answerer<'i, '_, '_> {
                     }
                     added = true;
                 }
-                added
+                added || self.add_made_signatures(node, owner)
             }
             // RFC 5155 §7.2.8: NSEC3 records are never the answer.
             Rtype::NSEC3 => false,
-            qtype => self.add_answer(node.template(qtype), owner),
+            Rtype::NSEC if self.online.is_some() => self.add_nsec(node, owner, matched),
+            qtype => self.add_answer(node.template(qtype), owner, expanded),
+        }
+    }
+
+    /// Adds signatures made when asked, for a query for RRSIG: those of one RRset stand for all (RFC 8482 §4.1), so that
+    /// nobody has a whole node signed with one query.
+    fn add_made_signatures(&mut self, node: ImageNode<'i>, owner: Owner) -> bool {
+        let Some(online) = &mut self.online else { return false };
+        let Some(template) = node.templates().find(|template| online.is_to_sign(*template)) else {
+            return false;
+        };
+        if self.response.dnssec_ok {
+            let pointer = if let Owner::At(pointer) = owner { pointer } else { TO_QUESTION };
+            online.add_signatures(self.response, template, pointer);
+        }
+        self.response.dnssec_ok
+    }
+
+    /// Adds the NSEC record that is made for a node that exists, as the answer to a query for it.
+    fn add_nsec(
+        &mut self,
+        node: ImageNode<'i>,
+        owner: Owner,
+        matched: Option<(NameRef<'_>, ImageNode<'i>)>,
+    ) -> bool {
+        let Some(online) = &mut self.online else { return false };
+        let (denied, signed_owner) = match matched {
+            None => (Denied::Type { node }, node.name()),
+            Some((name, _)) if online.is_compact() => {
+                (Denied::WildcardType { name, encloser: node, wildcard: node }, name)
+            }
+            // What stands at the wildcard is what a name that it matches is answered with.
+            Some(_) => (Denied::Type { node }, node.name()),
+        };
+        let Some(record) = online.nsec_record(denied, signed_owner) else { return false };
+        let pointer = if let Owner::At(pointer) = owner { pointer } else { TO_QUESTION };
+        online.add_made(self.response, Section::Answer, &record, Some(pointer));
+        true
+    }
+
+    /// Adds an RRset of the zone, with its signatures where the query takes them: those of the image, or made when asked.
+    /// `expanded` is the name that a wildcard matched.
+    fn add(&mut self, section: Section, template: Template<'i>, owner: Owner, expanded: Option<NameRef<'_>>) {
+        let start = self.response.end();
+        self.response.add(section, template, owner);
+        if let Some(online) = &mut self.online
+            && self.response.dnssec_ok
+        {
+            online.sign(self.response, section, start, template, expanded);
         }
     }
 
     /// Adds an RRset that answers, unless it stands there as a DNAME on the way; tells whether there is one.
-    fn add_answer(&mut self, template: Option<Template<'i>>, owner: Owner) -> bool {
+    fn add_answer(
+        &mut self,
+        template: Option<Template<'i>>,
+        owner: Owner,
+        expanded: Option<NameRef<'_>>,
+    ) -> bool {
         let Some(template) = template else { return false };
         if !self.is_applied(template) {
-            self.response.add(Section::Answer, template, owner);
+            self.add(Section::Answer, template, owner, expanded);
         }
         true
     }
@@ -250,8 +378,8 @@ impl<'i> Answerer<'i, '_, '_> {
     fn answer_ds(&mut self, cut: ImageNode<'i>, owner: Owner) -> Step {
         match cut.template(Rtype::DS) {
             Some(template) => {
-                self.response.add(Section::Answer, template, owner);
-                self.finish_proof(Proof::default());
+                self.add(Section::Answer, template, owner, None);
+                self.finish_proof(&Proof::default());
             }
             None => self.deny(Denied::Ds { cut }),
         }
@@ -270,14 +398,14 @@ impl<'i> Answerer<'i, '_, '_> {
         let dname_owner =
             if is_question { self.response.suffix_pointer(above.name().len()) } else { Owner::WrittenOut };
         if !self.is_applied(dname) {
-            self.response.add(Section::Answer, dname, dname_owner);
+            self.add(Section::Answer, dname, dname_owner, None);
             self.applied.push(dname);
         }
         let Some((_, _, ttl, target)) = dname.expand().into_iter().next() else { return Step::Done(false) };
         let kept = &name.wire()[..name.len() - above.name().len()];
         if kept.len() + target.len() > MAX_NAME {
             self.response.rcode = YXDOMAIN;
-            self.finish_proof(Proof::default());
+            self.finish_proof(&Proof::default());
             return Step::Done(false);
         }
         let at = self.response.end();
@@ -290,7 +418,7 @@ impl<'i> Answerer<'i, '_, '_> {
         });
         if self.qtype == Rtype::CNAME {
             // RFC 6672 §3.2: the synthesised record is what was asked for.
-            self.finish_proof(Proof::default());
+            self.finish_proof(&Proof::default());
             return Step::Done(false);
         }
         Step::Follow(at + 12)
@@ -309,33 +437,84 @@ impl<'i> Answerer<'i, '_, '_> {
         if self.response.dnssec_ok {
             match cut.template(Rtype::DS) {
                 Some(ds) => {
-                    self.response.add(Section::Authority, ds, owner);
-                    self.finish_proof(Proof::default());
+                    self.add(Section::Authority, ds, owner, None);
+                    self.finish_proof(&Proof::default());
                 }
-                None => self.finish_proof(self.prove(Denied::Ds { cut })),
+                None => self.prove_last(Denied::Ds { cut }),
             }
         }
         // RFC 9471 §3.1: a referral without its in-domain glue is truncated; other addresses may be left out.
         let mut truncate = false;
         for (addresses, is_required) in cut.glue() {
-            truncate |= !self.response.add_if_fits(addresses, behind_alias) && is_required;
+            truncate |= !self.add_addresses(addresses, behind_alias) && is_required;
         }
         Step::Done(truncate)
+    }
+
+    /// Adds addresses to a referral if they fit, with the signatures of those that are the zone's own.
+    fn add_addresses(&mut self, addresses: Template<'i>, written_out: bool) -> bool {
+        let mark = self.response.mark();
+        if !self.response.add_if_fits(addresses, written_out) {
+            return false;
+        }
+        if let Some(online) = &mut self.online
+            && self.response.dnssec_ok
+        {
+            online.sign_glue(self.response, mark.0, addresses);
+            if self.response.is_too_large() {
+                self.response.rewind(mark);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Denies that a name exists. With compact denial it does, in the words of the response (RFC 9824 §3.1): the response
+    /// code is NXDOMAIN where the sender understands that, or takes no DNSSEC records (§4, §5.1).
+    fn deny_name(&mut self, name: NameRef<'_>, encloser: ImageNode<'i>, owner: Owner) {
+        let denied = Denied::Name { name, encloser };
+        let compact = self.online.as_mut().filter(|online| online.is_compact() && self.response.dnssec_ok);
+        if compact.is_none() || self.compact_ok {
+            self.response.rcode = Rcode::NXDOMAIN;
+        } else if let (Some(online), Rtype::NSEC) = (compact, self.qtype)
+            && let Some(record) = online.nsec_record(denied, name)
+        {
+            let pointer = if let Owner::At(pointer) = owner { pointer } else { TO_QUESTION };
+            online.add_made(self.response, Section::Answer, &record, Some(pointer));
+            return self.finish_proof(&Proof::default());
+        }
+        self.deny(denied);
     }
 
     /// Adds a negative answer's SOA and, where DNSSEC records are wanted, the proof.
     fn deny(&mut self, denied: Denied<'i, '_>) {
         let owner = self.response.suffix_pointer(self.image.apex().len());
-        self.response.add(Section::Authority, self.image.negative_soa(), owner);
-        self.finish_proof(self.prove(denied));
+        self.add(Section::Authority, self.image.negative_soa(), owner, None);
+        self.prove_last(denied);
     }
 
-    fn prove(&self, denied: Denied<'i, '_>) -> Proof<'i> {
-        if self.response.dnssec_ok { prove(self.image, denied) } else { Proof::default() }
+    /// What proves a denial, where DNSSEC records are wanted; what is made when asked is noted for the end.
+    fn prove(&mut self, denied: Denied<'i, '_>) -> Proof<'i> {
+        if !self.response.dnssec_ok {
+            return Proof::default();
+        }
+        match &mut self.online {
+            None => prove(self.image, denied),
+            Some(online) => {
+                online.prove(denied);
+                Proof::default()
+            }
+        }
+    }
+
+    /// Proves what the last name needs, and ends the proofs.
+    fn prove_last(&mut self, denied: Denied<'i, '_>) {
+        let proof = self.prove(denied);
+        self.finish_proof(&proof);
     }
 
     /// Adds the proof of the last name, then what the aliases before it need and it does not have.
-    fn finish_proof(&mut self, last: Proof<'i>) {
+    fn finish_proof(&mut self, last: &Proof<'i>) {
         for template in last.templates() {
             self.response.add(Section::Authority, template, Owner::AsRendered);
         }
@@ -346,6 +525,9 @@ impl<'i> Answerer<'i, '_, '_> {
             if !is_there {
                 self.response.add(Section::Authority, *template, Owner::AsRendered);
             }
+        }
+        if let Some(online) = &mut self.online {
+            online.add_pieces(self.response);
         }
     }
 }

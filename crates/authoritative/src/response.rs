@@ -3,7 +3,8 @@
 use crate::Query;
 use nonesuch_proto::edns::{self, OPT_OCTETS};
 use nonesuch_proto::message::{HEADER, Rcode, flags};
-use nonesuch_zone::image::{Owner, Position, TO_QUESTION, Template};
+use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_zone::image::{Owner, Position, TO_QUESTION, Template, push_fixed};
 
 /// UDP payload size that we announce and keep to: fits every path (RFC 9715 §3, RFC 6891 §6.2.5).
 pub(crate) const UDP_PAYLOAD: u16 = 1232;
@@ -33,6 +34,8 @@ pub(crate) struct Response<'o> {
     /// Octets that the records may fill, OPT not included.
     limit: usize,
     has_opt: bool,
+    /// Flags of the OPT record.
+    opt_flags: u16,
     pub(crate) dnssec_ok: bool,
     pub(crate) authoritative: bool,
     pub(crate) rcode: Rcode,
@@ -62,6 +65,8 @@ impl<'o> Response<'o> {
             question: query.name_length,
             limit: size - reserved,
             has_opt: query.opt.is_some(),
+            // RFC 3225 §3: DO is copied; the other flags are zero until they are defined (RFC 6891 §6.1.4).
+            opt_flags: query.opt.map_or(0, |opt| opt.flags & edns::DO),
             dnssec_ok: query.opt.is_some_and(|opt| opt.dnssec_ok()),
             authoritative: false,
             rcode: Rcode::NOERROR,
@@ -81,6 +86,11 @@ impl<'o> Response<'o> {
 
     pub(crate) const fn has_answer(&self) -> bool {
         self.counts[0] > 0
+    }
+
+    /// Says in OPT that the response code is that of a compact answer restored (RFC 9824 §5.1).
+    pub(crate) const fn set_compact_ok(&mut self) {
+        self.opt_flags |= edns::CO;
     }
 
     /// Attaches an extended error (RFC 8914), where the query had EDNS.
@@ -109,6 +119,89 @@ impl<'o> Response<'o> {
     pub(crate) fn add_signatures(&mut self, template: Template<'_>, owner: Owner) {
         let position = Position { question: self.question, owner };
         self.counts[0] += template.append_signatures(position, self.out);
+    }
+
+    /// Adds the RRSIG records over the RRset that begins at `start`, with its owner and TTL. `signatures` is their RDATA, each
+    /// behind its length in two octets.
+    pub(crate) fn add_signatures_over(&mut self, section: Section, start: usize, signatures: &[u8]) {
+        let length = owner_length(&self.out[start..]);
+        let ttl = self.out.get(start + length + 4..).and_then(<[u8]>::first_chunk);
+        let ttl = ttl.map_or(0, |octets| u32::from_be_bytes(*octets));
+        let owner = match u16::try_from(start).ok().filter(|start| *start < 0x4000 && length > 2) {
+            Some(start) => (0xc000 | start).to_be_bytes().to_vec(),
+            None => self.out[start..start + length].to_vec(),
+        };
+        self.add_signature_records(section, &owner, ttl, signatures);
+    }
+
+    /// Adds RRSIG records whose owner is written as `owner`.
+    pub(crate) fn add_signature_records(
+        &mut self,
+        section: Section,
+        owner: &[u8],
+        ttl: u32,
+        signatures: &[u8],
+    ) {
+        let mut rest = signatures;
+        while let Some((length, tail)) = rest.split_first_chunk() {
+            let Some((rdata, tail)) = tail.split_at_checked(usize::from(u16::from_be_bytes(*length))) else {
+                return;
+            };
+            self.out.extend_from_slice(owner);
+            push_fixed(Rtype::RRSIG, ttl, rdata.len() as u16, self.out);
+            self.out.extend_from_slice(rdata);
+            self.counts[section as usize] += 1;
+            rest = tail;
+        }
+    }
+
+    /// Adds one record, its owner as short as pointers into the question name make it, or the two octets of `pointer`; returns
+    /// where it begins.
+    pub(crate) fn add_made(
+        &mut self,
+        section: Section,
+        (name, pointer): (NameRef<'_>, Option<u16>),
+        (rtype, ttl): (Rtype, u32),
+        rdata: &[&[u8]],
+    ) -> usize {
+        let start = self.out.len();
+        match pointer {
+            Some(pointer) => self.out.extend_from_slice(&pointer.to_be_bytes()),
+            None => self.push_name(name),
+        }
+        push_fixed(rtype, ttl, rdata.iter().map(|part| part.len()).sum::<usize>() as u16, self.out);
+        rdata.iter().for_each(|part| self.out.extend_from_slice(part));
+        self.counts[section as usize] += 1;
+        start
+    }
+
+    /// Appends `name`, ending in a pointer to the longest suffix of the question name that it shares.
+    fn push_name(&mut self, name: NameRef<'_>) {
+        let question = self.out[HEADER..HEADER + self.question].to_vec();
+        let question = NameRef::from_checked(&question);
+        let mut suffix = name;
+        while !suffix.is_root() {
+            if question.is_at_or_below(suffix) {
+                let front = name.len() - suffix.len();
+                let at = TO_QUESTION + (self.question - suffix.len()) as u16;
+                self.out.extend_from_slice(&name.wire()[..front]);
+                self.out.extend_from_slice(&at.to_be_bytes());
+                return;
+            }
+            suffix = suffix.parent().unwrap_or(NameRef::ROOT);
+        }
+        self.out.extend_from_slice(name.wire());
+    }
+
+    /// Where the response is, to go back to.
+    pub(crate) const fn mark(&self) -> (usize, [u16; 3]) {
+        (self.out.len(), self.counts)
+    }
+
+    /// Takes back what was added since `mark`.
+    pub(crate) fn rewind(&mut self, mark: (usize, [u16; 3])) {
+        self.out.truncate(mark.0);
+        self.counts = mark.1;
     }
 
     /// Adds one record to the answer section that `write` appends.
@@ -164,9 +257,7 @@ impl<'o> Response<'o> {
     }
 
     fn push_opt(&mut self) {
-        // RFC 3225 §3: DO is copied; the other flags are zero until they are defined (RFC 6891 §6.1.4).
-        let opt_flags = if self.dnssec_ok { edns::DO } else { 0 };
-        edns::push_opt(UDP_PAYLOAD, (self.rcode.0 >> 4) as u8, opt_flags, self.out);
+        edns::push_opt(UDP_PAYLOAD, (self.rcode.0 >> 4) as u8, self.opt_flags, self.out);
         self.counts[2] += 1;
         if let Some(code) = self.extended_error {
             let length_at = self.out.len() - 2;
@@ -174,6 +265,18 @@ impl<'o> Response<'o> {
             self.out.extend_from_slice(&EXTENDED_ERROR.to_be_bytes());
             self.out.extend_from_slice(&2u16.to_be_bytes());
             self.out.extend_from_slice(&code.to_be_bytes());
+        }
+    }
+}
+
+/// Octets of the owner name, which may end in a pointer, of the record at the front of `octets`.
+fn owner_length(octets: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        match octets.get(at) {
+            None | Some(0) => return at + 1,
+            Some(0xc0..) => return at + 2,
+            Some(length) => at += 1 + usize::from(*length),
         }
     }
 }

@@ -3,23 +3,34 @@
 mod cases;
 mod checker;
 mod form;
+mod online;
 mod oracle;
 mod random;
 mod rfc;
 mod size;
 mod validated;
 
-use crate::{Transport, answer};
+use crate::published::Denial;
+use crate::{Outcome, Published, Transport, answer_published};
 use checker::Chain;
-use nonesuch_crypto::{Algorithm, PrivateKey};
-use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, sign};
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey, VrfPublicKey};
+use nonesuch_crypto::{Algorithm, PrivateKey, PublicKey, key_tag};
+use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
+use nonesuch_dnssec::denial::{Made, Mapping};
+use nonesuch_dnssec::keys::{KeyRecord, Nsec5Key};
+use nonesuch_dnssec::online::{Counters, DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, Workshop, prepare};
+use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
+use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, VerifyOptions, sign};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, edns, rdata};
 use nonesuch_zone::{Contents, Image, read};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 const INCEPTION: u32 = 1_750_000_000;
+const NOW: u32 = INCEPTION + 3600;
 const ID: u16 = 0x5a17;
 /// Without DNSSEC, and signed in each way.
 const SIGNINGS: [Option<Mechanism>; 4] =
@@ -30,42 +41,132 @@ fn name(text: &str) -> Name {
 }
 
 /// A key that is the same in every run.
-fn keys(zone: &Name) -> KeySet {
-    let scalar = data_encoding::BASE64.encode(&[7; 32]);
-    let text =
-        format!("Private-key-format: v1.3\nAlgorithm: {} (X)\nPrivateKey: {scalar}\n", Algorithm::ED25519.0);
-    let key = KeyPair::new(zone.clone(), 257, PrivateKey::from_bind(&text).unwrap());
-    KeySet::new(zone, vec![key]).unwrap()
+fn key(zone: &Name, flags: u16, algorithm: Algorithm, seed: u8) -> KeyPair {
+    let scalar = data_encoding::BASE64.encode(&[seed; 32]);
+    let text = format!("Private-key-format: v1.3\nAlgorithm: {} (X)\nPrivateKey: {scalar}\n", algorithm.0);
+    KeyPair::new(zone.clone(), flags, PrivateKey::from_bind(&text).unwrap())
+}
+
+/// One key for everything, under the number that goes with the mechanism.
+fn csk(zone: &Name, algorithm: Algorithm, mechanism: Mechanism) -> KeyPair {
+    let alias = mechanism.mapping() == Mapping::Vrf;
+    key(zone, 257, algorithm.nsec5_alias().filter(|_| alias).unwrap_or(algorithm), 7)
+}
+
+fn vrf(algorithm: VrfAlgorithm) -> VrfPrivateKey {
+    VrfPrivateKey::from_secret(algorithm, &[5; 32]).unwrap()
 }
 
 /// A zone as it was before signing and as it is served.
 struct Zone {
     plain: Contents,
-    image: Image,
+    published: Published,
+    workshop: RefCell<Workshop>,
+    counters: Arc<Counters>,
     signing: Option<Mechanism>,
+}
+
+/// How a zone is signed and served.
+#[derive(Clone, Debug)]
+struct Way {
+    signing: Option<Mechanism>,
+    algorithm: Algorithm,
+    nsec3: Nsec3Params,
+    /// With an online mechanism: how the zone is signed before.
+    beneath: Option<Mechanism>,
+    vrf: VrfAlgorithm,
+    /// With NSEC5: whether proofs are stored.
+    stored: bool,
+}
+
+impl Way {
+    fn new(signing: Option<Mechanism>) -> Self {
+        Self {
+            signing,
+            algorithm: Algorithm::ED25519,
+            nsec3: Nsec3Params::default(),
+            beneath: None,
+            vrf: VrfAlgorithm::P256_SHA256_TAI,
+            stored: true,
+        }
+    }
+
+    /// Every way in which answers are made when asked, with two algorithms.
+    fn all_online() -> Vec<Self> {
+        let mut ways = Vec::new();
+        let made = [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies];
+        for mechanism in made {
+            let way = Self::new(Some(mechanism));
+            ways.push(Self { algorithm: Algorithm::ECDSAP256SHA256, ..way.clone() });
+            for beneath in SIGNINGS {
+                ways.push(Self { beneath, ..way.clone() });
+            }
+        }
+        for mechanism in [Mechanism::Nsec5, Mechanism::Nsec5OptOut] {
+            let way = Self::new(Some(mechanism));
+            ways.push(Self { vrf: VrfAlgorithm::EDWARDS25519_SHA512_ELL2, stored: false, ..way.clone() });
+            ways.push(way);
+        }
+        ways
+    }
+
+    fn sign(&self, plain: &Contents, mechanism: Mechanism, proofs: Option<&Proofs>) -> Contents {
+        let options = SignOptions {
+            nsec3: self.nsec3.clone(),
+            drop_foreign_dnskeys: true,
+            nsec5: proofs.map(|proofs| Nsec5Chain { proofs, keep_keys: false }),
+            ..SignOptions::new(mechanism, INCEPTION, INCEPTION + 86_400)
+        };
+        let keys = KeySet::new(plain.apex(), vec![csk(plain.apex(), self.algorithm, mechanism)]).unwrap();
+        sign(plain, &keys, &options).unwrap().into_contents()
+    }
+
+    fn publish(&self, plain: &Contents) -> Published {
+        let of_image = |contents: &Contents, denial| Published::of(Image::compile(contents).unwrap(), denial);
+        let Some(mechanism) = self.signing else { return of_image(plain, Denial::FromImage) };
+        if mechanism.mapping() == Mapping::Vrf {
+            let options = ProveOptions::new(mechanism);
+            let proofs = prove_chain(plain, &vrf(self.vrf), &options).unwrap().0;
+            let signed = self.sign(plain, mechanism, Some(&proofs));
+            let prover = Nsec5Prover::new(&signed, vrf(self.vrf), self.stored.then_some(proofs)).unwrap();
+            return of_image(&signed, Denial::Nsec5(Box::new(prover)));
+        }
+        if mechanism.made() == Made::WhenSigned {
+            return of_image(&self.sign(plain, mechanism, None), Denial::FromImage);
+        }
+        let contents = self.beneath.map_or_else(|| plain.clone(), |beneath| self.sign(plain, beneath, None));
+        let pair = csk(plain.apex(), self.algorithm, mechanism);
+        let options = OnlineOptions {
+            mechanism,
+            records: vec![KeyRecord::parse(&pair.key_file_text()).unwrap()],
+            pairs: vec![pair],
+            validity: DEFAULT_VALIDITY,
+        };
+        let verify = VerifyOptions { now: Some(NOW), ..VerifyOptions::default() };
+        Published::online(prepare(contents, options, &verify).unwrap()).unwrap()
+    }
 }
 
 impl Zone {
     fn new(text: &str, apex: &str, signing: Option<Mechanism>) -> Self {
-        let read = read::read_text(text.as_bytes(), Path::new("test"), Some(&name(apex)));
-        let plain = read.unwrap_or_else(|error| panic!("{error}\n{text}")).contents;
-        Self::from_contents(plain, signing, Nsec3Params::default())
+        Self::read(text, apex, &Way::new(signing))
     }
 
-    fn from_contents(plain: Contents, signing: Option<Mechanism>, nsec3: Nsec3Params) -> Self {
-        let image = match signing {
-            None => Image::compile(&plain).unwrap(),
-            Some(mechanism) => {
-                let options = SignOptions {
-                    nsec3,
-                    drop_foreign_dnskeys: true,
-                    ..SignOptions::new(mechanism, INCEPTION, INCEPTION + 86_400)
-                };
-                let signed = sign(&plain, &keys(plain.apex()), &options).unwrap();
-                Image::compile(signed.contents()).unwrap()
-            }
-        };
-        Self { plain, image, signing }
+    fn read(text: &str, apex: &str, way: &Way) -> Self {
+        let read = read::read_text(text.as_bytes(), Path::new("test"), Some(&name(apex)));
+        let plain = read.unwrap_or_else(|error| panic!("{error}\n{text}")).contents;
+        Self::from_contents(plain, way)
+    }
+
+    fn from_contents(plain: Contents, way: &Way) -> Self {
+        let published = way.publish(&plain);
+        let counters = Arc::new(Counters::default());
+        let workshop = RefCell::new(Workshop::new(1 << 20, Arc::clone(&counters)));
+        Self { plain, published, workshop, counters, signing: way.signing }
+    }
+
+    fn is_compact(&self) -> bool {
+        self.signing == Some(Mechanism::Compact)
     }
 
     /// The response over TCP.
@@ -82,7 +183,15 @@ impl Zone {
 
     fn send(&self, octets: &[u8], transport: Transport) -> Option<Vec<u8>> {
         let mut out = vec![1, 2, 3];
-        answer(&self.image, octets, transport, &mut out).then_some(out)
+        let workshop = &mut *self.workshop.borrow_mut();
+        workshop.begin();
+        let mut outcome = answer_published(&self.published, workshop, NOW, octets, transport, &mut out);
+        if outcome == Outcome::Wanting {
+            self.published.make(workshop, NOW);
+            outcome = answer_published(&self.published, workshop, NOW, octets, transport, &mut out);
+            assert_eq!(outcome, Outcome::Ready, "what was wanted is there in the second pass");
+        }
+        (outcome == Outcome::Ready).then_some(out)
     }
 
     /// Asks, and judges the response by the oracle and the checker.
@@ -96,7 +205,9 @@ impl Zone {
                 shown(&message)
             ))
         };
-        if message.rcode() != expected.rcode {
+        // RFC 9824 §3.1: a name that does not exist is one without data.
+        let is_hidden = self.is_compact() && dnssec_ok && expected.rcode == Rcode::NXDOMAIN;
+        if message.rcode() != if is_hidden { Rcode::NOERROR } else { expected.rcode } {
             return fail("rcode");
         }
         if (message.header.flags & flags::AA != 0) != expected.authoritative {
@@ -129,7 +240,12 @@ impl Zone {
             return fail(&what);
         }
         if signed && dnssec_ok {
-            let chain = Chain::of(&message, self.plain.apex());
+            if let Err(what) = self.verify(&message) {
+                return fail(&what);
+            }
+            let chain = Chain::of(&message, self.plain.apex(), self.is_compact(), |owner, rdata| {
+                self.verify_proof(owner, rdata)
+            });
             for need in &expected.needs {
                 if let Err(what) = chain.prove(need, &expected) {
                     return fail(&what);
@@ -143,6 +259,54 @@ impl Zone {
             }
         }
         Ok(message)
+    }
+
+    /// The public keys of the zone, with their tags.
+    fn public_keys(&self) -> Vec<(u16, PublicKey)> {
+        let apex = self.published.image().find_exact(self.published.image().apex()).unwrap();
+        let dnskeys = apex.template(Rtype::DNSKEY).map(|template| template.expand()).unwrap_or_default();
+        dnskeys
+            .iter()
+            .filter(|(_, rtype, ..)| *rtype == Rtype::DNSKEY)
+            .map(|(.., rdata)| (key_tag(rdata), PublicKey::parse(Algorithm(rdata[3]), &rdata[4..]).unwrap()))
+            .collect()
+    }
+
+    /// Verifies every signature of a response (RFC 4035 §5.3).
+    fn verify(&self, message: &Message) -> Result<(), String> {
+        let keys = self.public_keys();
+        for record in message.records.iter().filter(|record| record.rtype == Rtype::RRSIG) {
+            let fields = Rrsig::parse(&record.rdata).unwrap();
+            let mut rdatas: Vec<&[u8]> = message
+                .records
+                .iter()
+                .filter(|other| other.section == record.section && other.owner == record.owner)
+                .filter(|other| other.rtype == fields.covered)
+                .map(|other| other.rdata.as_slice())
+                .collect();
+            rdatas.sort_by(|a, b| rdata::cmp_canonical(fields.covered, a, b));
+            let mut data = Vec::new();
+            push_signed_data(&fields, record.owner.view(), rdatas.into_iter(), &mut data);
+            let signer =
+                keys.iter().find(|(tag, key)| *tag == fields.tag && key.algorithm() == fields.algorithm);
+            let verified = signer.is_some_and(|(_, key)| key.verify(&data, fields.signature).is_ok());
+            let in_time =
+                fields.inception <= NOW && NOW < fields.expiration - record.ttl.min(86_400 - 3600 - 1);
+            if !verified || !in_time {
+                return Err(format!("a signature that is not good: {}", line(record)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The hash that an NSEC5PROOF record proves for its owner.
+    fn verify_proof(&self, owner: &Name, rdata: &[u8]) -> Option<[u8; 32]> {
+        let apex = self.published.image().find_exact(self.published.image().apex())?;
+        let (.., key) = apex.template(Rtype::NSEC5KEY)?.expand().into_iter().next()?;
+        let key = Nsec5Key::from_rdata(&key)?;
+        let public = VrfPublicKey::parse(key.algorithm(), &key.rdata()[1..]).ok()?;
+        let proof = rdata.strip_prefix(&key.tag().to_be_bytes())?;
+        public.verify(owner.view().to_canonical().wire(), proof).ok()
     }
 
     #[track_caller]
@@ -163,7 +327,7 @@ fn query(qname: &Name, qtype: Rtype, opt: Option<(u16, bool)>) -> Vec<u8> {
 }
 
 const fn is_dnssec(rtype: Rtype) -> bool {
-    matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3)
+    matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5 | Rtype::NSEC5PROOF)
 }
 
 /// Type covered and labels of an RRSIG record.
@@ -236,7 +400,8 @@ fn check_signatures(message: &Message, expected: &oracle::Expected, wanted: bool
             continue;
         }
         let count = signatures(record.rtype).count();
-        let signed = expected.is_signed(record);
+        // A proof needs no signature: nobody else could have made it.
+        let signed = expected.is_signed(record) && record.rtype != Rtype::NSEC5PROOF;
         if (count > 0) != signed {
             return Err(format!("{count} signatures: {}", line(record)));
         }

@@ -8,6 +8,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType};
 use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::online::{DEFAULT_VALIDITY, LEAST_VALIDITY, MOST_VALIDITY};
 use nonesuch_dnssec::sign::SerialPolicy;
 use nonesuch_lab::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD, KeyKind};
 use nonesuch_lab::experiment::verification::{Operation, Subject};
@@ -244,6 +245,10 @@ pub(crate) struct SignArguments {
     /// What the jitter is drawn from, beside the time.
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    /// Sign the key set at the apex alone (DNSKEY, CDS, CDNSKEY), for a server that signs all else when asked: of
+    /// zone-signing keys the .key files are enough.
+    #[arg(long, conflicts_with_all = ["denial", "nsec5_keys", "vrf", "zonemd", "previous", "compiled"])]
+    pub(crate) only_keys: bool,
     #[command(flatten)]
     pub(crate) again: AgainArguments,
     /// Print JSON.
@@ -368,6 +373,8 @@ pub(crate) struct ServeArguments {
     /// CPUs that the workers are bound to, as 0,1,2.
     #[arg(long, value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,
+    #[command(flatten)]
+    pub(crate) online: OnlineArguments,
     /// How a signed zone is verified before it is served: full, structural (chain and bitmaps without
     /// signatures), or auto: full up to 100,000 signatures, structural for a compiled zone that was verified in full.
     #[arg(long, default_value = "auto")]
@@ -378,6 +385,30 @@ pub(crate) struct ServeArguments {
     /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
     #[arg(long, value_parser = parse_time)]
     pub(crate) now: Option<u32>,
+}
+
+/// Answers made when asked.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Answers made when asked")]
+pub(crate) struct OnlineArguments {
+    /// Make the records of denials when asked, and all signatures that the zone has not: minimal-nsec, compact, white-lies.
+    #[arg(long, value_name = "MECHANISM", requires = "keys")]
+    pub(crate) denial: Option<Mechanism>,
+    /// Folder with the zone's key files. The zone-signing keys sign; of key-signing keys the .key files are enough where
+    /// the key set is signed (`nonesuch zone sign --only-keys`).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Folder of the VRF key and the stored proofs of a zone with NSEC5; default nsec5 beside the zone file. No signing key
+    /// may be there, nor beside the zone file.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) nsec5_keys: Option<PathBuf>,
+    /// Memory for signatures and proofs made before, in MiB, all threads together.
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub(crate) signature_cache: u32,
+    /// Seconds that a signature is valid; it is made anew when a quarter of that is left.
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_VALIDITY,
+        value_parser = clap::value_parser!(u32).range(i64::from(LEAST_VALIDITY)..=i64::from(MOST_VALIDITY)))]
+    pub(crate) signature_validity: u32,
 }
 
 /// How thoroughly a zone is verified before it is served.

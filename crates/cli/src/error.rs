@@ -1,8 +1,10 @@
 //! What can keep a command from being carried out: named by file, line, record and remedy.
 
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError};
+use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::nsec5::{Nsec5Error, ProofsFileError};
 use nonesuch_dnssec::keys::{KeyFileError, KeySetError};
+use nonesuch_dnssec::online::{KeySetSignError, PrepareError, ProverError};
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_dnssec::verify::Fault;
 use nonesuch_lab::compare::{CompareError, SubjectError};
@@ -114,8 +116,39 @@ pub(crate) enum Failure {
     NoEvidence { dir: PathBuf, zone: nonesuch_proto::Name },
     #[error("{}: {source}", path.display())]
     Proofs { path: PathBuf, source: ProofsFileError },
-    #[error("{}: the zone is signed with {mechanism}, which `nonesuch serve` does not answer with: sign it with NSEC or NSEC3", path.display())]
-    NotServed { path: PathBuf, mechanism: &'static str },
+    #[error(
+        "{}: the zone is signed with NSEC5: its server has no signing key and denies by nothing else: leave --keys and --denial \
+         out, and give the folder of the VRF key with --nsec5-keys",
+        path.display()
+    )]
+    Nsec5WithKeys { path: PathBuf },
+    #[error(
+        "{}: the zone is signed with NSEC5, and there is no folder {} with its VRF key: give it with --nsec5-keys",
+        path.display(), dir.display()
+    )]
+    Nsec5KeysNeeded { path: PathBuf, dir: PathBuf },
+    #[error("{}: the zone is not signed with NSEC5: leave --nsec5-keys out", path.display())]
+    NotNsec5 { path: PathBuf },
+    #[error(
+        "{}: {mechanism} makes its records when the zone is signed: sign it with `nonesuch zone sign --denial {mechanism}`, and \
+         leave --denial out",
+        path.display()
+    )]
+    NotOnline { path: PathBuf, mechanism: Mechanism },
+    #[error(
+        "{}: a signing key, in a folder that the server of {zone} reads: with NSEC5 a server has none, so that nobody who breaks \
+         into it forges; move the key to a folder of its own",
+        path.display()
+    )]
+    SigningKeyAtServer { path: PathBuf, zone: nonesuch_proto::Name },
+    #[error("{}: no VRF key of {zone} that is among its NSEC5KEY records: give the folder of the key that signed it", dir.display())]
+    NoVrfKey { dir: PathBuf, zone: nonesuch_proto::Name },
+    #[error("{}: {source}", dir.display())]
+    Prover { dir: PathBuf, source: ProverError },
+    #[error("{}: {source}", path.display())]
+    Prepare { path: PathBuf, source: PrepareError },
+    #[error(transparent)]
+    SignKeySet(#[from] KeySetSignError),
     #[error(
         "{mechanism} cannot be compared: the servers of a comparison have no keys, and it needs one there; leave it out"
     )]

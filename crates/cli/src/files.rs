@@ -163,7 +163,7 @@ fn is_special(path: &Path) -> bool {
 }
 
 /// The folder that `path` stands in.
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
@@ -176,6 +176,13 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 pub(crate) fn read_key_file(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let octets = open_regular(path).and_then(read_bounded).and_then(into_text);
     octets.map_err(|source| Failure::Read { path: path.to_path_buf(), source })
+}
+
+/// Reads a regular file that is short enough to be a key file; `None` where there is no such file, or it cannot be read.
+/// What is read is wiped from memory when dropped.
+pub(crate) fn read_small_file(path: &Path) -> Option<Zeroizing<Vec<u8>>> {
+    let is_small = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= KEY_FILE_OCTETS as u64);
+    if is_small { open_regular(path).and_then(read_bounded).ok() } else { None }
 }
 
 fn open_regular(path: &Path) -> io::Result<File> {

@@ -8,6 +8,7 @@ pub mod denial;
 pub mod difference;
 pub mod facts;
 pub mod keys;
+pub mod online;
 pub mod rrsig;
 pub mod sign;
 pub mod statistics;

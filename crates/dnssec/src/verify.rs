@@ -199,6 +199,27 @@ pub fn verify_watched(
     findings.into_report(mechanism)
 }
 
+/// Verifies a zone of which nothing is signed but its key set, given in `keys` as contents of the apex alone, or nothing at
+/// all; and the digest that it has of itself.
+pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &VerifyOptions) -> Report {
+    let mut findings = Findings::default();
+    let Some(soa) = contents.soa() else {
+        findings.fault(contents.apex().view(), Some(Rtype::SOA), Reason::NoSoa);
+        return findings.into_report(None);
+    };
+    zonemd::check(contents, soa.serial, &mut findings);
+    if keys.node_count() > 0 {
+        let options = VerifyOptions { mode: Mode::Full, ..options.clone() };
+        let watch = Watch::new(keys, None);
+        let zone = Zone { contents: keys, standings: standings(keys), chain_ttl: soa.negative_ttl(), watch };
+        let zone_keys = ZoneKeys::read(keys, &mut findings);
+        let mut signing_keys = signatures::check(&zone, &zone_keys, &options, &mut findings);
+        signing_keys.sort_unstable();
+        zone_keys.check_anchors(keys, &signing_keys, &options.anchors, &mut findings);
+    }
+    findings.into_report(None)
+}
+
 /// Whether anything shows that the zone is, or was, signed.
 fn has_dnssec(contents: &Contents) -> bool {
     let apex = contents.apex().view();

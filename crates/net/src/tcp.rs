@@ -21,6 +21,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
 use crate::error::{NetError, Transport};
+use crate::handler::Handler;
 
 mod connection;
 
@@ -173,9 +174,10 @@ impl Drop for TcpServer {
 
 /// Serves the connections of `listener`, which comes from [`bind`](crate::bind), on a thread of its own.
 ///
-/// `make_handler` makes the handler in that thread. A handler is given a message without its length, its sender
-/// and an empty buffer; it returns whether the buffer holds an answer to send. The length before the answer is
-/// added here; an answer longer than 65,535 octets closes the connection.
+/// `make_handler` makes the handler in that thread: a [`Handler`], or a closure that is given a message without its length,
+/// its sender and an empty buffer, and returns whether the buffer holds an answer to send. The length before the answer
+/// is added here; an answer longer than 65,535 octets closes the connection. What one connection has sent is a batch;
+/// answers that are put off come behind the others of it (RFC 7766 section 6.2.1.1).
 ///
 /// # Errors
 /// When the thread or its runtime cannot be started.
@@ -186,7 +188,7 @@ pub fn serve<M, H>(
 ) -> Result<TcpServer, NetError>
 where
     M: FnOnce() -> H + Send + 'static,
-    H: FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool + 'static,
+    H: Handler + 'static,
 {
     let started = |source| NetError::Start { name: THREAD.to_owned(), source };
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
@@ -266,7 +268,7 @@ impl Table {
 
 async fn accept_all<H>(listener: tokio::net::TcpListener, shared: Rc<Shared<H>>)
 where
-    H: FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool + 'static,
+    H: Handler + 'static,
 {
     let mut stopping = shared.stopping.clone();
     let mut tasks = JoinSet::new();

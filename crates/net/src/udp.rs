@@ -3,6 +3,8 @@
 //! A worker receives what has arrived in one system call, has the handler answer each datagram into a buffer
 //! that is kept for the next batch, and sends the answers in one call. The busier it is, the larger its batches
 //! grow and the fewer system calls a datagram costs; [`UdpCounters`] tells.
+//!
+//! Answers that the handler puts off are made together, when those that were ready have been sent.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::{NetError, Transport};
+use crate::handler::{Answer, Handler};
 use crate::sys::{self, BATCH, ReceiveBatch, Replies, SendOutcome, Wait};
 
 /// The longest datagram that a worker accepts, octets; longer ones are dropped and counted.
@@ -194,8 +197,8 @@ impl Drop for UdpServer {
 
 /// Starts one worker for each of `sockets`, which come from [`bind`](crate::bind).
 ///
-/// In each worker, `make_handler(worker)` makes its handler. A handler is given a datagram, its sender and an
-/// empty buffer; it returns whether the buffer holds an answer to send.
+/// In each worker, `make_handler(worker)` makes its handler: a [`Handler`], or a closure that is given a datagram, its
+/// sender and an empty buffer, and returns whether the buffer holds an answer to send.
 ///
 /// # Errors
 /// When a thread cannot be started or pinned; workers already started are stopped.
@@ -206,7 +209,7 @@ pub fn serve<M, H>(
 ) -> Result<UdpServer, NetError>
 where
     M: Fn(usize) -> H + Send + Sync + 'static,
-    H: FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool,
+    H: Handler,
 {
     if sockets.is_empty() {
         return Err(NetError::NoWorkers);
@@ -230,7 +233,7 @@ fn start_worker<M, H>(
 ) -> Result<RunningWorker, NetError>
 where
     M: Fn(usize) -> H + Send + Sync + 'static,
-    H: FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool,
+    H: Handler,
 {
     let name = format!("udp-{index}");
     let local_address = prepare_socket(&socket)?;
@@ -280,6 +283,7 @@ struct Worker<'a> {
     received: ReceiveBatch,
     responses: Vec<Vec<u8>>,
     answered: Vec<usize>,
+    put_off: Vec<usize>,
     replies: Replies,
 }
 
@@ -291,11 +295,12 @@ impl<'a> Worker<'a> {
             received: ReceiveBatch::with_peers(BATCH, QUERY_MAX, local_address),
             responses: (0..BATCH).map(|_| Vec::with_capacity(RESPONSE_CAPACITY)).collect(),
             answered: Vec::with_capacity(BATCH),
+            put_off: Vec::new(),
             replies: Replies::new(BATCH),
         }
     }
 
-    fn run(mut self, stop: &AtomicBool, mut handler: impl FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool) {
+    fn run(mut self, stop: &AtomicBool, mut handler: impl Handler) {
         loop {
             let received = self.received.receive(self.socket.as_fd(), Wait::ForOne);
             if stop.load(Relaxed) {
@@ -311,22 +316,43 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn answer(
-        &mut self,
-        datagrams: usize,
-        handler: &mut impl FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool,
-    ) {
+    fn answer(&mut self, datagrams: usize, handler: &mut impl Handler) {
         self.answered.clear();
+        handler.begin();
         for (index, response) in self.responses.iter_mut().enumerate().take(datagrams) {
             let Some((datagram, peer)) = self.received.datagram(index) else {
                 self.counters.oversized.fetch_add(1, Relaxed);
                 continue;
             };
             response.clear();
-            if handler(datagram, peer, response) {
+            match handler.answer(datagram, peer, response) {
+                Answer::Ready => self.answered.push(index),
+                Answer::Nothing => {}
+                Answer::Later => self.put_off.push(index),
+            }
+        }
+        self.send();
+        if !self.put_off.is_empty() {
+            self.answer_again(handler);
+        }
+    }
+
+    /// Answers what was put off. What was ready has been sent: it does not wait for what is made.
+    fn answer_again(&mut self, handler: &mut impl Handler) {
+        handler.make();
+        self.answered.clear();
+        for index in self.put_off.drain(..) {
+            let Some((datagram, peer)) = self.received.datagram(index) else { continue };
+            let response = &mut self.responses[index];
+            response.clear();
+            if handler.answer_again(datagram, peer, response) {
                 self.answered.push(index);
             }
         }
+        self.send();
+    }
+
+    fn send(&mut self) {
         if !self.answered.is_empty() {
             let socket = self.socket.as_fd();
             let outcome = self.replies.send(socket, &mut self.received, &self.answered, &self.responses);

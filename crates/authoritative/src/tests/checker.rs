@@ -1,10 +1,10 @@
-//! Proves denials from the NSEC or NSEC3 records of a response alone, as a validator would (RFC 4035 §5.4,
-//! RFC 5155 §8). It knows nothing of the image.
+//! Proves denials from the NSEC, NSEC3 or NSEC5 records of a response alone, as a validator would (RFC 4035 §5.4,
+//! RFC 5155 §8, RFC 9824 §3, draft-vcelak-nsec5 §8). It knows nothing of the image.
 
 use super::oracle::{Expected, Need};
 use data_encoding::BASE32HEX_NOPAD;
 use nonesuch_crypto::nsec3_hash;
-use nonesuch_proto::message::{Message, Section};
+use nonesuch_proto::message::{Message, Record, Section};
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
 
 struct Nsec {
@@ -22,11 +22,25 @@ struct Nsec3 {
     types: Vec<u8>,
 }
 
+struct Nsec5 {
+    owner: Vec<u8>,
+    next: Vec<u8>,
+    opt_out: bool,
+    wildcard: bool,
+    types: Vec<u8>,
+}
+
 /// The denial records of a response.
 pub(super) struct Chain {
     apex: Name,
+    is_compact: bool,
     nsec: Vec<Nsec>,
     nsec3: Vec<Nsec3>,
+    nsec5: Vec<Nsec5>,
+    /// Owners of answers whose signatures are those of exact matches.
+    exact: Vec<Name>,
+    /// Names with the hashes that NSEC5PROOF records prove for them.
+    proofs: Vec<(Name, Vec<u8>)>,
 }
 
 /// RFC 4035 §5.4, RFC 5155 §8.5: neither the type nor an alias in its place, and on the right side of a cut.
@@ -62,8 +76,28 @@ fn require(holds: bool, what: &str) -> Result<(), String> {
 }
 
 impl Chain {
-    pub(super) fn of(message: &Message, apex: &Name) -> Self {
-        let mut chain = Self { apex: apex.clone(), nsec: Vec::new(), nsec3: Vec::new() };
+    /// Reads the records of a response; `verify` gives the hash that an NSEC5PROOF record proves for its owner.
+    pub(super) fn of(
+        message: &Message,
+        apex: &Name,
+        is_compact: bool,
+        verify: impl Fn(&Name, &[u8]) -> Option<[u8; 32]>,
+    ) -> Self {
+        let mut chain = Self {
+            apex: apex.clone(),
+            is_compact,
+            nsec: Vec::new(),
+            nsec3: Vec::new(),
+            nsec5: Vec::new(),
+            exact: Vec::new(),
+            proofs: Vec::new(),
+        };
+        let is_exact = |record: &&Record| {
+            record.rtype == Rtype::RRSIG && record.rdata[3] == record.owner.view().rrsig_labels()
+        };
+        chain
+            .exact
+            .extend(message.section(Section::Answer).filter(is_exact).map(|record| record.owner.clone()));
         for record in message.section(Section::Authority) {
             let owner = record.owner.clone();
             match record.rtype {
@@ -72,6 +106,11 @@ impl Chain {
                     chain.nsec.push(Nsec { owner, next: next.to_name(), types: types.to_vec() });
                 }
                 Rtype::NSEC3 => chain.nsec3.push(read_nsec3(&owner, &record.rdata)),
+                Rtype::NSEC5 => chain.nsec5.push(read_nsec5(&owner, &record.rdata)),
+                Rtype::NSEC5PROOF => {
+                    let hash = verify(&owner, &record.rdata).map(|hash| hash.to_vec()).unwrap_or_default();
+                    chain.proofs.push((owner, hash));
+                }
                 _ => {}
             }
         }
@@ -79,11 +118,15 @@ impl Chain {
     }
 
     pub(super) const fn is_empty(&self) -> bool {
-        self.nsec.is_empty() && self.nsec3.is_empty()
+        self.nsec.is_empty() && self.nsec3.is_empty() && self.nsec5.is_empty() && self.proofs.is_empty()
     }
 
     pub(super) fn prove(&self, need: &Need, expected: &Expected) -> Result<(), String> {
-        let outcome = if self.nsec3.is_empty() {
+        let outcome = if !self.nsec5.is_empty() {
+            self.prove_by_nsec5(need)
+        } else if self.is_compact {
+            self.prove_compactly(need)
+        } else if self.nsec3.is_empty() {
             self.prove_by_nsec(need)
         } else {
             self.prove_by_nsec3(need, expected)
@@ -140,6 +183,99 @@ impl Chain {
                 let matching = self.nsec.iter().find(|nsec| nsec.owner == *cut);
                 require(matching.is_some_and(|nsec| is_insecure_cut(&nsec.types)), "no insecure cut")
             }
+        }
+    }
+
+    /// RFC 9824 §3: one record at the name itself. A wildcard's answer is that of an exact match, or what is closer is
+    /// denied as ever.
+    fn prove_compactly(&self, need: &Need) -> Result<(), String> {
+        let at = |name: &Name| {
+            let own: Vec<&Nsec> = self.nsec.iter().filter(|nsec| nsec.owner == *name).collect();
+            require(own.len() == 1, "no record at the name").map(|()| own[0])
+        };
+        let is_minimal = |nsec: &Nsec| nsec.next.view() > nsec.owner.view() || nsec.next == self.apex;
+        match need {
+            Need::Name { name, .. } => {
+                let nsec = at(name)?;
+                let types: Vec<Rtype> = bitmap::types(&nsec.types).collect();
+                require(is_minimal(nsec), "an order that no chain has")?;
+                require(types == [Rtype::RRSIG, Rtype::NSEC, Rtype::NXNAME], "not the types of no name")
+            }
+            Need::Type { name, rtype } | Need::WildcardType { name, rtype, .. } => {
+                let nsec = at(name)?;
+                require(lacks(&nsec.types, *rtype), "the type is not denied")?;
+                require(!bitmap::contains(&nsec.types, Rtype::NXNAME), "the name exists")
+            }
+            Need::CloserMatch { name, .. } => require(
+                self.exact.contains(name) || self.nsec_covering(name.view()).is_some(),
+                "what is closer",
+            ),
+            Need::Ds { cut } => require(is_insecure_cut(&at(cut)?.types), "no insecure cut"),
+        }
+    }
+
+    fn proved_hash(&self, wire: &[u8]) -> Option<&Vec<u8>> {
+        let of_name = |proof: &&(Name, Vec<u8>)| proof.0.wire().eq_ignore_ascii_case(wire);
+        self.proofs.iter().find(of_name).map(|(_, hash)| hash).filter(|hash| hash.len() == 32)
+    }
+
+    fn nsec5_matching(&self, wire: &[u8]) -> Option<&Nsec5> {
+        let hash = self.proved_hash(wire)?;
+        self.nsec5.iter().find(|nsec5| nsec5.owner == *hash)
+    }
+
+    fn nsec5_covering(&self, wire: &[u8]) -> Option<&Nsec5> {
+        let hash = self.proved_hash(wire)?;
+        self.nsec5.iter().find(|nsec5| {
+            if nsec5.owner < nsec5.next {
+                nsec5.owner < *hash && *hash < nsec5.next
+            } else {
+                *hash > nsec5.owner || *hash < nsec5.next
+            }
+        })
+    }
+
+    /// The encloser matched and the next closer name covered; whether in an opt-out span.
+    fn nsec5_encloser(&self, name: &Name) -> Result<(Name, &Nsec5, bool), String> {
+        let view = name.view();
+        for labels in (self.apex.view().label_count()..view.label_count()).rev() {
+            let encloser = view.suffix(labels).to_name();
+            let Some(matching) = self.nsec5_matching(encloser.wire()) else { continue };
+            require(!hides_what_is_below(&matching.types), "the encloser is a cut or a DNAME")?;
+            let covering = self.nsec5_covering(next_closer(name, &encloser).wire());
+            let covering = covering.ok_or("the next closer name is not covered")?;
+            return Ok((encloser, matching, covering.opt_out));
+        }
+        Err("no closest encloser".to_owned())
+    }
+
+    fn prove_by_nsec5(&self, need: &Need) -> Result<(), String> {
+        match need {
+            Need::Name { name, encloser } => {
+                let (proved, matching, _) = self.nsec5_encloser(name)?;
+                require(proved == *encloser, "another closest encloser")?;
+                require(!matching.wildcard, "a wildcard stands below the encloser")
+            }
+            Need::Type { name, rtype } => match self.nsec5_matching(name.wire()) {
+                Some(nsec5) => require(lacks(&nsec5.types, *rtype), "the type is not denied"),
+                None => {
+                    require(*rtype == Rtype::DS && self.nsec5_encloser(name)?.2, "not in an opt-out span")
+                }
+            },
+            Need::CloserMatch { name, encloser } => {
+                let next = next_closer(name, encloser);
+                require(self.nsec5_covering(next.wire()).is_some(), "the next closer name is not covered")
+            }
+            Need::WildcardType { name, encloser, rtype } => {
+                let next = next_closer(name, encloser);
+                require(self.nsec5_covering(next.wire()).is_some(), "the next closer name is not covered")?;
+                let matching = self.nsec5_matching(&wildcard(encloser));
+                require(matching.is_some_and(|nsec5| lacks(&nsec5.types, *rtype)), "the wildcard's type")
+            }
+            Need::Ds { cut } => match self.nsec5_matching(cut.wire()) {
+                Some(nsec5) => require(is_insecure_cut(&nsec5.types), "no insecure cut"),
+                None => require(self.nsec5_encloser(cut)?.2, "not in an opt-out span"),
+            },
         }
     }
 
@@ -240,5 +376,17 @@ fn read_nsec3(owner: &Name, rdata: &[u8]) -> Nsec3 {
         iterations: u16::from_be_bytes([rdata[2], rdata[3]]),
         salt: rdata[5..salt_end].to_vec(),
         types: rdata[next_end..].to_vec(),
+    }
+}
+
+fn read_nsec5(owner: &Name, rdata: &[u8]) -> Nsec5 {
+    let label = owner.view().labels().next().unwrap().to_ascii_uppercase();
+    assert_eq!((rdata[2] & !3, rdata[3]), (0, 32), "flags and length of NSEC5 RDATA");
+    Nsec5 {
+        owner: BASE32HEX_NOPAD.decode(&label).unwrap(),
+        next: rdata[4..36].to_vec(),
+        opt_out: rdata[2] & 1 != 0,
+        wildcard: rdata[2] & 2 != 0,
+        types: rdata[36..].to_vec(),
     }
 }

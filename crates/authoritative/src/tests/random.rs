@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 /// The labels and the apex of a random zone's names.
-struct Names {
-    labels: [&'static str; 4],
-    apex: &'static str,
+pub(super) struct Names {
+    pub(super) labels: [&'static str; 4],
+    pub(super) apex: &'static str,
 }
 
 /// Plain labels; octets that sort before all letters; labels that only differ far behind; the root zone.
-const NAMES: [Names; 4] = [
+pub(super) const NAMES: [Names; 4] = [
     Names { labels: ["a", "b", "c", "*"], apex: "example." },
     Names { labels: ["a", "\\000", "a\\001", "*"], apex: "Example." },
     Names { labels: ["long-label", "long-labels", "long-labelt", "*"], apex: "zone.example." },
@@ -20,12 +20,12 @@ const NAMES: [Names; 4] = [
 ];
 
 /// Labels of a name below the apex, from left to right.
-fn labels(least: usize, most: usize) -> impl Strategy<Value = Vec<usize>> {
+pub(super) fn labels(least: usize, most: usize) -> impl Strategy<Value = Vec<usize>> {
     proptest::collection::vec(prop_oneof![4 => 0..3usize, 1 => Just(3usize)], least..=most)
 }
 
 impl Names {
-    fn text_of(&self, labels: &[usize]) -> String {
+    pub(super) fn text_of(&self, labels: &[usize]) -> String {
         let mut text: String = labels.iter().map(|label| format!("{}.", self.labels[*label])).collect();
         text.push_str(self.apex.strip_prefix('.').unwrap_or(self.apex));
         if text.is_empty() { String::from(".") } else { text }
@@ -33,7 +33,7 @@ impl Names {
 }
 
 #[derive(Clone, Debug)]
-enum Data {
+pub(super) enum Data {
     Address(u8),
     Text,
     Cname(Vec<usize>),
@@ -55,7 +55,7 @@ fn data() -> impl Strategy<Value = Data> {
 
 /// A zone file of these records, without those that no zone may hold (CNAME beside other data, a second DNAME) and
 /// those whose meaning no RFC defines: cuts and DNAMEs at wildcards (RFC 4592 §4.2, §4.4).
-fn zone_text(names: &Names, records: &[(Vec<usize>, Data)]) -> String {
+pub(super) fn zone_text(names: &Names, records: &[(Vec<usize>, Data)]) -> String {
     let text_of = |labels: &[usize]| names.text_of(labels);
     let mut owners: BTreeMap<&[usize], Vec<&Data>> = BTreeMap::new();
     for (owner, data) in records {
@@ -98,11 +98,11 @@ fn zone_text(names: &Names, records: &[(Vec<usize>, Data)]) -> String {
     text
 }
 
-fn records() -> impl Strategy<Value = Vec<(Vec<usize>, Data)>> {
+pub(super) fn records() -> impl Strategy<Value = Vec<(Vec<usize>, Data)>> {
     proptest::collection::vec((labels(1, 4), data()), 0..14)
 }
 
-const TYPES: [Rtype; 9] = [
+pub(super) const TYPES: [Rtype; 9] = [
     Rtype::A,
     Rtype::TXT,
     Rtype::AAAA,
@@ -115,7 +115,7 @@ const TYPES: [Rtype; 9] = [
 ];
 
 /// Any query at all of a zone is parsed, keeps its identifier and question, and stays within its limit.
-fn keep_limits(
+pub(super) fn keep_limits(
     zone: &Zone,
     qname: &Name,
     qtype: Rtype,
@@ -162,7 +162,8 @@ proptest! {
         let text = zone_text(names, &records);
         let plain = read::read_text(text.as_bytes(), Path::new("test"), Some(&name(names.apex)));
         let plain = plain.map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?.contents;
-        let zone = Zone::from_contents(plain, SIGNINGS[signing], Nsec3Params { salt, iterations });
+        let way = Way { nsec3: Nsec3Params { salt, iterations }, ..Way::new(SIGNINGS[signing]) };
+        let zone = Zone::from_contents(plain, &way);
         for (labels, qtype, upper) in queries {
             let qname = names.text_of(&labels);
             let qname = name(&if upper { qname.to_uppercase() } else { qname });

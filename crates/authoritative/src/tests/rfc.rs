@@ -15,7 +15,7 @@ fn example(file: &str, mechanism: Mechanism, nsec3: Nsec3Params, test: &str) -> 
     };
     let path = data.join("rfc-zones/test-data").join(file);
     let plain = read::read_file(&path, Some(&name("example."))).unwrap().contents;
-    Some(Zone::from_contents(plain, Some(mechanism), nsec3))
+    Some(Zone::from_contents(plain, &Way { nsec3, ..Way::new(Some(mechanism)) }))
 }
 
 struct Example {

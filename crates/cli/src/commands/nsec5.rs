@@ -145,8 +145,27 @@ pub(crate) fn load_evidence(arguments: &VerifyArguments, contents: &Contents) ->
     Ok(Evidence { proofs: None, key })
 }
 
+/// The VRF key of the zone in `dir`, of which one is among its NSEC5KEY records, and the proofs stored there.
+pub(super) fn load_for_server(
+    dir: &Path,
+    contents: &Contents,
+) -> Result<(VrfPrivateKey, Option<Proofs>), Failure> {
+    let zone = contents.apex();
+    let proofs = read_proofs(&dir.join(proofs_file_name(zone)))?;
+    let mut keys = keys_of(dir, zone)?;
+    let of_proofs =
+        |key: &VrfPrivateKey| proofs.as_ref().is_none_or(|proofs| *proofs.key() == Nsec5Key::of(key));
+    // While one key takes the place of another, both are in the zone: the chain is of the key that proved it.
+    let place = keys.iter().position(|(_, key)| is_in_zone(contents, key) && of_proofs(key));
+    let place = place.or_else(|| keys.iter().position(|(_, key)| is_in_zone(contents, key)));
+    match place {
+        Some(place) => Ok((keys.swap_remove(place).1, proofs)),
+        None => Err(Failure::NoVrfKey { dir: dir.to_path_buf(), zone: zone.clone() }),
+    }
+}
+
 /// The folder beside a zone file; beside standard output it is that of the working folder.
-fn beside(file: &Path) -> PathBuf {
+pub(super) fn beside(file: &Path) -> PathBuf {
     file.parent().unwrap_or_else(|| Path::new("")).join(FOLDER)
 }
 

@@ -1,5 +1,6 @@
 //! `nonesuch serve`.
 
+use super::serve_online::{self, Way};
 use crate::Outcome;
 use crate::arguments::{ServeArguments, VerifyMode};
 use crate::error::Failure;
@@ -7,6 +8,7 @@ use crate::files::print_line;
 use crate::zones;
 use nonesuch_authoritative::Published;
 use nonesuch_authoritative::server::{Server, ServerOptions};
+use nonesuch_dnssec::online::{OnlineCounters, prepare};
 use nonesuch_dnssec::verify::Mode;
 use nonesuch_dnssec::{Verified, VerifyOptions, into_verified};
 use nonesuch_net::udp::UdpCounters;
@@ -17,18 +19,20 @@ use nonesuch_zone::{Contents, Loaded, Verification};
 const FULL: u64 = 100_000;
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
-    let Loaded { contents, verification, .. } = zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
-    let zone = verify(arguments, contents, verification)?;
-    if let Some(mechanism) = zone.mechanism().filter(|mechanism| !mechanism.entry().served) {
-        return Err(Failure::NotServed { path: arguments.file.clone(), mechanism: mechanism.entry().title });
-    }
-    let published = Published::new(&zone)?;
-    drop(zone);
+    let published = publish(arguments)?;
     let serial = published.image().serial();
     let origin = published.image().apex().to_name();
     let workers =
         arguments.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let options = ServerOptions { listen: arguments.listen, workers, cpus: arguments.cpus.clone() };
+    let options = ServerOptions {
+        workers,
+        cpus: arguments.cpus.clone(),
+        signature_cache: (arguments.online.signature_cache as usize) << 20,
+        // With a time given, signatures are made as of that time.
+        clock_shift: arguments.now.map_or(0, |now| now.wrapping_sub(zones::now_or(None))),
+        ..ServerOptions::new(arguments.listen)
+    };
+    let is_online = published.is_online();
     let server = Server::start(published, &options)?;
     let address = server.address();
     print_line(&if arguments.json {
@@ -40,19 +44,80 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
         format!("ready: listening on {address} (udp, tcp), zone {origin} serial {serial}, {workers} workers")
     })?;
     wait_for_stop().map_err(Failure::Output)?;
-    let counters = server.udp_counters();
+    let (counters, online) = (server.udp_counters(), server.online_counters());
     server.stop()?;
-    print_line(&last_words(&counters, arguments.json))?;
+    let online = is_online.then_some(&online);
+    if let Some(online) = online {
+        tracing::info!("{}", online_words(online));
+    }
+    print_line(&last_words(&counters, online, arguments.json))?;
     Ok(Outcome::Done)
 }
 
-fn last_words(counters: &UdpCounters, json: bool) -> String {
+/// Loads, verifies and compiles the zone, with what its answers are made by.
+fn publish(arguments: &ServeArguments) -> Result<Published, Failure> {
+    let Loaded { contents, verification, .. } = zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
+    match serve_online::choose(arguments, &contents)? {
+        Way::AsItIs => Ok(Published::new(&verify(arguments, contents, verification)?)?),
+        Way::Online(mechanism) => {
+            let options = serve_online::load_keys(arguments, contents.apex(), mechanism)?;
+            let verify = verify_options(arguments, &contents, verification.as_ref());
+            let prepared = prepare(contents, options, &verify)
+                .map_err(|source| Failure::Prepare { path: arguments.file.clone(), source })?;
+            for tag in prepared.keys().key_signing_tags() {
+                tracing::warn!(
+                    "key {tag} signs keys alone, and its private file is in the server's folder: sign the key set elsewhere, \
+                     with `nonesuch zone sign --only-keys`, and keep that file there"
+                );
+            }
+            Ok(Published::online(prepared)?)
+        }
+        Way::Nsec5(dir) => {
+            // Before the zone is verified: a server that must not start says so at once.
+            let prover = serve_online::load_prover(arguments, &contents, &dir)?;
+            let verified = verify(arguments, contents, verification)?;
+            Ok(Published::nsec5(&verified, prover)?)
+        }
+    }
+}
+
+fn online_words(online: &OnlineCounters) -> String {
+    let operations: Vec<String> =
+        online.operations.iter().map(|(operation, times)| format!("{operation}: {times}")).collect();
+    format!(
+        "signatures: {} hits, {} misses; proofs: {} stored, {} hits, {} misses; {} batches, {} refused, {} failed; cache {} \
+         octets; operations: {}",
+        online.signature_hits,
+        online.signature_misses,
+        online.proofs_stored,
+        online.proof_hits,
+        online.proof_misses,
+        online.batches,
+        online.refused,
+        online.failed,
+        online.cache_octets,
+        operations.join(", ")
+    )
+}
+
+fn online_json(online: &OnlineCounters) -> serde_json::Value {
+    let operations: serde_json::Map<String, serde_json::Value> =
+        online.operations.iter().map(|(operation, times)| (operation.to_string(), (*times).into())).collect();
+    serde_json::json!({
+        "signature_hits": online.signature_hits, "signature_misses": online.signature_misses,
+        "proofs_stored": online.proofs_stored, "proof_hits": online.proof_hits, "proof_misses": online.proof_misses,
+        "batches": online.batches, "refused": online.refused, "failed": online.failed,
+        "cache_octets": online.cache_octets, "operations": operations,
+    })
+}
+
+fn last_words(counters: &UdpCounters, online: Option<&OnlineCounters>, json: bool) -> String {
     let errors = counters.receive_errors + counters.send_errors;
     let UdpCounters { datagrams_in, datagrams_out, system_calls, oversized, .. } = counters;
     if json {
         let stopped = serde_json::json!({
             "datagrams_in": datagrams_in, "datagrams_out": datagrams_out, "system_calls": system_calls,
-            "oversized": oversized, "errors": errors,
+            "oversized": oversized, "errors": errors, "online": online.map(online_json),
         });
         return serde_json::json!({ "stopped": stopped }).to_string();
     }
@@ -70,16 +135,7 @@ fn verify(
     contents: Contents,
     verification: Option<Verification>,
 ) -> Result<Verified, Failure> {
-    let signatures = count_signatures(&contents);
-    let mode = match arguments.verify {
-        VerifyMode::Full => Mode::Full,
-        VerifyMode::Structural => Mode::Structural,
-        VerifyMode::Auto if matches!(verification, Some(Verification::Full { .. })) => Mode::Structural,
-        VerifyMode::Auto if signatures <= FULL => Mode::Full,
-        VerifyMode::Auto => Mode::Structural,
-    };
-    tracing::info!("verifying {} signatures, mode {mode:?}", signatures);
-    let options = VerifyOptions { now: Some(zones::now_or(arguments.now)), anchors: Vec::new(), mode };
+    let options = verify_options(arguments, &contents, verification.as_ref());
     into_verified(contents, &options).map_err(|unverified| {
         let faults = &unverified.1.faults;
         Failure::Unverified {
@@ -88,6 +144,23 @@ fn verify(
             first: faults.first().map_or_else(String::new, ToString::to_string),
         }
     })
+}
+
+fn verify_options(
+    arguments: &ServeArguments,
+    contents: &Contents,
+    verification: Option<&Verification>,
+) -> VerifyOptions {
+    let signatures = count_signatures(contents);
+    let mode = match arguments.verify {
+        VerifyMode::Full => Mode::Full,
+        VerifyMode::Structural => Mode::Structural,
+        VerifyMode::Auto if matches!(verification, Some(Verification::Full { .. })) => Mode::Structural,
+        VerifyMode::Auto if signatures <= FULL => Mode::Full,
+        VerifyMode::Auto => Mode::Structural,
+    };
+    tracing::info!("verifying {} signatures, mode {mode:?}", signatures);
+    VerifyOptions { now: Some(zones::now_or(arguments.now)), anchors: Vec::new(), mode }
 }
 
 fn count_signatures(contents: &Contents) -> u64 {

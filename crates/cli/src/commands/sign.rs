@@ -1,6 +1,6 @@
 //! `nonesuch zone sign`.
 
-use super::resign;
+use super::{only_keys, resign};
 use crate::Outcome;
 use crate::arguments::SignArguments;
 use crate::commands::nsec5;
@@ -26,6 +26,9 @@ const BEFORE: u32 = 3600;
 const VALIDITY: u32 = 14 * 86_400;
 
 pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
+    if arguments.only_keys {
+        return only_keys::run(arguments);
+    }
     let Some(file) = resign::plain_file(arguments) else { return resign::run(arguments) };
     let begun = Instant::now();
     let output = output(arguments);

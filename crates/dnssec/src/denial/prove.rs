@@ -46,6 +46,12 @@ impl<'i> Proof<'i> {
         self.templates.iter().filter_map(|template| *template)
     }
 
+    /// The pieces, given away.
+    #[must_use]
+    pub fn into_pieces(self) -> Vec<Piece<'i>> {
+        self.pieces
+    }
+
     /// The pieces, where some are made when asked.
     #[must_use]
     pub fn pieces(&self) -> &[Piece<'i>] {

@@ -1,6 +1,7 @@
 //! One TCP connection: read, answer every whole message that is there, write, until either side ends it.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Place, Shared};
+use crate::handler::{Answer, Handler};
 
 /// Octets of the length before a message (RFC 1035 section 4.2.2).
 const PREFIX: usize = 2;
@@ -17,6 +19,9 @@ const READ_SIZE: usize = 2048;
 /// Answers are written when they come to this many octets, before further messages are answered: a peer that
 /// does not read does not make the server collect answers for it.
 const WRITE_SIZE: usize = 1 << 16;
+
+/// Answers that are put off at most before they are made: a batch is bounded.
+const PUT_OFF_MAX: usize = 64;
 
 /// Why a connection ends.
 enum End {
@@ -34,13 +39,21 @@ pub(super) async fn serve<H>(
     place: Rc<Place>,
     shared: Rc<Shared<H>>,
 ) where
-    H: FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool,
+    H: Handler,
 {
     // Answers are collected here; the kernel need not wait for more (and if it does, only time is lost).
     let _ = stream.set_nodelay(true);
     let counters = Rc::clone(&shared);
-    let mut connection =
-        Connection { stream, peer, place, shared, input: Vec::new(), output: Vec::new(), unsent: 0 };
+    let mut connection = Connection {
+        stream,
+        peer,
+        place,
+        shared,
+        input: Vec::new(),
+        output: Vec::new(),
+        unsent: 0,
+        put_off: Vec::new(),
+    };
     let ended = connection.run().await;
     match ended {
         End::Orderly => {}
@@ -61,11 +74,13 @@ struct Connection<H> {
     output: Vec<u8>,
     /// How many answers `output` holds.
     unsent: u64,
+    /// Places in `input` of the messages whose answers were put off.
+    put_off: Vec<Range<usize>>,
 }
 
 impl<H> Connection<H>
 where
-    H: FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool,
+    H: Handler,
 {
     async fn run(&mut self) -> End {
         let mut stopping = self.shared.stopping.clone();
@@ -100,21 +115,66 @@ where
     /// Answers each whole message of the input; returns whether there was one.
     async fn answer_all(&mut self) -> Result<bool, End> {
         let mut consumed = 0;
+        self.shared.handler.borrow_mut().0.begin();
         while let Some(message) = first_message(&self.input[consumed..]) {
             // A message has a header at least; the peer has lost count of its octets.
             if message.is_empty() {
+                self.answer_again().await?;
                 self.flush().await?;
                 return Err(End::Broken);
             }
-            consumed += PREFIX + message.len();
-            answer(&self.shared, message, self.peer, &mut self.output, &mut self.unsent)?;
+            let place = consumed + PREFIX..consumed + PREFIX + message.len();
+            consumed = place.end;
+            self.shared.counters.messages_in.fetch_add(1, Relaxed);
+            self.answer(place)?;
+            if self.put_off.len() >= PUT_OFF_MAX {
+                self.answer_again().await?;
+            }
+            if self.output.len() >= WRITE_SIZE {
+                // Another connection may be served meanwhile: nothing is left put off in its batch.
+                self.answer_again().await?;
+                self.flush().await?;
+            }
+        }
+        self.answer_again().await?;
+        self.input.drain(..consumed);
+        self.flush().await?;
+        Ok(consumed > 0)
+    }
+
+    /// Has the handler answer the message at `place` of the input and adds the answer to the output, or puts it off.
+    fn answer(&mut self, place: Range<usize>) -> Result<(), End> {
+        let (handler, response) = &mut *self.shared.handler.borrow_mut();
+        response.clear();
+        match handler.answer(&self.input[place.clone()], self.peer, response) {
+            Answer::Ready => add(response, &mut self.output, &mut self.unsent)?,
+            Answer::Nothing => {}
+            Answer::Later => self.put_off.push(place),
+        }
+        Ok(())
+    }
+
+    /// Has the handler make what the answers lack that were put off, and adds them to the output.
+    async fn answer_again(&mut self) -> Result<(), End> {
+        if self.put_off.is_empty() {
+            return Ok(());
+        }
+        let places = std::mem::take(&mut self.put_off);
+        self.shared.handler.borrow_mut().0.make();
+        for place in places {
+            {
+                let (handler, response) = &mut *self.shared.handler.borrow_mut();
+                response.clear();
+                if handler.answer_again(&self.input[place], self.peer, response) {
+                    add(response, &mut self.output, &mut self.unsent)?;
+                }
+            }
             if self.output.len() >= WRITE_SIZE {
                 self.flush().await?;
             }
         }
-        self.input.drain(..consumed);
-        self.flush().await?;
-        Ok(consumed > 0)
+        self.shared.handler.borrow_mut().0.begin();
+        Ok(())
     }
 
     /// Sends the answers collected, lengths and messages together (RFC 7766 section 8).
@@ -137,26 +197,12 @@ where
     }
 }
 
-/// Has the handler answer one message and adds the answer to `output`.
-fn answer<H>(
-    shared: &Shared<H>,
-    message: &[u8],
-    peer: SocketAddr,
-    output: &mut Vec<u8>,
-    unsent: &mut u64,
-) -> Result<(), End>
-where
-    H: FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool,
-{
-    shared.counters.messages_in.fetch_add(1, Relaxed);
-    let (handler, response) = &mut *shared.handler.borrow_mut();
-    response.clear();
-    if handler(message, peer, response) {
-        let length = u16::try_from(response.len()).map_err(|_| End::Broken)?;
-        output.extend_from_slice(&length.to_be_bytes());
-        output.extend_from_slice(response);
-        *unsent += 1;
-    }
+/// Adds an answer with its length to `output`.
+fn add(response: &[u8], output: &mut Vec<u8>, unsent: &mut u64) -> Result<(), End> {
+    let length = u16::try_from(response.len()).map_err(|_| End::Broken)?;
+    output.extend_from_slice(&length.to_be_bytes());
+    output.extend_from_slice(response);
+    *unsent += 1;
     Ok(())
 }
 

@@ -3,6 +3,7 @@ use std::net::{Shutdown, TcpStream};
 
 use super::*;
 use crate::bind::bind;
+use crate::handler::Answer;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -189,4 +190,52 @@ fn a_handler_may_stay_silent() {
     let mut stream = connect(listeners.local_addr);
     stream.write_all(&[framed(&[2]), framed(&[3])].concat()).expect("sent");
     assert_eq!(receive(&mut stream).expect("answered"), [3]);
+}
+
+/// Puts every message off once that is not `now`; answers with how many had been put off when they were made.
+#[derive(Default)]
+struct PutsOff {
+    wanted: usize,
+    together: usize,
+}
+
+impl Handler for PutsOff {
+    fn answer(&mut self, message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> Answer {
+        if message == b"now" {
+            response.extend_from_slice(message);
+            return Answer::Ready;
+        }
+        self.wanted += 1;
+        Answer::Later
+    }
+
+    fn make(&mut self) {
+        self.together = std::mem::take(&mut self.wanted);
+    }
+
+    fn answer_again(&mut self, message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> bool {
+        assert!(self.together > 0 && self.wanted == 0);
+        response.extend_from_slice(message);
+        true
+    }
+}
+
+/// RFC 7766 section 6.2.1.1: answers that are put off come behind the others of their batch; none is lost.
+#[test]
+fn answers_that_are_put_off_come_later() {
+    let listeners = bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
+    let _server = serve(listeners.tcp, &TcpOptions::new(), PutsOff::default).expect("started");
+    let mut stream = connect(listeners.local_addr);
+    let mut sent = Vec::new();
+    let mut expected: Vec<Vec<u8>> = Vec::new();
+    for number in 0..200u8 {
+        let message = if number % 3 == 0 { b"now".to_vec() } else { vec![number; 900] };
+        sent.extend_from_slice(&framed(&message));
+        expected.push(message);
+    }
+    stream.write_all(&sent).expect("sent");
+    let mut answers: Vec<Vec<u8>> = (0..200).map(|_| receive(&mut stream).expect("answered")).collect();
+    answers.sort();
+    expected.sort();
+    assert_eq!(answers, expected);
 }

@@ -198,3 +198,57 @@ fn pinning_to_a_cpu_that_is_not_there_fails() {
     let error = serve(listeners.udp, &UdpOptions::new().pin_to([1023]), |_| echo).expect_err("no such CPU");
     assert!(matches!(error, NetError::Pin { cpu: 1023, .. }), "{error}");
 }
+
+/// Puts every message off once that is not `now`, and answers with the number of times that it had to make something.
+#[derive(Default)]
+struct PutsOff {
+    wanted: Vec<Vec<u8>>,
+    made: u8,
+}
+
+impl Handler for PutsOff {
+    fn answer(&mut self, message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> Answer {
+        if message == b"now" {
+            response.extend_from_slice(message);
+            return Answer::Ready;
+        }
+        self.wanted.push(message.to_vec());
+        Answer::Later
+    }
+
+    fn make(&mut self) {
+        self.made += 1;
+    }
+
+    fn answer_again(&mut self, message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> bool {
+        assert!(self.wanted.iter().any(|wanted| wanted == message));
+        response.extend_from_slice(message);
+        response.push(self.made);
+        message != b"never"
+    }
+}
+
+/// What is put off in one batch is made together, after what was ready.
+#[test]
+fn answers_that_are_put_off_are_made_together() {
+    let listeners = listeners("127.0.0.1:0", 1);
+    let socket = client(listeners.local_addr);
+    // All stand in the socket's queue before the worker starts: one batch.
+    for message in [&b"a"[..], b"now", b"never", b"b"] {
+        socket.send(message).expect("sent");
+    }
+    let server = serve(listeners.udp, &UdpOptions::new(), |_| PutsOff::default()).expect("started");
+    let mut buffer = [0; 16];
+    let answers: Vec<Vec<u8>> = (0..3)
+        .map(|_| {
+            let length = socket.recv(&mut buffer).expect("answered");
+            buffer[..length].to_vec()
+        })
+        .collect();
+    assert_eq!(answers, [b"now".to_vec(), b"a\x01".to_vec(), b"b\x01".to_vec()]);
+    assert_eq!(ask(&socket, b"c"), b"c\x02");
+    let statistics = server.statistics();
+    server.stop().expect("stopped");
+    let total = statistics.total();
+    assert_eq!((total.datagrams_in, total.datagrams_out), (5, 4));
+}

@@ -395,6 +395,12 @@ impl<'i> Template<'i> {
         self.entry.rtype
     }
 
+    /// Number of the template in its image: what is made of its RRset is kept under it.
+    #[must_use]
+    pub const fn index(self) -> u32 {
+        self.index
+    }
+
     /// Number of records without signatures.
     #[must_use]
     pub const fn record_count(self) -> u16 {

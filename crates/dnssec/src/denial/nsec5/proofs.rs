@@ -290,8 +290,13 @@ impl Prover {
 }
 
 impl Proofs {
+    /// The names, one behind the other, each as in [`ProofEntry::name`].
+    pub(crate) fn names(&self) -> &[u8] {
+        &self.names
+    }
+
     /// Hash and proof of the name at `place`.
-    pub(super) fn at(&self, place: usize) -> Option<(&Hash, &[u8])> {
+    pub(crate) fn at(&self, place: usize) -> Option<(&Hash, &[u8])> {
         let start = place * self.proof_octets;
         Some((self.hashes.get(place)?, self.proofs.get(start..start + self.proof_octets)?))
     }

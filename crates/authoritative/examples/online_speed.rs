@@ -1,0 +1,104 @@
+//! CPU time of answers that are made when asked, without sockets: queries for names that do not exist, each once, in batches.
+//!
+//!     target/release/examples/online_speed white-lies ecdsap256sha256 20000 64
+//!
+//! Arguments: mechanism, for NSEC5 `nsec5/VRF`; algorithm; how many queries; how many in a batch.
+
+use nonesuch_authoritative::{Outcome, Published, Transport, answer_published};
+use nonesuch_crypto::Algorithm;
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
+use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
+use nonesuch_dnssec::keys::KeyRecord;
+use nonesuch_dnssec::online::{Counters, DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, Workshop, prepare};
+use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
+use nonesuch_proto::message::{HEADER, push_query};
+use nonesuch_proto::{Name, Rtype, edns};
+use nonesuch_zone::{Contents, read};
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+const NOW: u32 = 1_750_000_000;
+
+fn zone() -> Result<Contents, Box<dyn Error>> {
+    let mut text =
+        String::from("$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns\nns A 192.0.2.1\n");
+    for number in 0..1000 {
+        writeln!(text, "n{number} A 192.0.2.2")?;
+    }
+    let apex: Name = "example.".parse()?;
+    Ok(read::read_text(text.as_bytes(), Path::new("zone"), Some(&apex))?.contents)
+}
+
+fn publish(mechanism: &str, algorithm: Algorithm) -> Result<Published, Box<dyn Error>> {
+    let contents = zone()?;
+    let zone = contents.apex().clone();
+    let Some(vrf) = mechanism.strip_prefix("nsec5/") else {
+        let pair = KeyPair::generate(&zone, 257, algorithm, None)?;
+        let record = KeyRecord::parse(&pair.key_file_text())?;
+        let mechanism: Mechanism = mechanism.parse()?;
+        let options =
+            OnlineOptions { mechanism, records: vec![record], pairs: vec![pair], validity: DEFAULT_VALIDITY };
+        return Ok(Published::online(prepare(contents, options, &VerifyOptions::default())?)?);
+    };
+    let vrf = VrfPrivateKey::generate(VrfAlgorithm::from_name(vrf).ok_or("no such VRF")?)?;
+    let proofs = prove_chain(&contents, &vrf, &ProveOptions::new(Mechanism::Nsec5))?.0;
+    let alias = algorithm.nsec5_alias().ok_or("no alias")?;
+    let keys = KeySet::new(&zone, vec![KeyPair::generate(&zone, 257, alias, None)?])?;
+    let options = SignOptions {
+        nsec5: Some(Nsec5Chain { proofs: &proofs, keep_keys: false }),
+        ..SignOptions::new(Mechanism::Nsec5, NOW - 3600, NOW + 86_400)
+    };
+    let signed = sign(&contents, &keys, &options)?.into_contents();
+    let prover = Nsec5Prover::new(&signed, vrf, Some(proofs))?;
+    let verified = into_verified(signed, &VerifyOptions::default()).map_err(|_| "not sound")?;
+    Ok(Published::nsec5(&verified, prover)?)
+}
+
+/// CPU time of this thread so far, in nanoseconds.
+fn cpu() -> Result<u64, Box<dyn Error>> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    Ok(text.split_whitespace().next().ok_or("no CPU time")?.parse()?)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let argument = |place: usize, default: &str| arguments.get(place).map_or(default, |text| text).to_owned();
+    let published = publish(&argument(0, "white-lies"), argument(1, "ecdsap256sha256").parse()?)?;
+    let (count, batch): (usize, usize) = (argument(2, "20000").parse()?, argument(3, "64").parse()?);
+    let queries = (0..count).map(|number| {
+        let mut octets = Vec::new();
+        push_query(&format!("absent{number}.example.").parse()?, Rtype::A, 1, 0, &mut octets);
+        edns::push_opt(1232, 0, edns::DO, &mut octets);
+        octets[HEADER - 1] = 1;
+        Ok(octets)
+    });
+    let queries: Vec<Vec<u8>> = queries.collect::<Result<_, Box<dyn Error>>>()?;
+    let counters = Arc::new(Counters::default());
+    let mut workshop = Workshop::new(64 << 20, Arc::clone(&counters));
+    let (mut out, mut put_off, mut octets) = (Vec::with_capacity(4096), Vec::new(), 0);
+    let begun = cpu()?;
+    for batch in queries.chunks(batch.max(1)) {
+        workshop.begin();
+        for query in batch {
+            if answer_published(&published, &mut workshop, NOW, query, Transport::Udp, &mut out)
+                == Outcome::Wanting
+            {
+                put_off.push(query);
+            }
+        }
+        published.make(&mut workshop, NOW);
+        for query in put_off.drain(..) {
+            answer_published(&published, &mut workshop, NOW, query, Transport::Udp, &mut out);
+            octets += out.len();
+        }
+    }
+    let micros = (cpu()? - begun) as f64 / 1000.0 / count.max(1) as f64;
+    println!(
+        "{micros:.2} µs of CPU an answer, {} octets each, {:?}",
+        octets / count.max(1),
+        counters.read().operations
+    );
+    Ok(())
+}

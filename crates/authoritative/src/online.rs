@@ -1,0 +1,221 @@
+//! What an answer needs beside the image where records, signatures or proofs are made when asked.
+//!
+//! The workshop either has what is asked for, or puts it on its list. In that case the response is of no use: it is built
+//! again when the workshop has made what it wants ([`Outcome::Wanting`](crate::Outcome)).
+
+use crate::Published;
+use crate::published::Denial;
+use crate::response::{Response, Section};
+use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::piece::{MadeRecord, Piece};
+use nonesuch_dnssec::denial::prove::{Denied, prove_made, prove_nsec5};
+use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, Rrset, Workshop};
+use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_zone::Image;
+use nonesuch_zone::image::{NodeKind, Template};
+
+/// The workshop as one answer sees it.
+pub(crate) struct Online<'i, 'w> {
+    published: &'i Published,
+    workshop: &'w mut Workshop,
+    now: u32,
+    /// What proves all that the answer denies, each piece once.
+    pieces: Vec<Piece<'i>>,
+    /// Whether something was not there.
+    pub(crate) wants: bool,
+}
+
+impl<'i, 'w> Online<'i, 'w> {
+    pub(crate) const fn new(published: &'i Published, workshop: &'w mut Workshop, now: u32) -> Self {
+        Self { published, workshop, now, pieces: Vec::new(), wants: false }
+    }
+
+    const fn image(&self) -> &'i Image {
+        self.published.image()
+    }
+
+    /// The mechanism whose records are made, and the keys that sign them.
+    const fn signing(&self) -> Option<(Mechanism, &'i OnlineKeys)> {
+        match self.published.denial() {
+            Denial::Online { mechanism, keys } => Some((*mechanism, keys)),
+            _ => None,
+        }
+    }
+
+    const fn prover(&self) -> Option<&'i Nsec5Prover> {
+        match self.published.denial() {
+            Denial::Nsec5(prover) => Some(prover),
+            _ => None,
+        }
+    }
+
+    /// Whether denial is compact (RFC 9824).
+    pub(crate) fn is_compact(&self) -> bool {
+        self.signing().is_some_and(|(mechanism, _)| mechanism == Mechanism::Compact)
+    }
+
+    /// Adds the signatures over the RRset of `template` that begins at `start` of the response, where the image has none.
+    /// `expanded` is the name in lower case that a wildcard was expanded to.
+    pub(crate) fn sign(
+        &mut self,
+        response: &mut Response<'_>,
+        section: Section,
+        start: usize,
+        template: Template<'i>,
+        expanded: Option<NameRef<'_>>,
+    ) {
+        match self.signatures(template, expanded) {
+            Some(signatures) => response.add_signatures_over(section, start, signatures),
+            None => self.wants |= self.is_to_sign(template),
+        }
+    }
+
+    /// Adds the signatures over the RRset of `template` alone, whose owner is written as `owner`.
+    pub(crate) fn add_signatures(&mut self, response: &mut Response<'_>, template: Template<'i>, owner: u16) {
+        match self.signatures(template, None) {
+            Some(signatures) => {
+                let (owner, ttl) = (owner.to_be_bytes(), template.ttl());
+                response.add_signature_records(Section::Answer, &owner, ttl, signatures);
+            }
+            None => self.wants |= self.is_to_sign(template),
+        }
+    }
+
+    /// Whether the image has no signatures of an RRset that has some in answers.
+    pub(crate) fn is_to_sign(&self, template: Template<'_>) -> bool {
+        template.signature_count() == 0 && self.signing().is_some()
+    }
+
+    fn signatures(&mut self, template: Template<'i>, expanded: Option<NameRef<'_>>) -> Option<&[u8]> {
+        let (mechanism, keys) = self.signing().filter(|_| template.signature_count() == 0)?;
+        let template = self.as_in_zone(template);
+        // RFC 9824 §3.3: what a wildcard is expanded to is signed as if it stood there itself.
+        let owner = expanded.filter(|_| mechanism == Mechanism::Compact);
+        let generation = self.published.generation().to_be_bytes();
+        let index = template.index().to_be_bytes();
+        let identity = [&[0][..], &generation, &index, owner.map_or(&[], NameRef::wire)];
+        self.workshop.signatures(keys, &identity, self.now, || rrset_of(template, owner))
+    }
+
+    /// The RRset as it stands in the zone: the SOA record of negative answers has another TTL, and no other signature.
+    fn as_in_zone(&self, template: Template<'i>) -> Template<'i> {
+        let image = self.image();
+        if !template.is(image.negative_soa()) {
+            return template;
+        }
+        image.find_exact(image.apex()).and_then(|apex| apex.template(Rtype::SOA)).unwrap_or(template)
+    }
+
+    /// Adds the signatures over the addresses in a referral that begin at `start`, where they are the zone's own.
+    pub(crate) fn sign_glue(&mut self, response: &mut Response<'_>, start: usize, addresses: Template<'i>) {
+        if !self.is_to_sign(addresses) {
+            return;
+        }
+        let Some((host, rtype, ..)) = addresses.expand().into_iter().next() else { return };
+        let host = host.view().to_canonical();
+        let own = self.image().find_exact(host.view()).filter(|node| node.kind() == NodeKind::Authoritative);
+        if let Some(template) = own.and_then(|node| node.template(rtype)) {
+            self.sign(response, Section::Additional, start, template, None);
+        }
+    }
+
+    /// Notes what proves a denial.
+    pub(crate) fn prove(&mut self, denied: Denied<'i, '_>) {
+        let image = self.image();
+        let proof = if let Some((mechanism, _)) = self.signing() {
+            prove_made(image, mechanism, denied)
+        } else if let Some(prover) = self.prover() {
+            let (workshop, wants) = (&mut *self.workshop, &mut self.wants);
+            prove_nsec5(image, denied, &mut |name| {
+                let hash = workshop.hash_of(prover, name);
+                *wants |= hash.is_none();
+                hash
+            })
+        } else {
+            return;
+        };
+        for piece in proof.into_pieces() {
+            if !self.pieces.iter().any(|present| present.is(&piece)) {
+                self.pieces.push(piece);
+            }
+        }
+    }
+
+    /// Adds what was noted to the authority section.
+    pub(crate) fn add_pieces(&mut self, response: &mut Response<'_>) {
+        for piece in std::mem::take(&mut self.pieces) {
+            match piece {
+                Piece::Stored(template) => {
+                    response.add(Section::Authority, template, nonesuch_zone::image::Owner::AsRendered);
+                }
+                Piece::Made(record) => self.add_made(response, Section::Authority, &record, None),
+                Piece::Proven { name, ttl } => self.add_proof(response, name.view(), ttl),
+            }
+        }
+    }
+
+    /// Adds a record that was made for the answer, with its signatures where they are wanted; `pointer` names its owner where
+    /// that is another one than the signed one, which is a wildcard then.
+    pub(crate) fn add_made(
+        &mut self,
+        response: &mut Response<'_>,
+        section: Section,
+        record: &MadeRecord,
+        pointer: Option<u16>,
+    ) {
+        let fixed = (record.rtype, record.ttl);
+        let start = response.add_made(section, (record.owner.view(), pointer), fixed, &[&record.rdata]);
+        let Some((mechanism, keys)) = self.signing().filter(|_| response.dnssec_ok) else { return };
+        let (rtype, ttl) = (record.rtype.0.to_be_bytes(), record.ttl.to_be_bytes());
+        let identity = [&[1][..], record.owner.wire(), &rtype, &ttl, &record.rdata];
+        let rrset = || Rrset {
+            owner: record.owner.clone(),
+            rtype: record.rtype,
+            ttl: record.ttl,
+            rdatas: vec![record.rdata.clone()],
+            made_for: Some(mechanism),
+        };
+        match self.workshop.signatures(keys, &identity, self.now, rrset) {
+            Some(signatures) => response.add_signatures_over(section, start, signatures),
+            None => self.wants = true,
+        }
+    }
+
+    fn add_proof(&mut self, response: &mut Response<'_>, name: NameRef<'_>, ttl: u32) {
+        let Some(prover) = self.prover() else { return };
+        match self.workshop.proof_of(prover, name) {
+            Some(proof) => {
+                let tag = prover.tag().to_be_bytes();
+                response.add_made(Section::Authority, (name, None), (Rtype::NSEC5PROOF, ttl), &[&tag, proof]);
+            }
+            None => self.wants = true,
+        }
+    }
+
+    /// The NSEC record that answers a query for it, where the mechanism makes such records; `denied` is what it would
+    /// deny if the query were for another type, and `owner` its owner.
+    pub(crate) fn nsec_record(&self, denied: Denied<'i, '_>, owner: NameRef<'_>) -> Option<MadeRecord> {
+        let (mechanism, _) =
+            self.signing().filter(|(mechanism, _)| mechanism.mapping() == Mapping::Itself)?;
+        prove_made(self.image(), mechanism, denied).into_pieces().into_iter().find_map(|piece| match piece {
+            Piece::Made(record) if record.rtype == Rtype::NSEC && record.owner.view() == owner => {
+                Some(record)
+            }
+            _ => None,
+        })
+    }
+}
+
+/// What is signed of a template's RRset; `owner` where it is another one than in the zone.
+fn rrset_of(template: Template<'_>, owner: Option<NameRef<'_>>) -> Rrset {
+    let records = template.expand();
+    let in_zone = records.first().map(|(name, ..)| name.view());
+    Rrset {
+        owner: owner.or(in_zone).unwrap_or(NameRef::ROOT).to_canonical(),
+        rtype: template.rtype(),
+        ttl: template.ttl(),
+        rdatas: records.iter().map(|(_, _, _, rdata)| rdata.clone()).collect(),
+        made_for: None,
+    }
+}

@@ -1,0 +1,264 @@
+//! Answers that are made when asked: the cases of every zone in every way, queries for NSEC and RRSIG, the CO flag,
+//! and what the workshop counts.
+
+use super::*;
+use proptest::prelude::*;
+
+const ZONE: &str = "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns\nns A 192.0.2.1\n\
+    host A 192.0.2.2\nhost TXT \"text\"\nalias CNAME host\n*.w A 192.0.2.3\nx.ent A 192.0.2.4\ncut NS ns\n\
+    signed NS ns\nsigned DS 1 13 2 00112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF\n";
+
+fn zone_of(way: &Way) -> Zone {
+    Zone::read(ZONE, "example.", way)
+}
+
+/// The zones of the other tests, in every way that is made when asked.
+#[test]
+fn apexes_of_all_kinds() {
+    let root = "$TTL 3600\n. SOA a.root. hostmaster.root. 7 3600 300 3600000 900\n. NS a.root.\na.root. A 192.0.2.1\n\
+        test. NS ns.test.\nns.test. A 192.0.2.2\norg. NS ns.test.\n\
+        org. DS 1 13 2 00112233445566778899AABBCCDDEEFF00112233445566778899AABBCCDDEEFF\nalias. CNAME a.root.\n";
+    let dname =
+        "$TTL 3600\n@ SOA ns.test. hostmaster 7 3600 300 3600000 900\n@ NS ns.test.\n@ DNAME other.test.\n";
+    let types = [Rtype::A, Rtype::NS, Rtype::SOA, Rtype::DS, Rtype::MX, Rtype::ANY];
+    for way in Way::all_online() {
+        let zone = Zone::read(root, ".", &way);
+        let names =
+            [".", "test.", "www.test.", "org.", "a.org.", "root.", "a.root.", "alias.", "none.", "a.none."];
+        for (qname, qtype) in names.iter().flat_map(|qname| types.map(|qtype| (qname, qtype))) {
+            zone.judged(qname, qtype, true);
+            zone.judged(qname, qtype, false);
+        }
+        let zone = Zone::read(dname, "example.", &way);
+        for qname in ["example.", "a.example.", "a.b.example."] {
+            types.iter().for_each(|qtype| drop(zone.judged(qname, *qtype, true)));
+        }
+    }
+}
+
+/// RFC 4470 §3, RFC 9824 §3: a query for NSEC is answered with the record that is made for the name; with NSEC3 white
+/// lies and NSEC5 there is none.
+#[test]
+fn queries_for_nsec() {
+    for way in Way::all_online() {
+        let zone = zone_of(&way);
+        let answer = |qname: &str| -> Vec<String> {
+            let message = zone.ask(&name(qname), Rtype::NSEC, true);
+            zone.verify(&message).unwrap();
+            let records = message.section(Section::Answer);
+            records.map(|record| line(record).split(' ').take(5).collect::<Vec<_>>().join(" ")).collect()
+        };
+        let has_nsec = matches!(way.signing, Some(Mechanism::MinimalNsec | Mechanism::Compact));
+        let expected = |lines: &[&str]| -> Vec<String> {
+            lines.iter().filter(|_| has_nsec).map(|line| (*line).to_owned()).collect()
+        };
+        assert_eq!(
+            answer("host.example."),
+            expected(&["host.example. 900 nsec \\000.host.example. a", "host.example. 900 rrsig nsec 2"])
+        );
+        assert_eq!(
+            answer("ent.example."),
+            expected(&["ent.example. 900 nsec \\000.ent.example. rrsig", "ent.example. 900 rrsig nsec 2"])
+        );
+        let wild = answer("a.w.example.");
+        assert_eq!(wild.len(), if has_nsec { 2 } else { 0 }, "{way:?}: {wild:?}");
+        // With compact denial every name has one (§3.1).
+        let absent = answer("none.example.");
+        assert_eq!(absent.len(), if zone.is_compact() { 2 } else { 0 }, "{way:?}: {absent:?}");
+    }
+}
+
+/// RFC 8482 §4.1: signatures of one RRset stand for all, where they would have to be made.
+#[test]
+fn queries_for_signatures() {
+    for way in Way::all_online() {
+        let zone = zone_of(&way);
+        let message = zone.ask(&name("host.example."), Rtype::RRSIG, true);
+        let types: Vec<Rtype> = message.section(Section::Answer).map(|record| covered(record).0).collect();
+        let is_presigned = way.beneath.is_some() || way.signing.is_some_and(|m| m.made() == Made::WhenSigned);
+        let expected: &[Rtype] = if is_presigned { &[Rtype::A, Rtype::TXT] } else { &[Rtype::A] };
+        assert_eq!(types, expected, "{way:?}");
+    }
+}
+
+/// RFC 9824 §5.1: with CO the response code is NXDOMAIN and the flag is set; other mechanisms know no such flag.
+#[test]
+fn compact_answers_ok() {
+    for way in Way::all_online() {
+        let zone = zone_of(&way);
+        let ask = |qname: &str, opt_flags: u16| {
+            let mut octets = query(&name(qname), Rtype::A, None);
+            edns::push_opt(1232, 0, opt_flags, &mut octets);
+            octets[HEADER - 1] = 1;
+            let message = Message::parse(&zone.send(&octets, Transport::Udp).unwrap()).unwrap();
+            (message.rcode(), message.opt().unwrap().ttl as u16)
+        };
+        let (both, plain) = (edns::DO | edns::CO, edns::DO);
+        let hidden = if zone.is_compact() { Rcode::NOERROR } else { Rcode::NXDOMAIN };
+        let shown = if zone.is_compact() { edns::CO } else { 0 };
+        assert_eq!(ask("none.example.", plain), (hidden, plain));
+        assert_eq!(ask("none.example.", both), (Rcode::NXDOMAIN, plain | shown));
+        assert_eq!(ask("none.example.", edns::CO), (Rcode::NXDOMAIN, shown));
+        assert_eq!(ask("none.example.", 0), (Rcode::NXDOMAIN, 0));
+        assert_eq!(ask("ent.example.", both), (Rcode::NOERROR, plain | shown));
+        assert_eq!(ask("host.example.", both), (Rcode::NOERROR, plain | shown));
+    }
+}
+
+/// RFC 9824 §3.3: what a wildcard answers is signed as if it stood at the name, and nothing else is needed; over a signed
+/// zone the wildcard's signature is used, and what is closer denied.
+#[test]
+fn compact_wildcards() {
+    for (beneath, labels, denials) in [(None, 3, 0), (Some(Mechanism::Nsec), 2, 1)] {
+        let zone = zone_of(&Way { beneath, ..Way::new(Some(Mechanism::Compact)) });
+        let message = zone.judged("a.w.example.", Rtype::A, true);
+        let signature = message.section(Section::Answer).find(|record| record.rtype == Rtype::RRSIG).unwrap();
+        assert_eq!(covered(signature), (Rtype::A, labels));
+        let records = message.section(Section::Authority).filter(|record| record.rtype == Rtype::NSEC);
+        assert_eq!(records.count(), denials);
+    }
+}
+
+/// An NSEC5 record's owner is no name of the zone (RFC 5155 §7.2.8).
+#[test]
+fn owners_of_nsec5_records_do_not_exist() {
+    for signing in [Mechanism::Nsec5, Mechanism::Nsec5OptOut] {
+        let zone = zone_of(&Way::new(Some(signing)));
+        let denial = zone.judged("host.example.", Rtype::MX, true);
+        let record = denial.section(Section::Authority).find(|record| record.rtype == Rtype::NSEC5).unwrap();
+        let owner = record.owner.to_string();
+        for qtype in [Rtype::NSEC5, Rtype::A, Rtype::RRSIG, Rtype::ANY] {
+            assert_eq!(zone.judged(&owner, qtype, true).rcode(), Rcode::NXDOMAIN);
+            assert_eq!(zone.judged(&format!("below.{owner}"), qtype, true).rcode(), Rcode::NXDOMAIN);
+        }
+    }
+}
+
+/// With stored proofs one proof is made for each denial of a name, and none for other denials ("Precomputation").
+#[test]
+fn nsec5_proves_next_closer_names_alone() {
+    let zone = zone_of(&Way::new(Some(Mechanism::Nsec5)));
+    let mut made = 0;
+    for (qname, qtype, proofs) in [
+        ("host.example.", Rtype::MX, 0),
+        ("cut.example.", Rtype::A, 0),
+        ("x.ent.example.", Rtype::MX, 0),
+        ("none.example.", Rtype::A, 1),
+        ("a.b.none.example.", Rtype::A, 0), // the same next closer name
+        ("a.w.example.", Rtype::A, 1),
+        ("a.w.example.", Rtype::MX, 0),
+        ("host.example.", Rtype::A, 0),
+    ] {
+        zone.judged(qname, qtype, true);
+        made += proofs;
+        assert_eq!(zone.counters.read().operation_count(), made, "{qname} {qtype}");
+    }
+    assert_eq!(zone.counters.read().proof_misses, 2);
+}
+
+/// What was made is used again, and counted; nothing is made for those who take no DNSSEC records.
+#[test]
+fn signatures_are_made_once() {
+    let way = Way::new(Some(Mechanism::WhiteLies));
+    let zone = zone_of(&way);
+    zone.judged("none.example.", Rtype::A, false);
+    assert_eq!(zone.counters.read(), nonesuch_dnssec::online::OnlineCounters::default());
+    zone.judged("none.example.", Rtype::A, true);
+    let first = zone.counters.read();
+    // SOA, closest encloser, next closer name, wildcard.
+    assert_eq!((first.operation_count(), first.signature_hits, first.signature_misses), (4, 0, 4));
+    zone.judged("nothing.example.", Rtype::A, true);
+    let second = zone.counters.read();
+    assert_eq!((second.operation_count(), second.signature_hits, second.signature_misses), (5, 3, 5));
+    zone.judged("nothing.example.", Rtype::A, true);
+    let third = zone.counters.read();
+    assert_eq!((third.operation_count(), third.signature_hits, third.batches), (5, 7, 2));
+    assert!(third.cache_octets > 0);
+}
+
+/// Requests of one batch are made together, and what several want is made once.
+#[test]
+fn one_batch_makes_all() {
+    let zone = zone_of(&Way::new(Some(Mechanism::MinimalNsec)));
+    let workshop = &mut *zone.workshop.borrow_mut();
+    let (mut out, mut queries) = (Vec::new(), Vec::new());
+    for number in 0..40 {
+        queries.push(query(&name(&format!("n{}.example.", number % 20)), Rtype::A, Some((1232, true))));
+    }
+    workshop.begin();
+    for octets in &queries {
+        let outcome = answer_published(&zone.published, workshop, NOW, octets, Transport::Udp, &mut out);
+        assert_eq!(outcome, Outcome::Wanting);
+    }
+    zone.published.make(workshop, NOW);
+    for octets in &queries {
+        let outcome = answer_published(&zone.published, workshop, NOW, octets, Transport::Udp, &mut out);
+        assert_eq!(outcome, Outcome::Ready);
+    }
+    let counters = zone.counters.read();
+    // The SOA record, the wildcard, twenty names.
+    assert_eq!((counters.batches, counters.operation_count()), (1, 22));
+}
+
+/// Signatures are made anew before they expire, and when the clock goes back behind their inception.
+#[test]
+fn signatures_are_made_anew_in_time() {
+    let zone = zone_of(&Way::new(Some(Mechanism::Compact)));
+    let octets = query(&name("host.example."), Rtype::A, Some((1232, true)));
+    let ask = |now: u32| {
+        let workshop = &mut *zone.workshop.borrow_mut();
+        let mut out = Vec::new();
+        workshop.begin();
+        if answer_published(&zone.published, workshop, now, &octets, Transport::Udp, &mut out)
+            == Outcome::Wanting
+        {
+            zone.published.make(workshop, now);
+            answer_published(&zone.published, workshop, now, &octets, Transport::Udp, &mut out);
+        }
+        let message = Message::parse(&out).unwrap();
+        let signature = message.section(Section::Answer).find(|record| record.rtype == Rtype::RRSIG).unwrap();
+        let fields = Rrsig::parse(&signature.rdata).unwrap();
+        assert!(fields.inception < now && now + signature.ttl < fields.expiration);
+        zone.counters.read().operation_count()
+    };
+    let quarter = DEFAULT_VALIDITY / 4;
+    assert_eq!(
+        [ask(NOW), ask(NOW + 3 * quarter - 3600), ask(NOW + 3 * quarter), ask(NOW - 7200)],
+        [1, 1, 2, 3]
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 250,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(9824),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn responses_are_as_the_oracle_says(
+        records in random::records(),
+        queries in proptest::collection::vec((random::labels(0, 5), 0..random::TYPES.len(), any::<bool>()), 12),
+        names in 0..random::NAMES.len(),
+        way in 0..Way::all_online().len(),
+        payload: u16,
+    ) {
+        let names = &random::NAMES[names];
+        let text = random::zone_text(names, &records);
+        let plain = read::read_text(text.as_bytes(), Path::new("test"), Some(&name(names.apex)));
+        let plain = plain.map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?.contents;
+        let way = &Way::all_online()[way];
+        let zone = Zone::from_contents(plain, way);
+        for (labels, qtype, upper) in queries {
+            let qname = names.text_of(&labels);
+            let qname = name(&if upper { qname.to_uppercase() } else { qname });
+            if let Err(what) = zone.judge(&qname, random::TYPES[qtype], true) {
+                return Err(TestCaseError::fail(format!("{way:?}\n{what}\n{text}")));
+            }
+            for qtype in [random::TYPES[qtype], Rtype::RRSIG, Rtype::NSEC, Rtype::NSEC3] {
+                random::keep_limits(&zone, &qname, qtype, Some((payload, true)))?;
+            }
+        }
+    }
+}

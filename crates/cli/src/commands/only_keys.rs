@@ -1,0 +1,49 @@
+//! `nonesuch zone sign --only-keys`: signs the key set of a zone alone, for a server that signs all else when asked.
+
+use super::serve_online::load_available;
+use super::sign;
+use crate::Outcome;
+use crate::arguments::SignArguments;
+use crate::error::Failure;
+use crate::files::{check_output, print_line, write_failure, write_output};
+use crate::zones;
+use nonesuch_dnssec::online::{KeySetOptions, sign_key_set};
+use nonesuch_proto::Rtype;
+use nonesuch_zone::write::write_zone;
+use std::path::Path;
+
+pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
+    let Some(file) = arguments.file.as_deref() else { return Ok(Outcome::Done) };
+    let output = sign::output(arguments);
+    check_output(&output, file)?;
+    let contents = zones::read_zone(file, arguments.origin.as_ref())?;
+    let (records, pairs) = load_available(&arguments.keys, contents.apex())?;
+    if contents.apex_rrset(Rtype::ZONEMD).is_some() {
+        tracing::warn!("the ZONEMD records are left out: no digest fits a zone that is signed when asked");
+    }
+    let times = sign::options(arguments)?;
+    let options = KeySetOptions {
+        records,
+        pairs,
+        inception: times.inception,
+        expiration: times.expiration,
+        ttl: arguments.dnskey_ttl,
+        publish_cds: arguments.cds,
+        drop_foreign: arguments.drop_foreign_dnskeys,
+    };
+    let signed = sign_key_set(&contents, &options)?;
+    write_output(&output, 0o644, |mut out| write_zone(&signed, &mut out).map_err(write_failure(&output)))?;
+    if output != Path::new("-") {
+        let keys = signed.apex_rrset(Rtype::DNSKEY).map_or(0, |rrset| rrset.count());
+        let apex = signed.apex();
+        print_line(&if arguments.json {
+            serde_json::json!({ "zone": apex.to_string(), "output": output, "dnskeys": keys }).to_string()
+        } else {
+            format!(
+                "{}: zone {apex}: {keys} DNSKEY records, the key set signed and nothing else",
+                output.display()
+            )
+        })?;
+    }
+    Ok(Outcome::Done)
+}

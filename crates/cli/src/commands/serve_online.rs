@@ -1,0 +1,160 @@
+//! What `serve` loads beside the zone where answers are made when asked: the zone's keys, or with NSEC5 its VRF key and
+//! stored proofs.
+
+use super::nsec5;
+use crate::arguments::ServeArguments;
+use crate::error::Failure;
+use crate::files::{folder_of, read_small_file};
+use crate::keys::{self, join_private, key_file, load_record, paths};
+use nonesuch_crypto::{decode_pem, pkcs8_algorithms};
+use nonesuch_dnssec::KeyPair;
+use nonesuch_dnssec::denial::{Made, Mapping, Mechanism};
+use nonesuch_dnssec::facts::denial;
+use nonesuch_dnssec::keys::KeyRecord;
+use nonesuch_dnssec::online::{Nsec5Prover, OnlineOptions};
+use nonesuch_proto::Name;
+use nonesuch_zone::Contents;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How the zone is to be served.
+pub(super) enum Way {
+    /// From what it holds.
+    AsItIs,
+    /// With denial made by this mechanism, signed with keys.
+    Online(Mechanism),
+    /// With NSEC5, by the VRF key and the proofs in this folder.
+    Nsec5(PathBuf),
+}
+
+/// Finds out how `contents` are to be served, and refuses options that do not go with them.
+pub(super) fn choose(arguments: &ServeArguments, contents: &Contents) -> Result<Way, Failure> {
+    let is_nsec5 = denial(contents).is_some_and(|facts| facts.mechanism.mapping() == Mapping::Vrf);
+    if is_nsec5 {
+        if arguments.online.denial.is_some() || arguments.online.keys.is_some() {
+            return Err(Failure::Nsec5WithKeys { path: arguments.file.clone() });
+        }
+        let dir = arguments.online.nsec5_keys.clone().unwrap_or_else(|| nsec5::beside(&arguments.file));
+        if !dir.is_dir() {
+            return Err(Failure::Nsec5KeysNeeded { path: arguments.file.clone(), dir });
+        }
+        return Ok(Way::Nsec5(dir));
+    }
+    if arguments.online.nsec5_keys.is_some() {
+        return Err(Failure::NotNsec5 { path: arguments.file.clone() });
+    }
+    match arguments.online.denial {
+        None => Ok(Way::AsItIs),
+        Some(mechanism) if mechanism.entry().made == Made::WhenAsked => Ok(Way::Online(mechanism)),
+        Some(mechanism) => Err(Failure::NotOnline { path: arguments.file.clone(), mechanism }),
+    }
+}
+
+/// The keys of `zone` in the folder that `--keys` names: all records, and the private keys that are there.
+pub(super) fn load_keys(
+    arguments: &ServeArguments,
+    zone: &Name,
+    mechanism: Mechanism,
+) -> Result<OnlineOptions, Failure> {
+    let dir = arguments.online.keys.as_deref().unwrap_or_else(|| Path::new("."));
+    let (records, pairs) = load_available(dir, zone)?;
+    Ok(OnlineOptions { mechanism, records, pairs, validity: arguments.online.signature_validity })
+}
+
+/// The records of all keys of `zone` in `dir`, and the pairs of those whose private keys are there.
+pub(super) fn load_available(dir: &Path, zone: &Name) -> Result<(Vec<KeyRecord>, Vec<KeyPair>), Failure> {
+    let (mut records, mut pairs) = (Vec::new(), Vec::new());
+    for base in keys::of_zone(dir, zone)? {
+        let [key_path, private_path] = paths(dir, &base);
+        let record = load_record(&key_path)?;
+        record.check_base_name(&base).map_err(key_file(&key_path))?;
+        if private_path.exists() {
+            pairs.push(join_private(record.clone(), &private_path)?);
+        }
+        records.push(record);
+    }
+    Ok((records, pairs))
+}
+
+/// The VRF key and the stored proofs of `contents` in `dir`. Neither that folder nor the zone file's may hold a signing
+/// key: what a server cannot read, nobody takes from it.
+pub(super) fn load_prover(
+    arguments: &ServeArguments,
+    contents: &Contents,
+    dir: &Path,
+) -> Result<Nsec5Prover, Failure> {
+    for folder in [folder_of(&arguments.file), dir] {
+        if let Some(path) = find_signing_key(folder)? {
+            return Err(Failure::SigningKeyAtServer { path, zone: contents.apex().clone() });
+        }
+    }
+    let (key, proofs) = nsec5::load_for_server(dir, contents)?;
+    if proofs.is_none() {
+        tracing::warn!("{}: no stored proofs of {}: all are made when asked", dir.display(), contents.apex());
+    }
+    Nsec5Prover::new(contents, key, proofs)
+        .map_err(|source| Failure::Prover { dir: dir.to_path_buf(), source })
+}
+
+/// A file in `dir` that is a signing key, by its name or by what it holds.
+fn find_signing_key(dir: &Path) -> Result<Option<PathBuf>, Failure> {
+    let unreadable = |source| Failure::Read { path: dir.to_path_buf(), source };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir).map_err(unreadable)? {
+        paths.push(entry.map_err(unreadable)?.path());
+    }
+    paths.sort_unstable();
+    Ok(paths.into_iter().find(|path| is_named_as_key(path) || holds_signing_key(path)))
+}
+
+fn is_named_as_key(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with('K') && name.ends_with(".private")
+}
+
+/// Whether a file holds a private key of BIND's form, or one in PEM or DER; what cannot be read cannot be used.
+fn holds_signing_key(path: &Path) -> bool {
+    let Some(octets) = read_small_file(path) else { return false };
+    if pkcs8_algorithms(&octets).is_ok() {
+        return true;
+    }
+    let Ok(text) = std::str::from_utf8(&octets) else { return false };
+    // Keys that are encrypted, or of a form that is not read here, count too.
+    text.contains("Private-key-format:") || text.contains("PRIVATE KEY-----") || decode_pem(text).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_crypto::{Algorithm, PrivateKey};
+
+    #[test]
+    fn signing_keys_are_known_by_name_or_by_what_they_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        let found = |name: &str, text: &[u8]| {
+            let path = dir.join(name);
+            fs::write(&path, text).unwrap();
+            let found = find_signing_key(dir).unwrap();
+            fs::remove_file(&path).unwrap();
+            found.is_some_and(|found| found == path)
+        };
+        let key = PrivateKey::generate(Algorithm::ED25519, None).unwrap();
+        assert!(found("Kexample.+015+00001.private", b""));
+        assert!(found("anything", key.to_bind().as_bytes()));
+        assert!(found("a.pem", b"-----BEGIN EC PRIVATE KEY-----\nAA==\n-----END EC PRIVATE KEY-----\n"));
+        // RFC 8410, section 10.3: PKCS#8 of an Ed25519 key, in DER.
+        let der =
+            [&b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20"[..], &[7; 32]].concat();
+        assert!(found("a.der", &der));
+        for (name, text) in [
+            ("Kexample.+015+00001.key", &b"example. IN DNSKEY 257 3 15 AAAA"[..]),
+            ("Nexample.+001+00001.private", b"Nonesuch-VRF-key-format: v1\n"),
+            ("zone", b"example. SOA a b 1 2 3 4 5\n"),
+            ("image", &[0; 100]),
+        ] {
+            assert!(!found(name, text), "{name}");
+        }
+        assert_eq!(find_signing_key(dir).unwrap(), None);
+    }
+}

@@ -1,0 +1,240 @@
+//! A server of a zone with NSEC5 has no key that signs ("Making NSEC5 Practical for DNSSEC" §3.3): its memory, its open
+//! files and the folders that it is given are searched for the private keys of the zone, and whatever else in them could
+//! be a private key is tried as one.
+
+mod common;
+
+use common::{Running, ask, done, folder, generate_key, made, serve, text};
+use data_encoding::BASE64;
+use nonesuch_crypto::vrf::VrfPrivateKey;
+use nonesuch_crypto::{Algorithm, HashFunction, PrivateKey, PublicKey};
+use nonesuch_proto::Rtype;
+use nonesuch_zone::load;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const ORIGIN: &str = "example.";
+const ZONE: &str =
+    "$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n*.w TXT \"x\"\nx.y.z A 192.0.2.3\n";
+/// Octets of a private key of P-256 or Ed25519.
+const SECRET: usize = 32;
+/// Different octets among 32 random ones: fewer than this many in one of 10^12.
+const LEAST_DIFFERENT: usize = 22;
+
+/// A zone that is signed and served with NSEC5.
+struct Site {
+    server: Running,
+    zone: PathBuf,
+    nsec5: PathBuf,
+    keys: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+fn start(algorithm: &str, vrf: &str) -> Site {
+    let folder = folder();
+    let (keys, public) = (folder.path().join("keys"), made(folder.path(), "public"));
+    generate_keys(&keys, algorithm);
+    fs::write(folder.path().join("zone"), ZONE).expect("written");
+    let (zone, nsec5) = (public.join("zone.signed"), public.join("nsec5"));
+    let unsigned = folder.path().join("zone");
+    let common = ["-o", ORIGIN, "--keys", text(&keys), "--denial", "nsec5"];
+    let more = ["--vrf", vrf, "--nsec5-keys", text(&nsec5), "-f", text(&zone)];
+    done([&["zone", "sign", text(&unsigned)], &common[..], &more[..]].concat());
+    let server = serve(&zone, &["--nsec5-keys", text(&nsec5)]);
+    // Proofs are made, so that all that proving takes is in memory.
+    for name in ["none.example.", "a.none.example.", "a.w.example.", "ns.example.", "q.z.example."] {
+        assert!(ask(server.address, name, Rtype::MX.0, Duration::from_secs(5)).is_some(), "{name}");
+    }
+    Site { server, zone, nsec5, keys, _folder: folder }
+}
+
+fn generate_keys(keys: &Path, algorithm: &str) {
+    for role in [&["--ksk"][..], &[]] {
+        generate_key(keys, ORIGIN, algorithm, &[role, &["--nsec5"]].concat());
+    }
+}
+
+/// The ways in which a private key may be written.
+fn forms(secret: &[u8]) -> Vec<Vec<u8>> {
+    let reversed: Vec<u8> = secret.iter().rev().copied().collect();
+    // Words of 32 and of 64 bits in either order of octets and of words.
+    let words = |octets: &[u8], size: usize| -> Vec<u8> {
+        octets.chunks(size).flat_map(|word| word.iter().rev().copied().collect::<Vec<_>>()).collect()
+    };
+    let hex = data_encoding::HEXLOWER.encode(secret).into_bytes();
+    vec![
+        secret.to_vec(),
+        words(secret, 4),
+        words(secret, 8),
+        words(&reversed, 4),
+        words(&reversed, 8),
+        reversed,
+        BASE64.encode(secret).into_bytes(),
+        hex,
+    ]
+}
+
+/// The private keys of the zone: of Ed25519 the seed and the scalar that it is hashed to (RFC 8032 §5.1.5).
+fn signing_secrets(keys: &Path) -> Vec<Vec<u8>> {
+    let mut secrets = Vec::new();
+    for entry in fs::read_dir(keys).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if !text(&path).contains("Kexample.") || !text(&path).ends_with(".private") {
+            continue;
+        }
+        let file = fs::read_to_string(&path).expect("a key");
+        let line = file.lines().find_map(|line| line.strip_prefix("PrivateKey: ")).expect("a private key");
+        let secret = BASE64.decode(line.trim().as_bytes()).expect("base64");
+        if file.contains("ED25519") {
+            let mut digest = HashFunction::Sha512.begin();
+            digest.update(&secret);
+            let mut scalar = digest.finish()[..SECRET].to_vec();
+            scalar[0] &= 248;
+            scalar[31] = scalar[31] & 127 | 64;
+            secrets.push(scalar);
+        }
+        secrets.push(secret);
+    }
+    secrets
+}
+
+/// Readable memory of a process: place, and whether it can be written.
+fn memory(id: u32) -> Vec<(Vec<u8>, bool)> {
+    let maps = fs::read_to_string(format!("/proc/{id}/maps")).expect("maps");
+    let mut memory = File::open(format!("/proc/{id}/mem")).expect("memory");
+    let mut regions = Vec::new();
+    for line in maps.lines() {
+        let mut fields = line.split_whitespace();
+        let (range, rights) = (fields.next().expect("a range"), fields.next().expect("rights"));
+        let (start, end) = range.split_once('-').expect("a range");
+        let number = |digits| u64::from_str_radix(digits, 16).expect("a number");
+        let (start, end) = (number(start), number(end));
+        if !rights.starts_with('r') || line.ends_with("[vvar]") || line.ends_with("[vsyscall]") {
+            continue;
+        }
+        let mut octets = Vec::new();
+        // Of stacks most is not there yet, and reading it fails; what is there is read.
+        memory.seek(SeekFrom::Start(start)).expect("a place");
+        let _ = memory.by_ref().take(end - start).read_to_end(&mut octets);
+        regions.push((octets, rights.contains('w')));
+    }
+    assert!(regions.iter().map(|region| region.0.len()).sum::<usize>() > 1 << 20, "memory was read");
+    regions
+}
+
+/// What the process has open, and all files of the folders.
+fn files(site: &Site) -> Vec<Vec<u8>> {
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for folder in [site.zone.parent().expect("a folder"), &site.nsec5] {
+        let entries = fs::read_dir(folder).expect("a folder");
+        paths.extend(entries.map(|entry| entry.expect("an entry").path()));
+    }
+    let open = fs::read_dir(format!("/proc/{}/fd", site.server.id())).expect("open files");
+    paths.extend(open.map(|entry| entry.expect("an entry").path()));
+    paths.retain(|path| fs::metadata(path).is_ok_and(|metadata| metadata.is_file()));
+    paths.iter().map(|path| fs::read(path).expect("a file")).collect()
+}
+
+fn holds(octets: &[u8], form: &[u8]) -> bool {
+    let mut rest = octets;
+    while let Some(at) = rest.iter().position(|octet| *octet == form[0]) {
+        rest = &rest[at..];
+        if rest.starts_with(form) {
+            return true;
+        }
+        rest = &rest[1..];
+    }
+    false
+}
+
+fn private_key(algorithm: Algorithm, secret: &[u8]) -> Option<PrivateKey> {
+    let number = algorithm.0;
+    let secret = BASE64.encode(secret);
+    PrivateKey::from_bind(&format!(
+        "Private-key-format: v1.3\nAlgorithm: {number} (X)\nPrivateKey: {secret}\n"
+    ))
+    .ok()
+}
+
+/// All that stands at a multiple of 8 octets in memory that is written, and looks random, in both orders of octets.
+fn candidates(memory: &[(Vec<u8>, bool)]) -> HashSet<[u8; SECRET]> {
+    let mut found = HashSet::new();
+    for (octets, _) in memory.iter().filter(|(_, is_written)| *is_written) {
+        for at in (0..octets.len().saturating_sub(SECRET)).step_by(8) {
+            let mut window = [0; SECRET];
+            window.copy_from_slice(&octets[at..at + SECRET]);
+            let different: HashSet<u8> = window.iter().copied().collect();
+            if different.len() >= LEAST_DIFFERENT {
+                found.insert(window);
+                window.reverse();
+                found.insert(window);
+            }
+        }
+    }
+    found
+}
+
+/// The public keys of the zone's DNSKEY records.
+fn dnskeys(site: &Site) -> Vec<(Algorithm, Vec<u8>)> {
+    let contents = load(&site.zone, None).expect("a zone").contents;
+    let rrset = contents.apex_rrset(Rtype::DNSKEY).expect("keys");
+    rrset.rdatas().map(|rdata| (Algorithm(rdata[3]), rdata[4..].to_vec())).collect()
+}
+
+fn search(algorithm: &str, vrf: &str) {
+    let site = start(algorithm, vrf);
+    let memory = memory(site.server.id());
+    let files = files(&site);
+    let everywhere: Vec<&Vec<u8>> = memory.iter().map(|region| &region.0).chain(&files).collect();
+    let secrets = signing_secrets(&site.keys);
+    assert!(secrets.len() >= 2);
+    for form in secrets.iter().flat_map(|secret| forms(secret)) {
+        assert!(!everywhere.iter().any(|octets| holds(octets, &form)), "a private key of the zone was found");
+    }
+
+    // The VRF key is found: the search finds what is there.
+    let vrf_file = fs::read_dir(&site.nsec5).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let vrf_file = vrf_file.into_iter().find(|path| text(path).ends_with(".private")).expect("a VRF key");
+    let vrf_text = fs::read_to_string(vrf_file).expect("a VRF key");
+    let vrf_line =
+        vrf_text.lines().find_map(|line| line.strip_prefix("PrivateKey: ")).expect("a private key");
+    let vrf_secret = BASE64.decode(vrf_line.trim().as_bytes()).expect("base64");
+    let vrf_forms = forms(&vrf_secret);
+    assert!(files.iter().any(|octets| vrf_forms.iter().any(|form| holds(octets, form))), "in the folder");
+    assert!(memory.iter().any(|(octets, _)| vrf_forms.iter().any(|form| holds(octets, form))), "in memory");
+
+    // Every secret that is found is tried as a signing key, the VRF key first; nothing validates.
+    let dnskeys = dnskeys(&site);
+    let algorithms: HashSet<Algorithm> = dnskeys.iter().map(|(algorithm, _)| *algorithm).collect();
+    let tried: HashSet<[u8; SECRET]> = candidates(&memory);
+    assert!(tried.contains(vrf_secret.as_slice()), "the VRF key is among what is tried");
+    for (secret, algorithm) in tried.iter().flat_map(|secret| algorithms.iter().map(move |a| (secret, *a))) {
+        let Some(key) = private_key(algorithm, secret) else { continue };
+        assert!(!dnskeys.iter().any(|(_, public)| public == key.public_key()), "a signing key was found");
+    }
+    let mut signature = Vec::new();
+    for algorithm in &algorithms {
+        let Some(key) = private_key(*algorithm, &vrf_secret) else { continue };
+        signature.clear();
+        key.sign(b"an RRset", &mut signature).expect("signed");
+        for (algorithm, public) in &dnskeys {
+            let public = PublicKey::parse(*algorithm, public).expect("a public key");
+            assert!(public.verify(b"an RRset", &signature).is_err(), "the VRF key signs");
+        }
+    }
+    let vrf_key = VrfPrivateKey::from_text(&vrf_text).expect("a VRF key");
+    assert!(!dnskeys.iter().any(|(_, public)| public == vrf_key.public_key()));
+}
+
+#[test]
+fn no_signing_key_of_p256_is_within_the_reach_of_an_nsec5_server() {
+    search("ecdsap256sha256", "p256");
+}
+
+#[test]
+fn no_signing_key_of_ed25519_is_within_the_reach_of_an_nsec5_server() {
+    search("ed25519", "ed25519");
+}

@@ -1,0 +1,170 @@
+//! Signing the key set of a zone alone: DNSKEY, CDS and CDNSKEY at the apex, where the key-signing key is. The server that
+//! signs all else when asked needs no key-signing key then.
+
+use super::prepare::{KEY_SET, replace_apex};
+use crate::keys::{KeyPair, KeyRecord, Role, cds_rdata, roles};
+use crate::rrsig::{Rrsig, push_signed_data};
+use nonesuch_crypto::{Algorithm, SignError};
+use nonesuch_proto::{Name, Rtype, rdata, serial};
+use nonesuch_zone::{Contents, Run};
+use std::collections::BTreeMap;
+
+/// What is published and signed.
+#[derive(Debug)]
+pub struct KeySetOptions {
+    /// All of the zone's DNSKEY records, those of keys whose private halves are elsewhere too.
+    pub records: Vec<KeyRecord>,
+    /// The private keys that are at hand; at least a key-signing key of each algorithm.
+    pub pairs: Vec<KeyPair>,
+    /// First second of validity.
+    pub inception: u32,
+    /// Last second of validity.
+    pub expiration: u32,
+    /// TTL of the three RRsets; that of the zone's own, or else of its SOA record, where `None`.
+    pub ttl: Option<u32>,
+    /// Whether CDS and CDNSKEY records of the keys that sign are published (RFC 7344).
+    pub publish_cds: bool,
+    /// Whether DNSKEY records of the zone that are not among `records` are dropped.
+    pub drop_foreign: bool,
+}
+
+/// Why a key set cannot be signed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeySetSignError {
+    /// There is no SOA record.
+    #[error("the zone {0} has no well-formed SOA record at its apex")]
+    NoSoa(Name),
+    /// There is no key.
+    #[error("there is no key for the zone {0}: make one with `nonesuch key generate {0}`")]
+    NoKey(Name),
+    /// No private key of an algorithm signs keys.
+    #[error(
+        "no private key of algorithm {algorithm} signs the keys of {zone}: give its key-signing key (K*.private)"
+    )]
+    NoSigner {
+        /// The zone.
+        zone: Name,
+        /// The algorithm.
+        algorithm: Algorithm,
+    },
+    /// The expiration is not behind the inception.
+    #[error("the expiration must come after the inception, by less than 68 years")]
+    Period,
+    /// The library failed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+}
+
+/// The key set with its signatures in `contents`, all else as it is but for signatures and records of a chain, which are
+/// dropped, and ZONEMD records, whose digest would fit no more.
+///
+/// # Errors
+/// Where keys or times do not allow it, or the library fails.
+pub fn sign_key_set(contents: &Contents, options: &KeySetOptions) -> Result<Contents, KeySetSignError> {
+    let zone = contents.apex();
+    let soa = contents.soa().ok_or_else(|| KeySetSignError::NoSoa(zone.clone()))?;
+    if !serial::is_before(options.inception, options.expiration) {
+        return Err(KeySetSignError::Period);
+    }
+    let dnskeys = gather(contents, options);
+    let signers = signers(zone, &dnskeys, options)?;
+    let mut sets: BTreeMap<Rtype, Vec<Vec<u8>>> = BTreeMap::new();
+    for rtype in [Rtype::CDS, Rtype::CDNSKEY] {
+        let present = contents.apex_rrset(rtype);
+        sets.extend(present.map(|rrset| (rtype, rrset.rdatas().map(<[u8]>::to_vec).collect())));
+    }
+    if options.publish_cds {
+        let entry_points: Vec<&KeyPair> = signers.iter().filter(|key| !key.is_revoked()).copied().collect();
+        sets.insert(Rtype::CDS, entry_points.iter().filter_map(|key| cds_rdata(key)).collect());
+        sets.insert(Rtype::CDNSKEY, entry_points.iter().map(|key| key.dnskey_rdata()).collect());
+    }
+    sets.insert(Rtype::DNSKEY, dnskeys);
+    let mut run = Run::default();
+    run.begin_node(zone.view());
+    for (rtype, mut rdatas) in sets {
+        rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
+        let in_zone = contents.apex_rrset(rtype).map(|rrset| rrset.ttl());
+        let ttl = options.ttl.or(in_zone).unwrap_or(soa.ttl);
+        push_signed(&mut run, zone, (rtype, ttl), &rdatas, &signers, options)?;
+    }
+    let keys = run.into_contents(zone);
+    let dropped = |rtype| KEY_SET.contains(&rtype) || rtype == Rtype::ZONEMD;
+    Ok(replace_apex(contents, &keys, |covered, is_signature| !is_signature && !dropped(covered)))
+}
+
+/// RDATA of all DNSKEY records to be.
+fn gather(contents: &Contents, options: &KeySetOptions) -> Vec<Vec<u8>> {
+    let mut dnskeys: Vec<Vec<u8>> = options.records.iter().map(|record| record.rdata().to_vec()).collect();
+    if !options.drop_foreign {
+        let present = contents.apex_rrset(Rtype::DNSKEY).into_iter().flat_map(|rrset| rrset.rdatas());
+        dnskeys.extend(present.map(<[u8]>::to_vec));
+    }
+    dnskeys.sort_by(|a, b| rdata::cmp_canonical(Rtype::DNSKEY, a, b));
+    dnskeys.dedup();
+    dnskeys
+}
+
+/// The keys that sign keys, at least one of each algorithm (RFC 4035 §2.2).
+fn signers<'o>(
+    zone: &Name,
+    dnskeys: &[Vec<u8>],
+    options: &'o KeySetOptions,
+) -> Result<Vec<&'o KeyPair>, KeySetSignError> {
+    if dnskeys.is_empty() {
+        return Err(KeySetSignError::NoKey(zone.clone()));
+    }
+    let kinds: Vec<(Algorithm, u16)> = dnskeys
+        .iter()
+        .filter_map(|rdata| match rdata.as_slice() {
+            [high, low, _, algorithm, ..] => Some((Algorithm(*algorithm), u16::from_be_bytes([*high, *low]))),
+            _ => None,
+        })
+        .collect();
+    let roles = roles(&kinds);
+    let signs = |pair: &&KeyPair| {
+        let kind = (pair.algorithm(), pair.flags);
+        kinds.iter().zip(&roles).any(|(other, role)| *other == kind && *role != Role::Zsk)
+    };
+    let signers: Vec<&KeyPair> = options.pairs.iter().filter(signs).collect();
+    match kinds.iter().find(|(algorithm, _)| !signers.iter().any(|key| key.algorithm() == *algorithm)) {
+        Some((algorithm, _)) => Err(KeySetSignError::NoSigner { zone: zone.clone(), algorithm: *algorithm }),
+        None => Ok(signers),
+    }
+}
+
+fn push_signed(
+    run: &mut Run,
+    zone: &Name,
+    (rtype, ttl): (Rtype, u32),
+    rdatas: &[Vec<u8>],
+    signers: &[&KeyPair],
+    options: &KeySetOptions,
+) -> Result<(), SignError> {
+    run.begin_rrset(rtype, rtype, ttl);
+    rdatas.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
+    let mut signatures = Vec::new();
+    for key in signers {
+        let fields = Rrsig {
+            covered: rtype,
+            algorithm: key.algorithm(),
+            labels: zone.view().rrsig_labels(),
+            original_ttl: ttl,
+            expiration: options.expiration,
+            inception: options.inception,
+            tag: key.tag(),
+            signer: zone.view(),
+            signature: &[],
+        };
+        let mut message = Vec::new();
+        push_signed_data(&fields, zone.view(), rdatas.iter().map(Vec::as_slice), &mut message);
+        let mut rdata = Vec::new();
+        fields.push_fields(&mut rdata);
+        key.private().sign(&message, &mut rdata)?;
+        signatures.push(rdata);
+    }
+    signatures.sort_by(|a, b| rdata::cmp_canonical(Rtype::RRSIG, a, b));
+    run.begin_rrset(Rtype::RRSIG, rtype, ttl);
+    signatures.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
+    Ok(())
+}

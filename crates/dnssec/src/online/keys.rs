@@ -1,0 +1,183 @@
+//! The keys of a zone that is signed when asked: which of them the server has, and what each signs.
+
+use crate::keys::{KeyPair, Role, ZONE_KEY, roles};
+use nonesuch_crypto::{Algorithm, DigestType};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use std::fmt;
+
+/// Why keys cannot sign a zone online.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OnlineKeyError {
+    /// A key is another zone's.
+    #[error("key {tag} belongs to the zone {owner}, not to {zone}: give the keys of {zone} only")]
+    WrongZone {
+        /// The zone that is served.
+        zone: Name,
+        /// The key's owner.
+        owner: Name,
+        /// The key's tag.
+        tag: u16,
+    },
+    /// A private key is not in the zone's DNSKEY RRset: no signature of it would validate.
+    #[error(
+        "key {tag} of {zone} is not in the zone's DNSKEY RRset: add its record and sign the RRset again \
+         (`nonesuch zone sign --only-keys`), or move the key to another folder"
+    )]
+    NotPublished {
+        /// The zone.
+        zone: Name,
+        /// The key's tag.
+        tag: u16,
+    },
+    /// No private key of an algorithm signs data.
+    #[error(
+        "no private key of algorithm {algorithm} signs the data of {zone}, whose DNSKEY RRset has that algorithm: give its \
+         zone-signing key (K*.private), or take the algorithm out of the DNSKEY RRset"
+    )]
+    NoSigner {
+        /// The zone.
+        zone: Name,
+        /// The algorithm.
+        algorithm: Algorithm,
+    },
+    /// The DNSKEY RRset has no signature, and no key could sign it.
+    #[error(
+        "the DNSKEY RRset of {zone} is not signed, and the folder has no private key-signing key: sign it where that key is, \
+         with `nonesuch zone sign --only-keys`, and serve that file"
+    )]
+    KeysNotSigned {
+        /// The zone.
+        zone: Name,
+    },
+    /// There is no DNSKEY record to publish.
+    #[error("there is no key of the zone {0}: make one with `nonesuch key generate {0}`")]
+    NoKey(Name),
+}
+
+/// The private keys of a zone, and what signs what.
+pub struct OnlineKeys {
+    zone: Name,
+    pairs: Vec<KeyPair>,
+    /// Indices of the keys that sign DNSKEY, CDS and CDNSKEY RRsets, where those come without signatures.
+    for_keys: Vec<usize>,
+    /// Indices of the keys that sign all other RRsets.
+    for_data: Vec<usize>,
+    validity: u32,
+    /// What signatures are cached under: the same keys and validity have the same.
+    id: u64,
+}
+
+impl OnlineKeys {
+    /// Gives each of `pairs` its role, by all of the zone's DNSKEY records. `validity` in seconds.
+    ///
+    /// # Errors
+    /// Where a key is another zone's or not published, or an algorithm has no key that signs data (RFC 4035 §2.2).
+    pub(super) fn new(
+        zone: &Name,
+        pairs: Vec<KeyPair>,
+        dnskeys: &[Vec<u8>],
+        validity: u32,
+    ) -> Result<Self, OnlineKeyError> {
+        let roles = published_roles(dnskeys);
+        let (mut for_keys, mut for_data) = (Vec::new(), Vec::new());
+        for (index, pair) in pairs.iter().enumerate() {
+            if pair.owner != *zone {
+                let (owner, tag) = (pair.owner.clone(), pair.tag());
+                return Err(OnlineKeyError::WrongZone { zone: zone.clone(), owner, tag });
+            }
+            let rdata = pair.dnskey_rdata();
+            let Some((_, role)) = roles.iter().find(|(published, _)| **published == rdata) else {
+                return Err(OnlineKeyError::NotPublished { zone: zone.clone(), tag: pair.tag() });
+            };
+            if *role != Role::Zsk {
+                for_keys.push(index);
+            }
+            if *role != Role::Ksk {
+                for_data.push(index);
+            }
+        }
+        let signs = |algorithm| for_data.iter().any(|index: &usize| pairs[*index].algorithm() == algorithm);
+        for (rdata, _) in &roles {
+            let algorithm = Algorithm(rdata[3]);
+            if !signs(algorithm) {
+                return Err(OnlineKeyError::NoSigner { zone: zone.clone(), algorithm });
+            }
+        }
+        if for_data.is_empty() {
+            return Err(OnlineKeyError::NoKey(zone.clone()));
+        }
+        let id = identify(&pairs, validity);
+        Ok(Self { zone: zone.clone(), pairs, for_keys, for_data, validity, id })
+    }
+
+    /// The zone.
+    #[must_use]
+    pub const fn zone(&self) -> &Name {
+        &self.zone
+    }
+
+    /// The keys that sign an RRset of `rtype` at `owner`: those of the keys at the apex (RFC 7344 §4.1), or those of data.
+    pub(super) fn signers(&self, owner: NameRef<'_>, rtype: Rtype) -> &[usize] {
+        let of_keys = matches!(rtype, Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY);
+        if of_keys && owner == self.zone.view() { &self.for_keys } else { &self.for_data }
+    }
+
+    /// Number of private keys.
+    pub(super) const fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// The key at one of the places that [`OnlineKeys::signers`] gives.
+    pub(super) fn pair(&self, index: usize) -> &KeyPair {
+        &self.pairs[index]
+    }
+
+    /// Whether a key here can sign the DNSKEY RRset.
+    pub(super) const fn signs_keys(&self) -> bool {
+        !self.for_keys.is_empty()
+    }
+
+    /// Tags of private keys that sign nothing but keys: better kept elsewhere.
+    pub fn key_signing_tags(&self) -> impl Iterator<Item = u16> + '_ {
+        let only_keys = self.for_keys.iter().filter(|index| !self.for_data.contains(*index));
+        only_keys.map(|index| self.pairs[*index].tag())
+    }
+
+    /// Validity of signatures, in seconds.
+    pub(super) const fn validity(&self) -> u32 {
+        self.validity
+    }
+
+    pub(super) const fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl fmt::Debug for OnlineKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tags: Vec<u16> = self.pairs.iter().map(KeyPair::tag).collect();
+        f.debug_struct("OnlineKeys").field("zone", &self.zone).field("tags", &tags).finish_non_exhaustive()
+    }
+}
+
+/// The zone's keys among DNSKEY RDATA, with their roles.
+fn published_roles(dnskeys: &[Vec<u8>]) -> Vec<(&Vec<u8>, Role)> {
+    let flags = |rdata: &[u8]| u16::from_be_bytes([rdata[0], rdata[1]]);
+    let keys: Vec<&Vec<u8>> =
+        dnskeys.iter().filter(|rdata| rdata.len() > 4 && flags(rdata) & ZONE_KEY != 0).collect();
+    let kinds: Vec<(Algorithm, u16)> = keys.iter().map(|rdata| (Algorithm(rdata[3]), flags(rdata))).collect();
+    keys.into_iter().zip(roles(&kinds)).collect()
+}
+
+fn identify(pairs: &[KeyPair], validity: u32) -> u64 {
+    let mut all = validity.to_be_bytes().to_vec();
+    pairs.iter().for_each(|pair| all.extend_from_slice(&pair.dnskey_rdata()));
+    first_octets(&all)
+}
+
+/// The first eight octets of a digest.
+pub(super) fn first_octets(octets: &[u8]) -> u64 {
+    let digest = DigestType::SHA256.digest(&[octets]).unwrap_or_default();
+    digest.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
+}

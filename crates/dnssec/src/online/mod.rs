@@ -1,0 +1,26 @@
+//! Signing and proving when asked: what a server needs whose zone denies by records of its own making, or by NSEC5.
+//!
+//! [`prepare`] makes what can be served of a zone and its keys ([`OnlineKeys`]); [`Nsec5Prover`] holds the VRF key of a zone
+//! with NSEC5. Each thread of the server has a [`Workshop`], with a bounded cache of what it made, and counts in
+//! [`Counters`]. All of it is pure: the time is passed in.
+
+mod cache;
+mod counters;
+mod key_set;
+mod keys;
+mod period;
+mod prepare;
+mod prover;
+mod stored;
+mod workshop;
+
+pub use counters::{Counters, OnlineCounters, Operation};
+pub use key_set::{KeySetOptions, KeySetSignError, sign_key_set};
+pub use keys::{OnlineKeyError, OnlineKeys};
+pub use period::{DEFAULT_VALIDITY, LEAST_VALIDITY, MOST_VALIDITY, Period};
+pub use prepare::{OnlineOptions, PrepareError, Prepared, prepare};
+pub use prover::{Nsec5Prover, ProverError};
+pub use workshop::{MOST_WANTED, Rrset, Workshop};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! From a zone, signed or not, and keys to what is served with denial made online.
+//!
+//! What is signed is verified first, as everywhere. Then all records of a chain are dropped: the server denies by records
+//! of its own making, and NSEC3PARAM speaks of a chain that is not there (RFC 5155 §4). Signatures over data stay.
+
+use super::keys::{OnlineKeyError, OnlineKeys};
+use crate::denial::{Made, Mapping, Mechanism, is_made_by_signing};
+use crate::facts::is_signed;
+use crate::keys::{KeyPair, KeyRecord};
+use crate::verify::{Report, VerifyOptions, into_verified, verify_key_set};
+use nonesuch_proto::{MAX_NAME, Name, Rtype, rdata};
+use nonesuch_zone::{Contents, Node, Rrset, Run};
+use std::collections::BTreeMap;
+
+/// The types at the apex that a key-signing key signs.
+pub(super) const KEY_SET: [Rtype; 3] = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
+/// Octets that the owner of an NSEC3 record has in front of the apex.
+const NSEC3_LABEL: usize = 33;
+
+/// Keys and choices for a zone that is signed when asked.
+#[derive(Debug)]
+pub struct OnlineOptions {
+    /// A mechanism whose records are made when asked.
+    pub mechanism: Mechanism,
+    /// DNSKEY records to publish where the zone has none.
+    pub records: Vec<KeyRecord>,
+    /// The private keys that the server has.
+    pub pairs: Vec<KeyPair>,
+    /// Validity of signatures, in seconds.
+    pub validity: u32,
+}
+
+/// Why a zone cannot be served with denial made online.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PrepareError {
+    /// Keys do not fit.
+    #[error(transparent)]
+    Keys(#[from] OnlineKeyError),
+    /// The zone is signed, and not soundly; or its key set is.
+    #[error("the zone is not fit to be served: {} faults, the first: {}", .0.faults.len(), first(.0))]
+    Unsound(Box<Report>),
+    /// The mechanism makes its records when the zone is signed.
+    #[error(
+        "{0} makes its records when the zone is signed, not online: sign the zone with it and serve that"
+    )]
+    NotOnline(Mechanism),
+    /// A zone with NSEC5 never denies by anything else.
+    #[error(
+        "the zone {0} is signed with NSEC5, and such a zone has no other denial: serve it with --nsec5-keys"
+    )]
+    Nsec5(Name),
+    /// Hashed owner names do not fit below the apex.
+    #[error(
+        "the name {0} is too long for NSEC3, whose hashes take 33 octets in front of it: use another mechanism"
+    )]
+    ApexTooLong(Name),
+}
+
+fn first(report: &Report) -> String {
+    report.faults.first().map_or_else(String::new, ToString::to_string)
+}
+
+/// A zone ready to be served with denial made online: verified as far as it is signed, without a chain, with its DNSKEY
+/// RRset. Made by [`prepare`] alone.
+#[derive(Debug)]
+pub struct Prepared {
+    contents: Contents,
+    mechanism: Mechanism,
+    keys: OnlineKeys,
+}
+
+impl Prepared {
+    /// The zone.
+    #[must_use]
+    pub const fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// How denial is made.
+    #[must_use]
+    pub const fn mechanism(&self) -> Mechanism {
+        self.mechanism
+    }
+
+    /// The keys.
+    #[must_use]
+    pub const fn keys(&self) -> &OnlineKeys {
+        &self.keys
+    }
+
+    /// Gives away what answering needs.
+    #[must_use]
+    pub fn into_parts(self) -> (Contents, Mechanism, OnlineKeys) {
+        (self.contents, self.mechanism, self.keys)
+    }
+}
+
+/// Prepares `contents`: a signed zone, which is verified; an unsigned one; or an unsigned one with a signed key set.
+///
+/// # Errors
+/// Where the zone is not sound, keys do not fit it, nobody signs its DNSKEY RRset, or the mechanism cannot serve it.
+pub fn prepare(
+    contents: Contents,
+    options: OnlineOptions,
+    verify: &VerifyOptions,
+) -> Result<Prepared, PrepareError> {
+    let OnlineOptions { mechanism, records, pairs, validity } = options;
+    check_mechanism(&contents, mechanism)?;
+    let contents = verify_as_it_is(contents, verify)?;
+    let apex = contents.apex().clone();
+    let (ttl, dnskeys) = dnskeys(&contents, &records);
+    if dnskeys.is_empty() {
+        return Err(OnlineKeyError::NoKey(apex).into());
+    }
+    let keys = OnlineKeys::new(&apex, pairs, &dnskeys, validity)?;
+    let is_key_set_signed =
+        contents.nodes().next().is_some_and(|node| node.signatures(Rtype::DNSKEY).is_some());
+    if !is_key_set_signed && !keys.signs_keys() {
+        return Err(OnlineKeyError::KeysNotSigned { zone: apex }.into());
+    }
+    let contents = strip(&contents, ttl, &dnskeys);
+    Ok(Prepared { contents, mechanism, keys })
+}
+
+fn check_mechanism(contents: &Contents, mechanism: Mechanism) -> Result<(), PrepareError> {
+    if mechanism.entry().made != Made::WhenAsked {
+        return Err(PrepareError::NotOnline(mechanism));
+    }
+    let apex = contents.apex();
+    if crate::facts::denial(contents).is_some_and(|denial| denial.mechanism.mapping() == Mapping::Vrf) {
+        return Err(PrepareError::Nsec5(apex.clone()));
+    }
+    if mechanism.mapping() == Mapping::Sha1 && apex.view().len() + NSEC3_LABEL > MAX_NAME {
+        return Err(PrepareError::ApexTooLong(apex.clone()));
+    }
+    Ok(())
+}
+
+/// Verifies what is signed: the whole zone, or its key set alone.
+fn verify_as_it_is(contents: Contents, options: &VerifyOptions) -> Result<Contents, PrepareError> {
+    let unsound = |report: Report| PrepareError::Unsound(Box::new(report));
+    if is_signed(&contents) || !has_only_key_set(&contents) {
+        let verified = into_verified(contents, options).map_err(|unverified| unsound(unverified.1))?;
+        return Ok(verified.into_contents());
+    }
+    let report = verify_key_set(&contents, &key_set(&contents), options);
+    if report.is_sound() { Ok(contents) } else { Err(unsound(report)) }
+}
+
+/// Whether nothing of DNSSEC is in the zone but keys at its apex and signatures over them.
+fn has_only_key_set(contents: &Contents) -> bool {
+    let apex = contents.apex().view();
+    let is_other = |node: Node<'_>, rrset: Rrset<'_>| match rrset.rtype() {
+        Rtype::RRSIG => node.index() > 0 || !KEY_SET.contains(&rrset.covered()),
+        rtype => is_made_by_signing(rtype, node.name(), apex),
+    };
+    !contents.nodes().any(|node| node.rrsets().any(|rrset| is_other(node, rrset)))
+}
+
+/// The apex with its key set alone; empty where that has no signatures.
+fn key_set(contents: &Contents) -> Contents {
+    let mut run = Run::default();
+    let apex = contents.nodes().next().filter(|apex| apex.signatures(Rtype::DNSKEY).is_some());
+    if let Some(apex) = apex {
+        run.begin_node(apex.name());
+        apex.rrsets()
+            .filter(|rrset| KEY_SET.contains(&rrset.covered()))
+            .for_each(|rrset| run.push_rrset(rrset));
+    }
+    run.into_contents(contents.apex())
+}
+
+/// TTL and RDATA of the DNSKEY RRset: that of the zone, or else all of `records`, with the TTL of the SOA record.
+fn dnskeys(contents: &Contents, records: &[KeyRecord]) -> (u32, Vec<Vec<u8>>) {
+    if let Some(rrset) = contents.apex_rrset(Rtype::DNSKEY) {
+        return (rrset.ttl(), rrset.rdatas().map(<[u8]>::to_vec).collect());
+    }
+    let mut rdatas: Vec<Vec<u8>> = records.iter().map(|record| record.rdata().to_vec()).collect();
+    rdatas.sort_by(|a, b| rdata::cmp_canonical(Rtype::DNSKEY, a, b));
+    rdatas.dedup();
+    (contents.soa().map_or(0, |soa| soa.ttl), rdatas)
+}
+
+/// The zone without the records of a chain and their signatures, with the DNSKEY RRset.
+fn strip(contents: &Contents, key_ttl: u32, dnskeys: &[Vec<u8>]) -> Contents {
+    let mut run = Run::default();
+    run.begin_node(contents.apex().view());
+    if contents.apex_rrset(Rtype::DNSKEY).is_none() {
+        run.begin_rrset(Rtype::DNSKEY, Rtype::DNSKEY, key_ttl);
+        dnskeys.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
+    }
+    replace_apex(contents, &run.into_contents(contents.apex()), |_, _| true)
+}
+
+/// The zone without the records of a chain and their signatures; of its other RRsets those that `keep` wants, by type covered
+/// and whether they are signatures; with the RRsets of `part`'s one node, the apex.
+pub(super) fn replace_apex(
+    contents: &Contents,
+    part: &Contents,
+    keep: impl Fn(Rtype, bool) -> bool,
+) -> Contents {
+    let apex = contents.apex().view();
+    let mut run = Run::default();
+    for node in contents.nodes() {
+        let is_chain = |rtype| rtype != Rtype::RRSIG && is_made_by_signing(rtype, node.name(), apex);
+        let wanted = |rrset: &Rrset<'_>| {
+            let (covered, is_signature) = (rrset.covered(), rrset.rtype() == Rtype::RRSIG);
+            !is_chain(covered)
+                && (node.index() > 0 || keep(covered, is_signature))
+                && (!is_signature || keep(covered, true))
+        };
+        let mut rrsets: BTreeMap<(Rtype, bool), Rrset<'_>> = BTreeMap::new();
+        let key = |rrset: Rrset<'_>| (rrset.covered(), rrset.rtype() == Rtype::RRSIG);
+        rrsets.extend(node.rrsets().filter(wanted).map(|rrset| (key(rrset), rrset)));
+        let added = part.nodes().next().filter(|_| node.index() == 0);
+        rrsets.extend(added.into_iter().flat_map(Node::rrsets).map(|rrset| (key(rrset), rrset)));
+        if !rrsets.is_empty() {
+            run.begin_node(node.name());
+            rrsets.into_values().for_each(|rrset| run.push_rrset(rrset));
+        }
+    }
+    Contents::from_runs(contents.apex(), vec![run])
+}

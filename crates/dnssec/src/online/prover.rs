@@ -1,0 +1,126 @@
+//! The VRF key of a zone with NSEC5, with the proofs that are stored for it: what a server of the zone has, and all that
+//! it has. Neither signs.
+
+use super::keys::first_octets;
+use super::stored::StoredProofs;
+use crate::denial::nsec5::Proofs;
+use crate::keys::Nsec5Key;
+use nonesuch_crypto::vrf::{VRF_HASH_OCTETS, VrfPrivateKey};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_zone::Contents;
+use std::fmt;
+
+/// Stored proofs that are proved again when a server starts: a file that belongs to another key shows at once.
+const SAMPLES: usize = 4;
+
+/// Why a VRF key or stored proofs do not serve a zone.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProverError {
+    /// The zone has no such NSEC5KEY record.
+    #[error(
+        "the VRF key {tag} is not among the NSEC5KEY records of {zone}: give the folder of the key that signed the zone"
+    )]
+    KeyNotInZone {
+        /// The zone.
+        zone: Name,
+        /// Tag of the key.
+        tag: u16,
+    },
+    /// The proofs are of another zone or key.
+    #[error(
+        "the stored proofs are of another zone or VRF key than {zone} with key {tag}: sign the zone again to make them anew"
+    )]
+    ForeignProofs {
+        /// The zone.
+        zone: Name,
+        /// Tag of the key.
+        tag: u16,
+    },
+    /// The proofs are not what the key proves.
+    #[error(
+        "the stored proofs of {zone} are not those of its VRF key: sign the zone again to make them anew"
+    )]
+    WrongProofs {
+        /// The zone.
+        zone: Name,
+    },
+}
+
+/// The VRF key and the stored proofs of one zone.
+pub struct Nsec5Prover {
+    key: VrfPrivateKey,
+    tag: u16,
+    stored: Option<StoredProofs>,
+    id: u64,
+}
+
+impl Nsec5Prover {
+    /// Takes the key of `zone`, and the proofs stored for it.
+    ///
+    /// # Errors
+    /// Where the key is not published in the zone, or the proofs are not of this zone and key.
+    pub fn new(zone: &Contents, key: VrfPrivateKey, proofs: Option<Proofs>) -> Result<Self, ProverError> {
+        let public = Nsec5Key::of(&key);
+        let (tag, apex) = (public.tag(), zone.apex());
+        let published = zone.apex_rrset(Rtype::NSEC5KEY).into_iter().flat_map(|rrset| rrset.rdatas());
+        if !published.into_iter().any(|rdata| rdata == public.rdata()) {
+            return Err(ProverError::KeyNotInZone { zone: apex.clone(), tag });
+        }
+        if proofs.as_ref().is_some_and(|proofs| proofs.zone() != apex || *proofs.key() != public) {
+            return Err(ProverError::ForeignProofs { zone: apex.clone(), tag });
+        }
+        let stored = proofs.and_then(StoredProofs::new);
+        let prover = Self { key, tag, stored, id: first_octets(public.rdata()) };
+        if prover.has_wrong_proofs() {
+            return Err(ProverError::WrongProofs { zone: apex.clone() });
+        }
+        Ok(prover)
+    }
+
+    /// Proves a few of the stored names again.
+    fn has_wrong_proofs(&self) -> bool {
+        let Some(stored) = &self.stored else { return false };
+        let apex = stored.zone();
+        let step = (stored.len() / SAMPLES).max(1);
+        stored.entries().step_by(step).any(|entry| {
+            let mut proof = Vec::new();
+            let hash = self.key.prove(entry.full_name(apex).wire(), &mut proof);
+            hash.is_ok_and(|hash| hash != *entry.hash || proof != entry.proof)
+        })
+    }
+
+    /// Tag of the key, which NSEC5 and NSEC5PROOF records carry.
+    #[must_use]
+    pub const fn tag(&self) -> u16 {
+        self.tag
+    }
+
+    /// Number of stored proofs.
+    #[must_use]
+    pub fn stored_count(&self) -> usize {
+        self.stored.as_ref().map_or(0, StoredProofs::len)
+    }
+
+    /// Hash and proof of `name`, in lower case, where they are stored.
+    pub(super) fn stored(&self, name: NameRef<'_>) -> Option<(&[u8; VRF_HASH_OCTETS], &[u8])> {
+        self.stored.as_ref()?.find(name)
+    }
+
+    pub(super) const fn key(&self) -> &VrfPrivateKey {
+        &self.key
+    }
+
+    pub(super) const fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl fmt::Debug for Nsec5Prover {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Nsec5Prover")
+            .field("tag", &self.tag)
+            .field("stored", &self.stored_count())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,77 @@
+//! Proofs stored beside a zone with NSEC5, found by name.
+
+use crate::denial::nsec5::{ProofEntry, Proofs};
+use nonesuch_crypto::vrf::VRF_HASH_OCTETS;
+use nonesuch_proto::{MAX_NAME, NameRef};
+
+/// One name in so many has its place noted; the others are found from there.
+const STEP: usize = 8;
+
+/// The proofs with an index of their names: half an octet for each name beside what is stored.
+#[derive(Debug)]
+pub(super) struct StoredProofs {
+    proofs: Proofs,
+    /// Offset of every eighth name.
+    offsets: Vec<u32>,
+}
+
+impl StoredProofs {
+    /// Takes the proofs; `None` where their names are too many for the index.
+    pub(super) fn new(proofs: Proofs) -> Option<Self> {
+        let names = proofs.names();
+        let mut offsets = Vec::with_capacity(proofs.len().div_ceil(STEP));
+        let mut rest = names;
+        for place in 0..proofs.len() {
+            if place % STEP == 0 {
+                offsets.push(u32::try_from(names.len() - rest.len()).ok()?);
+            }
+            (_, rest) = NameRef::split_from(rest).ok()?;
+        }
+        Some(Self { proofs, offsets })
+    }
+
+    pub(super) const fn zone(&self) -> NameRef<'_> {
+        self.proofs.zone().view()
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.proofs.len()
+    }
+
+    /// Hash and proof of `name`, given in lower case and in the zone.
+    pub(super) fn find(&self, name: NameRef<'_>) -> Option<(&[u8; VRF_HASH_OCTETS], &[u8])> {
+        let mut room = [0; MAX_NAME];
+        let wanted = self.relative(name, &mut room)?;
+        let after = self.offsets.partition_point(|offset| {
+            self.name_at(*offset as usize).is_some_and(|(name, _)| name.cmp_canonical(wanted).is_le())
+        });
+        let step = after.checked_sub(1)?;
+        let mut at = self.offsets[step] as usize;
+        for place in step * STEP..((step + 1) * STEP).min(self.proofs.len()) {
+            let (name, octets) = self.name_at(at)?;
+            if name.wire() == wanted.wire() {
+                return self.proofs.at(place);
+            }
+            at += octets;
+        }
+        None
+    }
+
+    fn name_at(&self, offset: usize) -> Option<(NameRef<'_>, usize)> {
+        let (name, _) = NameRef::split_from(self.proofs.names().get(offset..)?).ok()?;
+        Some((name, name.len()))
+    }
+
+    /// The part of `name` in front of the apex, as if the apex were the root.
+    fn relative<'r>(&self, name: NameRef<'_>, room: &'r mut [u8; MAX_NAME]) -> Option<NameRef<'r>> {
+        let front = name.len().checked_sub(self.proofs.zone().wire().len())?;
+        room[..front].copy_from_slice(&name.wire()[..front]);
+        room[front] = 0;
+        Some(NameRef::from_checked(&room[..=front]))
+    }
+
+    /// All entries, for checks.
+    pub(super) fn entries(&self) -> impl Iterator<Item = ProofEntry<'_>> {
+        self.proofs.entries()
+    }
+}

@@ -1,0 +1,280 @@
+//! Keys with their roles, what is prepared, stored proofs, and what a workshop makes.
+
+use super::stored::StoredProofs;
+use super::*;
+use crate::denial::Mechanism;
+use crate::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
+use crate::keys::{KeyPair, KeyRecord, KeySet};
+use crate::rrsig::{Rrsig, push_signed_data};
+use crate::sign::{SignOptions, sign};
+use crate::verify::VerifyOptions;
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
+use nonesuch_crypto::{Algorithm, PrivateKey, PublicKey};
+use nonesuch_proto::{Name, Rtype};
+use nonesuch_zone::{Contents, read};
+use std::path::Path;
+use std::sync::Arc;
+
+const NOW: u32 = 1_750_000_000;
+const RECORDS: &str =
+    "host A 192.0.2.1\n*.w A 192.0.2.2\nx.y.z A 192.0.2.3\ncut NS ns.cut\nns.cut A 192.0.2.4";
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn zone(records: &str) -> Contents {
+    let text = format!(
+        "$ORIGIN example.\n$TTL 3600\n@ SOA ns1 hostmaster 7 3600 300 3600000 900\n@ NS ns.elsewhere.test.\n{records}\n"
+    );
+    read::read_text(text.as_bytes(), Path::new("test"), Some(&name("example."))).unwrap().contents
+}
+
+fn pair(flags: u16, algorithm: Algorithm, seed: u8) -> KeyPair {
+    let secret = data_encoding::BASE64.encode(&[seed; 32]);
+    let text = format!("Private-key-format: v1.3\nAlgorithm: {} (X)\nPrivateKey: {secret}\n", algorithm.0);
+    KeyPair::new(name("example."), flags, PrivateKey::from_bind(&text).unwrap())
+}
+
+fn record(pair: &KeyPair) -> KeyRecord {
+    KeyRecord::parse(&pair.key_file_text()).unwrap()
+}
+
+fn options(mechanism: Mechanism, all: &[&KeyPair], pairs: Vec<KeyPair>) -> OnlineOptions {
+    let records = all.iter().map(|pair| record(pair)).collect();
+    OnlineOptions { mechanism, records, pairs, validity: DEFAULT_VALIDITY }
+}
+
+fn at(now: u32) -> VerifyOptions {
+    VerifyOptions { now: Some(now), ..VerifyOptions::default() }
+}
+
+fn key_set_options(all: &[&KeyPair], pairs: Vec<KeyPair>) -> KeySetOptions {
+    KeySetOptions {
+        records: all.iter().map(|pair| record(pair)).collect(),
+        pairs,
+        inception: NOW - 3600,
+        expiration: NOW + 86_400,
+        ttl: None,
+        publish_cds: true,
+        drop_foreign: false,
+    }
+}
+
+fn ksk() -> KeyPair {
+    pair(257, Algorithm::ED25519, 1)
+}
+
+fn zsk() -> KeyPair {
+    pair(256, Algorithm::ED25519, 2)
+}
+
+#[test]
+fn the_key_set_may_be_signed_elsewhere() {
+    let plain = zone(RECORDS);
+    let signed = sign_key_set(&plain, &key_set_options(&[&ksk(), &zsk()], vec![ksk()])).unwrap();
+    let apex = signed.nodes().next().unwrap();
+    let types: Vec<Rtype> = apex.rrsets().map(|rrset| rrset.covered()).collect();
+    let keys = [Rtype::DNSKEY, Rtype::DNSKEY, Rtype::CDS, Rtype::CDS, Rtype::CDNSKEY, Rtype::CDNSKEY];
+    assert_eq!(types, [&[Rtype::NS, Rtype::SOA][..], &keys].concat());
+    assert_eq!(signed.record_count(), plain.record_count() + 2 + 1 + 1 + 3);
+    let with_zsk = || options(Mechanism::Compact, &[], vec![zsk()]);
+    let prepared = prepare(signed.clone(), with_zsk(), &at(NOW)).unwrap();
+    assert_eq!(prepared.contents().record_count(), signed.record_count());
+    assert_eq!(prepared.keys().key_signing_tags().count(), 0);
+    // Expired, and altered.
+    assert!(matches!(prepare(signed, with_zsk(), &at(NOW + 86_401)), Err(PrepareError::Unsound(_))));
+    let other = sign_key_set(&plain, &key_set_options(&[&ksk(), &zsk()], vec![ksk()])).unwrap();
+    let mut text = Vec::new();
+    nonesuch_zone::write::push_part(&other, &mut text);
+    let altered = String::from_utf8(text).unwrap().replace("3600\tIN\tCDS", "7200\tIN\tCDS");
+    let altered = read::read_text(altered.as_bytes(), Path::new("test"), None).unwrap().contents;
+    assert!(matches!(prepare(altered, with_zsk(), &at(NOW)), Err(PrepareError::Unsound(_))));
+}
+
+#[test]
+fn a_key_set_needs_a_key_signing_key() {
+    let plain = zone(RECORDS);
+    let outcome = sign_key_set(&plain, &key_set_options(&[&ksk(), &zsk()], vec![zsk()]));
+    let zone = name("example.");
+    assert_eq!(outcome.unwrap_err(), KeySetSignError::NoSigner { zone, algorithm: Algorithm::ED25519 });
+    let mut options = key_set_options(&[&ksk()], vec![ksk()]);
+    options.expiration = options.inception;
+    assert_eq!(sign_key_set(&plain, &options).unwrap_err(), KeySetSignError::Period);
+}
+
+#[test]
+fn keys_have_roles_by_all_that_is_published() {
+    let plain = || zone(RECORDS);
+    let refuse = |options: OnlineOptions| match prepare(plain(), options, &at(NOW)) {
+        Err(PrepareError::Keys(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    let apex = name("example.");
+    let compact = Mechanism::Compact;
+    assert_eq!(refuse(options(compact, &[], vec![])), OnlineKeyError::NoKey(apex.clone()));
+    let only_ksk = refuse(options(compact, &[&ksk(), &zsk()], vec![ksk()]));
+    assert_eq!(only_ksk, OnlineKeyError::NoSigner { zone: apex.clone(), algorithm: Algorithm::ED25519 });
+    let only_zsk = refuse(options(compact, &[&ksk(), &zsk()], vec![zsk()]));
+    assert_eq!(only_zsk, OnlineKeyError::KeysNotSigned { zone: apex.clone() });
+    let unpublished = refuse(options(compact, &[&ksk()], vec![ksk(), zsk()]));
+    assert_eq!(unpublished, OnlineKeyError::NotPublished { zone: apex.clone(), tag: zsk().tag() });
+    // An algorithm that nobody here signs with.
+    let other = pair(256, Algorithm::ECDSAP256SHA256, 3);
+    let missing = refuse(options(compact, &[&ksk(), &zsk(), &other], vec![ksk(), zsk()]));
+    assert_eq!(missing, OnlineKeyError::NoSigner { zone: apex, algorithm: Algorithm::ECDSAP256SHA256 });
+    let prepared =
+        prepare(plain(), options(compact, &[&ksk(), &zsk()], vec![ksk(), zsk()]), &at(NOW)).unwrap();
+    assert_eq!(prepared.keys().key_signing_tags().collect::<Vec<_>>(), [ksk().tag()]);
+    let csk = prepare(plain(), options(compact, &[&zsk()], vec![zsk()]), &at(NOW)).unwrap();
+    assert_eq!(csk.keys().key_signing_tags().count(), 0);
+}
+
+#[test]
+fn mechanisms_of_the_signer_are_refused_and_chains_left_out() {
+    let keys = KeySet::new(&name("example."), vec![ksk()]).unwrap();
+    for beneath in [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut] {
+        let signed =
+            sign(&zone(RECORDS), &keys, &SignOptions::new(beneath, NOW - 3600, NOW + 86_400)).unwrap();
+        let refused = prepare(signed.contents().clone(), options(beneath, &[], vec![ksk()]), &at(NOW));
+        assert!(matches!(refused, Err(PrepareError::NotOnline(_))));
+        let made =
+            prepare(signed.contents().clone(), options(Mechanism::WhiteLies, &[], vec![ksk()]), &at(NOW));
+        let contents = made.unwrap().into_parts().0;
+        let types: Vec<Rtype> =
+            contents.nodes().flat_map(|node| node.rrsets()).map(|rrset| rrset.covered()).collect();
+        assert!(!types.iter().any(|rtype| rtype.is_made_by_signing()), "{types:?}");
+        assert!(types.contains(&Rtype::DNSKEY));
+        // Unsigned data keep their signatures.
+        let host = contents.find(name("host.example.").view()).unwrap();
+        assert!(host.signatures(Rtype::A).is_some());
+    }
+}
+
+#[test]
+fn stored_proofs_are_found_by_name() {
+    let records: Vec<String> =
+        (0..40).map(|number| format!("n{number}.e{} A 192.0.2.1", number % 7)).collect();
+    let contents = zone(&records.join("\n"));
+    let key = VrfPrivateKey::from_secret(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, &[9; 32]).unwrap();
+    let proofs = prove_chain(&contents, &key, &ProveOptions::new(Mechanism::Nsec5)).unwrap().0;
+    let stored = StoredProofs::new(proofs.clone()).unwrap();
+    assert_eq!(proofs.len(), 1 + 7 + 40);
+    for entry in proofs.entries() {
+        let full = entry.full_name(contents.apex().view());
+        assert_eq!(stored.find(full.view()), Some((entry.hash, entry.proof)), "{full}");
+    }
+    for absent in ["a.example.", "zz.example.", "host.host.example.", "w.w.example."] {
+        assert_eq!(stored.find(name(absent).view()), None, "{absent}");
+    }
+}
+
+#[test]
+fn a_prover_is_of_its_zone() {
+    let plain = zone(RECORDS);
+    let key = |seed: u8| VrfPrivateKey::from_secret(VrfAlgorithm::P256_SHA256_TAI, &[seed; 32]).unwrap();
+    let prove = |contents: &Contents, seed| {
+        prove_chain(contents, &key(seed), &ProveOptions::new(Mechanism::Nsec5)).unwrap().0
+    };
+    let proofs = prove(&plain, 9);
+    let alias = Algorithm::ED25519.nsec5_alias().unwrap();
+    let keys = KeySet::new(&name("example."), vec![pair(257, alias, 1)]).unwrap();
+    let options = SignOptions {
+        nsec5: Some(Nsec5Chain { proofs: &proofs, keep_keys: false }),
+        ..SignOptions::new(Mechanism::Nsec5, NOW - 3600, NOW + 86_400)
+    };
+    let signed = sign(&plain, &keys, &options).unwrap().into_contents();
+    let prover = Nsec5Prover::new(&signed, key(9), Some(proofs.clone())).unwrap();
+    assert_eq!(prover.stored_count(), proofs.len());
+    assert!(matches!(Nsec5Prover::new(&signed, key(8), None), Err(ProverError::KeyNotInZone { .. })));
+    let foreign = prove(&plain, 8);
+    assert!(matches!(
+        Nsec5Prover::new(&signed, key(9), Some(foreign)),
+        Err(ProverError::ForeignProofs { .. })
+    ));
+    assert!(!format!("{prover:?}").contains('9'.to_string().repeat(2).as_str()));
+}
+
+/// Whatever a workshop signs verifies under each key, by its owner's labels.
+#[test]
+fn rrsets_are_signed_by_every_key_that_signs_them() {
+    let other = pair(256, Algorithm::ECDSAP256SHA256, 3);
+    let other_ksk = pair(257, Algorithm::ECDSAP256SHA256, 4);
+    let all = [&ksk(), &zsk(), &other, &other_ksk];
+    let pairs = vec![
+        ksk(),
+        zsk(),
+        pair(256, Algorithm::ECDSAP256SHA256, 3),
+        pair(257, Algorithm::ECDSAP256SHA256, 4),
+    ];
+    let prepared = prepare(zone(RECORDS), options(Mechanism::Compact, &all, pairs), &at(NOW)).unwrap();
+    let keys = prepared.keys();
+    let counters = Arc::new(Counters::default());
+    let mut workshop = Workshop::new(1 << 16, Arc::clone(&counters));
+    for (owner, rtype, signers) in [
+        ("host.example.", Rtype::A, [&all[1], &all[2]]),
+        ("*.w.example.", Rtype::A, [&all[1], &all[2]]),
+        ("example.", Rtype::DNSKEY, [&all[0], &all[3]]),
+        ("host.example.", Rtype::DNSKEY, [&all[1], &all[2]]),
+    ] {
+        let rrset = Rrset {
+            owner: name(owner),
+            rtype,
+            ttl: 300,
+            rdatas: vec![vec![192, 0, 2, 1], vec![192, 0, 2, 2]],
+            made_for: None,
+        };
+        let identity = [owner.as_bytes(), &rtype.0.to_be_bytes()];
+        workshop.begin();
+        assert_eq!(workshop.signatures(keys, &identity, NOW, || rrset.clone()), None);
+        workshop.make(Some(keys), None, NOW);
+        let list = workshop.signatures(keys, &identity, NOW, || unreachable!()).unwrap().to_vec();
+        let mut rest = list.as_slice();
+        for key in signers {
+            let (length, tail) = rest.split_first_chunk().unwrap();
+            let (rdata, tail) = tail.split_at(usize::from(u16::from_be_bytes(*length)));
+            rest = tail;
+            let fields = Rrsig::parse(rdata).unwrap();
+            assert_eq!((fields.tag, fields.labels), (key.tag(), name(owner).view().rrsig_labels()));
+            let mut data = Vec::new();
+            push_signed_data(&fields, name(owner).view(), rrset.rdatas.iter().map(Vec::as_slice), &mut data);
+            let public = PublicKey::parse(key.algorithm(), key.private().public_key()).unwrap();
+            assert_eq!(public.verify(&data, fields.signature), Ok(()), "{owner} {rtype}");
+        }
+        assert!(rest.is_empty());
+    }
+    assert_eq!(counters.read().operation_count(), 8);
+}
+
+/// A batch takes bounded time: what is beyond is refused, and there for the next one.
+#[test]
+fn a_full_batch_refuses_more() {
+    let prepared =
+        prepare(zone(RECORDS), options(Mechanism::Compact, &[&ksk()], vec![ksk()]), &at(NOW)).unwrap();
+    let counters = Arc::new(Counters::default());
+    let mut workshop = Workshop::new(1 << 24, Arc::clone(&counters));
+    let rrset = || Rrset {
+        owner: name("x.example."),
+        rtype: Rtype::A,
+        ttl: 1,
+        rdatas: vec![vec![1; 4]],
+        made_for: None,
+    };
+    let ask = |workshop: &mut Workshop| {
+        let numbers = 0..MOST_WANTED as u32 + 3;
+        let there = numbers.filter(|number| {
+            workshop.signatures(prepared.keys(), &[&number.to_be_bytes()], NOW, rrset).is_some()
+        });
+        there.count()
+    };
+    workshop.begin();
+    assert_eq!(ask(&mut workshop), 0);
+    assert!(!workshop.may_make());
+    workshop.make(Some(prepared.keys()), None, NOW);
+    assert_eq!(ask(&mut workshop), MOST_WANTED);
+    workshop.make(Some(prepared.keys()), None, NOW);
+    assert_eq!(ask(&mut workshop), MOST_WANTED + 3);
+    let counters = counters.read();
+    assert_eq!((counters.refused, counters.batches), (3, 2));
+    assert_eq!(counters.operation_count(), MOST_WANTED as u64 + 3);
+}

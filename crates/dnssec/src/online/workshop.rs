@@ -1,0 +1,301 @@
+//! Where a server's thread makes signatures and proofs: a list of what is wanted, and a cache of what was made.
+//!
+//! Answering takes two passes. The first builds responses; what they want and the cache has not is put on the list, and
+//! those responses are put off. Then everything on the list is made together, which is faster than one by one, and the
+//! second pass builds those responses again. What was made stays in the cache at least until then.
+
+use super::cache::Cache;
+use super::counters::{Counters, Operation};
+use super::keys::OnlineKeys;
+use super::period::Period;
+use super::prover::Nsec5Prover;
+use crate::denial::Mechanism;
+use crate::rrsig::{Rrsig, push_signed_data};
+use nonesuch_crypto::sign_batch;
+use nonesuch_crypto::vrf::VRF_HASH_OCTETS;
+use nonesuch_proto::{Name, NameRef, Rtype, serial};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Signatures and proofs that one batch makes at most: what is beyond that is refused, so that a batch takes bounded time.
+pub const MOST_WANTED: usize = 1024;
+
+/// First octet of a cache key: what it is of.
+const SIGNATURES: u8 = 1;
+const PROOF: u8 = 2;
+
+/// An RRset that is to be signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rrset {
+    /// The owner that is signed, in any case: perhaps a wildcard. The RRSIG's labels are its.
+    pub owner: Name,
+    /// Type.
+    pub rtype: Rtype,
+    /// TTL, in seconds.
+    pub ttl: u32,
+    /// RDATA in canonical order (RFC 4034 §6.3).
+    pub rdatas: Vec<Vec<u8>>,
+    /// What the record was made for; `None` for the zone's own.
+    pub made_for: Option<Mechanism>,
+}
+
+/// What is wanted: under which key of the cache, and what.
+#[derive(Debug)]
+struct Want<T> {
+    hash: u64,
+    key: Box<[u8]>,
+    what: T,
+}
+
+/// The workshop of one thread.
+#[derive(Debug)]
+pub struct Workshop {
+    cache: Cache,
+    rrsets: Vec<Want<Rrset>>,
+    names: Vec<Want<Name>>,
+    listed: HashSet<u64>,
+    batch: u32,
+    /// Whether responses are being built again: nothing is counted then.
+    again: bool,
+    counters: Arc<Counters>,
+    key: Vec<u8>,
+}
+
+impl Workshop {
+    /// A workshop whose cache takes at most `octets`.
+    #[must_use]
+    pub fn new(octets: usize, counters: Arc<Counters>) -> Self {
+        Self {
+            cache: Cache::new(octets),
+            rrsets: Vec::new(),
+            names: Vec::new(),
+            listed: HashSet::new(),
+            batch: 1,
+            again: false,
+            counters,
+            key: Vec::new(),
+        }
+    }
+
+    /// Whether one more thing may be wanted in this batch. Budgets for each client belong here.
+    #[must_use]
+    pub fn may_make(&self) -> bool {
+        self.rrsets.len() + self.names.len() < MOST_WANTED
+    }
+
+    /// Begins a batch: a first pass.
+    pub fn begin(&mut self) {
+        self.again = false;
+        self.batch = self.batch.wrapping_add(1);
+    }
+
+    /// Whether anything is wanted.
+    #[must_use]
+    pub fn is_wanting(&self) -> bool {
+        !self.listed.is_empty()
+    }
+
+    /// The RRSIG records of an RRset, one by each key that signs it: for each the length of its RDATA in two octets and the
+    /// RDATA. `None` where they are not there; the RRset that `rrset` gives is then on the list. `identity` tells RRsets apart:
+    /// their own octets, or whatever else says as much.
+    pub fn signatures(
+        &mut self,
+        keys: &OnlineKeys,
+        identity: &[&[u8]],
+        now: u32,
+        rrset: impl FnOnce() -> Rrset,
+    ) -> Option<&[u8]> {
+        self.key.clear();
+        self.key.push(SIGNATURES);
+        self.key.extend_from_slice(&keys.id().to_be_bytes());
+        identity.iter().for_each(|part| self.key.extend_from_slice(part));
+        let hash = self.cache.hash(&self.key);
+        let found = self.is_fresh(hash, now);
+        if !self.again {
+            let counter = if found { &self.counters.signature_hits } else { &self.counters.signature_misses };
+            counter.fetch_add(1, Relaxed);
+        }
+        if found {
+            return self.cache.peek(hash);
+        }
+        if self.may_list(hash) {
+            self.rrsets.push(Want { hash, key: self.key.as_slice().into(), what: rrset() });
+        }
+        None
+    }
+
+    /// The hash that `prover` has for `name`, in lower case: of a stored proof, or of one made before; `None` puts it on the
+    /// list.
+    pub fn hash_of(&mut self, prover: &Nsec5Prover, name: NameRef<'_>) -> Option<[u8; VRF_HASH_OCTETS]> {
+        let stored = prover.stored(name);
+        if stored.is_some() {
+            self.count_proof(|counters| &counters.proofs_stored);
+            return stored.map(|(hash, _)| *hash);
+        }
+        let hash = self.proof_key(prover, name);
+        // A proof is right as long as its key is.
+        let found =
+            self.cache.find(hash, &self.key, self.batch).and_then(|(value, _)| value.first_chunk().copied());
+        self.count_proof(
+            |counters| if found.is_some() { &counters.proof_hits } else { &counters.proof_misses },
+        );
+        if found.is_none() && self.may_list(hash) {
+            self.names.push(Want { hash, key: self.key.as_slice().into(), what: name.to_name() });
+        }
+        found
+    }
+
+    /// The proof for `name`, in lower case, where [`Workshop::hash_of`] knows its hash.
+    pub fn proof_of<'w>(&'w mut self, prover: &'w Nsec5Prover, name: NameRef<'_>) -> Option<&'w [u8]> {
+        if let Some((_, proof)) = prover.stored(name) {
+            return Some(proof);
+        }
+        let hash = self.proof_key(prover, name);
+        let is_there = self.cache.find(hash, &self.key, self.batch).is_some();
+        let value = if is_there { self.cache.peek(hash)? } else { return None };
+        value.get(VRF_HASH_OCTETS..)
+    }
+
+    fn proof_key(&mut self, prover: &Nsec5Prover, name: NameRef<'_>) -> u64 {
+        self.key.clear();
+        self.key.push(PROOF);
+        self.key.extend_from_slice(&prover.id().to_be_bytes());
+        self.key.extend_from_slice(name.wire());
+        self.cache.hash(&self.key)
+    }
+
+    fn count_proof(&self, which: impl FnOnce(&Counters) -> &std::sync::atomic::AtomicU64) {
+        if !self.again {
+            which(&self.counters).fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Whether there is an entry of the current key that need not be made anew. A clock that was set back makes entries of
+    /// the future: their signatures are not valid yet.
+    fn is_fresh(&mut self, hash: u64, now: u32) -> bool {
+        let Some((value, stale_from)) = self.cache.find(hash, &self.key, self.batch) else { return false };
+        let inception = value.get(2..).and_then(Rrsig::parse).map_or(now, |rrsig| rrsig.inception);
+        serial::is_before(now, stale_from) && !serial::is_before(now, inception)
+    }
+
+    /// Whether what has `hash` is to be put on the list: it is not there yet, and there is room.
+    fn may_list(&mut self, hash: u64) -> bool {
+        if self.listed.contains(&hash) {
+            return false;
+        }
+        if !self.may_make() {
+            self.counters.refused.fetch_add(1, Relaxed);
+            return false;
+        }
+        self.listed.insert(hash)
+    }
+
+    /// Makes everything on the list, and begins the second pass. What the library fails to make is counted and not there.
+    pub fn make(&mut self, keys: Option<&OnlineKeys>, prover: Option<&Nsec5Prover>, now: u32) {
+        self.again = true;
+        if !self.is_wanting() {
+            return;
+        }
+        self.listed.clear();
+        self.counters.batches.fetch_add(1, Relaxed);
+        let (rrsets, names) = (std::mem::take(&mut self.rrsets), std::mem::take(&mut self.names));
+        if let Some(keys) = keys {
+            self.sign(keys, rrsets, now);
+        }
+        if let Some(prover) = prover {
+            self.prove(prover, names);
+        }
+        self.counters.octets.store(self.cache.octets() as u64, Relaxed);
+    }
+
+    fn sign(&mut self, keys: &OnlineKeys, wants: Vec<Want<Rrset>>, now: u32) {
+        let mut values: Vec<Option<Vec<u8>>> = wants.iter().map(|_| Some(Vec::new())).collect();
+        let periods: Vec<Period> =
+            wants.iter().map(|want| Period::at(now, want.what.ttl, keys.validity())).collect();
+        for index in 0..keys.len() {
+            let of_key =
+                |want: &Want<Rrset>| keys.signers(want.what.owner.view(), want.what.rtype).contains(&index);
+            let places: Vec<usize> = (0..wants.len()).filter(|place| of_key(&wants[*place])).collect();
+            if places.is_empty() {
+                continue;
+            }
+            let jobs: Vec<(&Rrset, Period)> =
+                places.iter().map(|place| (&wants[*place].what, periods[*place])).collect();
+            let Some(rdatas) = sign_rrsets(keys, index, &jobs) else {
+                self.counters.failed.fetch_add(places.len() as u64, Relaxed);
+                places.iter().for_each(|place| values[*place] = None);
+                continue;
+            };
+            for ((place, rdata), (rrset, _)) in places.iter().zip(rdatas).zip(&jobs) {
+                let algorithm = keys.pair(index).algorithm();
+                let made_for = |mechanism| Operation::SignDenial(mechanism, algorithm);
+                self.counters.count(rrset.made_for.map_or(Operation::SignData(algorithm), made_for), 1);
+                if let Some(value) = &mut values[*place] {
+                    value.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
+                    value.extend_from_slice(&rdata);
+                }
+            }
+        }
+        for ((want, value), period) in wants.into_iter().zip(values).zip(periods) {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                self.cache.insert(want.hash, want.key, value.into(), period.stale_from, self.batch);
+            }
+        }
+    }
+
+    fn prove(&mut self, prover: &Nsec5Prover, wants: Vec<Want<Name>>) {
+        let names: Vec<&[u8]> = wants.iter().map(|want| want.what.wire()).collect();
+        if names.is_empty() {
+            return;
+        }
+        let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
+        if prover.key().prove_batch(&names, &mut proofs, &mut hashes).is_err() {
+            self.counters.failed.fetch_add(wants.len() as u64, Relaxed);
+            return;
+        }
+        self.counters.count(Operation::Prove(prover.key().algorithm()), wants.len() as u64);
+        let octets = proofs.len() / wants.len();
+        for ((want, hash), proof) in wants.into_iter().zip(hashes).zip(proofs.chunks_exact(octets)) {
+            let value: Box<[u8]> = [&hash, proof].concat().into();
+            self.cache.insert(want.hash, want.key, value, 0, self.batch);
+        }
+    }
+}
+
+/// RDATA of one RRSIG record of each RRset, by one key; `None` where the library fails.
+fn sign_rrsets(keys: &OnlineKeys, index: usize, jobs: &[(&Rrset, Period)]) -> Option<Vec<Vec<u8>>> {
+    let pair = keys.pair(index);
+    let (algorithm, tag) = (pair.algorithm(), pair.tag());
+    let (mut messages, mut ends) = (Vec::new(), Vec::with_capacity(jobs.len()));
+    let mut rdatas = Vec::with_capacity(jobs.len());
+    for (rrset, period) in jobs {
+        let fields = Rrsig {
+            covered: rrset.rtype,
+            algorithm,
+            labels: rrset.owner.view().rrsig_labels(),
+            original_ttl: rrset.ttl,
+            expiration: period.expiration,
+            inception: period.inception,
+            tag,
+            signer: keys.zone().view(),
+            signature: &[],
+        };
+        let octets = rrset.rdatas.iter().map(Vec::as_slice);
+        push_signed_data(&fields, rrset.owner.view(), octets, &mut messages);
+        ends.push(messages.len());
+        let mut rdata = Vec::with_capacity(fields.fields_len() + pair.private().signature_octets());
+        fields.push_fields(&mut rdata);
+        rdatas.push(rdata);
+    }
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let messages: Vec<&[u8]> = starts.zip(&ends).map(|(start, end)| &messages[start..*end]).collect();
+    let mut signatures = Vec::new();
+    sign_batch(pair.private(), &messages, &mut signatures).ok()?;
+    for (rdata, signature) in
+        rdatas.iter_mut().zip(signatures.chunks_exact(pair.private().signature_octets()))
+    {
+        rdata.extend_from_slice(signature);
+    }
+    Some(rdatas)
+}
