@@ -6,6 +6,7 @@ use nonesuch_dnssec::keys::{KeyFileError, KeySetError};
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_dnssec::verify::Fault;
 use nonesuch_lab::compare::{CompareError, SubjectError};
+use nonesuch_lab::experiment::echo::EchoError;
 use nonesuch_lab::experiment::signing::ExamineError;
 use nonesuch_lab::experiment::verification::FollowError;
 use nonesuch_lab::experiment::{DefinitionError, RunError, StoreError, UnreadableColumn};
@@ -128,6 +129,8 @@ pub(crate) enum Failure {
     Queries(#[from] QueryListError),
     #[error(transparent)]
     Load(#[from] LoadError),
+    #[error(transparent)]
+    Echo(#[from] EchoError),
     #[error(transparent)]
     Compare(#[from] CompareError),
     #[error(transparent)]
