@@ -33,6 +33,10 @@ bench-resign *ARGUMENTS:
 bench-serve *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench serve -- {{ARGUMENTS}}
 
+# The load generator beside dnsperf
+bench-load *ARGUMENTS:
+    cargo bench -p nonesuch-cli --bench load -- {{ARGUMENTS}}
+
 # Fuzz all targets, SECONDS in all
 fuzz SECONDS="600":
     fuzz/run all {{SECONDS}}

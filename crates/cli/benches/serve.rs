@@ -1,61 +1,78 @@
-//! Serving a signed TLD-like zone beside the installed peers, in turn: `just bench-serve`.
+//! Serving a TLD-like zone beside the installed peers and the echo floor, in turn: `just bench-serve`.
 //!
-//! Every server runs with one worker on CPU 0, the load generator with one thread on CPU 1. CPU time is that of
-//! the server's processes, all threads; each round loads every server once, so that a change of the machine's
-//! speed meets all of them alike.
+//! Every server runs with one worker on CPU 0, the load generator with one thread on CPU 1. CPU time is that of the
+//! server's processes, all threads; each round loads every server once, so that a change of the machine's speed meets all
+//! of them alike, and ratios are taken round by round. The servers are the rows of `servers`.
+//!
+//! `--section presigned`, `online` or `latency` measures one part alone. Others: `--names`, `--runs`, `--seconds`,
+//! `--sockets`.
 
 mod peers;
+mod servers;
 
-use nonesuch_lab::load::{LoadOptions, QueryList, run as run_load};
-use nonesuch_lab::process;
-use peers::{MODES, Mode, ORIGIN, OURS, argument, find, prepare, ratio, run, spread};
-use std::fs;
-use std::io::{BufRead as _, BufReader};
-use std::net::{SocketAddr, UdpSocket};
+use nonesuch_lab::load::{LoadOptions, LoadReport, QueryList, run as run_load};
+use peers::{MODES, Mode, ORIGIN, OURS, argument, prepare, ratio, run, spread};
+use servers::{ONLINE, PRESIGNED, Server, start_all, start_echo};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
-struct Server {
-    name: &'static str,
-    child: Child,
-    address: SocketAddr,
-    /// Kept open, so that the server's last words have somewhere to go.
-    _output: Option<BufReader<ChildStdout>>,
-}
+/// Seconds of each load before anything counts.
+const WARM_UP: Duration = Duration::from_millis(200);
+/// Names that were never asked for are denied by the same closest encloser and wildcard, the apex and what is below it.
+const FRESH: &str = "example. A";
+/// The rate of denials that are made while the latency of others is measured, queries a second.
+const BESIDE: f64 = 1000.0;
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        for pid in tree(self.child.id()) {
-            let _ = Command::new("kill").arg(pid.to_string()).status();
-        }
-        let _ = self.child.wait();
-    }
+/// What every section needs.
+struct Bench {
+    dir: PathBuf,
+    zone: PathBuf,
+    keys: [String; 2],
+    runs: u64,
+    seconds: f64,
+    sockets: usize,
+    existing: Arc<QueryList>,
+    denied: Arc<QueryList>,
+    fresh: Arc<QueryList>,
+    /// Loads so far.
+    loads: AtomicU64,
 }
 
 fn main() {
-    let (names, runs, seconds) =
-        (argument("--names", 100_000), argument("--runs", 5), argument("--seconds", 3));
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let (zone, _) = prepare(dir.path(), names);
-    let queries = [("existing", "0"), ("denied", "100")]
-        .map(|(name, denied)| (name, queries(dir.path(), names, name, denied)));
+    let names = argument("--names", 100_000);
+    let (zone, keys) = prepare(dir.path(), names);
+    let fresh = QueryList::parse(Path::new("fresh"), FRESH.as_bytes()).expect("a query");
+    let bench = Bench {
+        dir: dir.path().to_owned(),
+        zone,
+        keys,
+        runs: argument("--runs", 5),
+        seconds: argument("--seconds", 3) as f64,
+        sockets: argument("--sockets", 1) as usize,
+        existing: queries(dir.path(), names, "existing", "0"),
+        denied: queries(dir.path(), names, "denied", "100"),
+        fresh: Arc::new(fresh),
+        loads: AtomicU64::new(1),
+    };
+    println!("{}; {names} delegations, ECDSAP256SHA256, DO set", peers::machine());
     println!(
-        "{}; {names} delegations, ECDSAP256SHA256, DO set, {runs} rounds of {seconds} s",
-        peers::machine()
+        "{} rounds of {} s; ratios of CPU a query: median (least-greatest) of the rounds\n",
+        bench.runs, bench.seconds
     );
-    println!("ratio of CPU a query: ours / theirs, median (least-greatest) of the rounds\n");
-    println!(
-        "{:32} {:>8} {:>6} {:>6} {:>9} {:>7} {:>8}   ratio of CPU",
-        "", "µs/query", "user", "system", "queries/s", "octets", "PSS MiB"
-    );
-    for mode in MODES {
-        let signed = sign(dir.path(), &zone, mode);
-        let servers = start_all(dir.path(), &signed, mode);
-        for (kind, list) in &queries {
-            race(&servers, mode, kind, list, (runs, seconds));
-        }
+    let section = std::env::args().skip_while(|word| word != "--section").nth(1);
+    let wanted = |name: &str| section.as_deref().is_none_or(|section| section == name);
+    if wanted("presigned") {
+        bench.presigned();
+    }
+    if wanted("online") {
+        bench.online();
+    }
+    if wanted("latency") {
+        bench.latency();
     }
 }
 
@@ -80,14 +97,7 @@ fn queries(dir: &Path, names: u64, name: &str, denied: &str) -> Arc<QueryList> {
     Arc::new(QueryList::from_file(&path).expect("queries"))
 }
 
-fn sign(dir: &Path, zone: &Path, mode: Mode) -> PathBuf {
-    let signed = dir.join(format!("{}.signed", mode.name()));
-    let mut command = Command::new(OURS);
-    command.args(["zone", "sign", "-o", ORIGIN, "--denial", mode.name(), "--keys"]).arg(dir);
-    run(command.arg("-f").arg(&signed).arg(zone));
-    signed
-}
-
+/// A server's figures, a value for each round.
 #[derive(Default)]
 struct Figures {
     cpu: Vec<f64>,
@@ -95,170 +105,242 @@ struct Figures {
     system: Vec<f64>,
     rate: Vec<f64>,
     octets: f64,
+    lost: u64,
 }
 
-fn race(servers: &[Server], mode: Mode, kind: &str, list: &Arc<QueryList>, (runs, seconds): (u64, u64)) {
-    let mut figures: Vec<Figures> = servers.iter().map(|_| Figures::default()).collect();
-    for _ in 0..runs {
-        for (server, figures) in servers.iter().zip(&mut figures) {
-            load(server, list, seconds, figures);
+impl Bench {
+    fn keys(&self) -> (&Path, &[String; 2]) {
+        (&self.dir, &self.keys)
+    }
+
+    fn sign(&self, mode: Mode) -> PathBuf {
+        let signed = self.dir.join(format!("{}.signed", mode.name()));
+        let mut command = Command::new(OURS);
+        command.args(["zone", "sign", "-o", ORIGIN, "--denial", mode.name(), "--keys"]).arg(&self.dir);
+        run(command.arg("-f").arg(&signed).arg(&self.zone));
+        signed
+    }
+
+    /// A signed zone, every mode, names that exist and names that do not.
+    fn presigned(&self) {
+        for mode in MODES {
+            let servers = start_all(PRESIGNED, &self.dir, &self.sign(mode), self.keys());
+            for (kind, list) in [("existing", &self.existing), ("denied", &self.denied)] {
+                let options = self.options(list);
+                // The floor is that of answers as large as ours.
+                let ours = servers.first().map(|ours| self.load(ours, &options, 0.2));
+                let echo = ours.and_then(|report| start_echo(report.response_octets_mean).ok());
+                let all: Vec<&Server> = servers.iter().chain(&echo).collect();
+                let figures = self.race(&all, &options);
+                heading(&format!("{}, {kind}", mode.name()));
+                table(&all, &figures);
+                verdict(&all, &figures);
+            }
         }
     }
+
+    /// Denials that are made when they are asked for, of names that were never asked for.
+    fn online(&self) {
+        let servers = start_all(ONLINE, &self.dir, &self.zone, self.keys());
+        let all: Vec<&Server> = servers.iter().collect();
+        let options = LoadOptions { random_prefix: true, ..self.options(&self.fresh) };
+        let figures = self.race(&all, &options);
+        heading("denied online, every name new");
+        table(&all, &figures);
+        for (ours, theirs) in [
+            ("nonesuch white-lies", "powerdns narrow"),
+            ("nonesuch compact", "coredns black lies"),
+            ("nonesuch compact", "knot onlinesign"),
+            ("nonesuch nsec5-p256", "powerdns narrow"),
+        ] {
+            let of = |name: &str| Some(&figures[all.iter().position(|server| server.name == name)?].cpu);
+            if let (Some(left), Some(right)) = (of(ours), of(theirs)) {
+                println!("  {ours} / {theirs}: {}", ratio(left, right));
+            }
+        }
+        println!();
+    }
+
+    /// Latency at half of the highest rate, from when each query was due: alone, and with denials made beside.
+    fn latency(&self) {
+        let signed = self.sign(Mode::Nsec3);
+        heading_of_latency();
+        for row in PRESIGNED {
+            let servers = start_all(std::slice::from_ref(row), &self.dir, &signed, self.keys());
+            self.latency_of(servers.first(), &format!("presigned, {}", row.name), false);
+        }
+        for row in ONLINE {
+            // The presigned zone: what it has is answered as it is, and denials alone are made.
+            let zone = if row.name.contains("nsec5") || !row.name.starts_with("nonesuch") {
+                &self.zone
+            } else {
+                &signed
+            };
+            let servers = start_all(std::slice::from_ref(row), &self.dir.join("latency"), zone, self.keys());
+            self.latency_of(servers.first(), &format!("{BESIDE} denials/s beside, {}", row.name), true);
+        }
+    }
+
+    fn latency_of(&self, server: Option<&Server>, title: &str, online: bool) {
+        let Some(server) = server else { return };
+        let highest: Vec<f64> =
+            (0..3).map(|_| self.load(server, &self.options(&self.existing), self.seconds).qps).collect();
+        let highest = spread(&highest).0;
+        // A server that is slow at this, too, is left enough for the denials.
+        let rate = highest / 2.0;
+        let open = LoadOptions {
+            rate: Some(rate),
+            outstanding: 16_384,
+            seconds: self.seconds,
+            ..self.options(&self.existing)
+        };
+        let beside = LoadOptions {
+            rate: Some(BESIDE),
+            random_prefix: true,
+            outstanding: 4096,
+            // It shares the CPU with the thread that measures.
+            spin: false,
+            ..self.options(&self.fresh)
+        };
+        for _ in 0..self.runs {
+            let (report, made) = std::thread::scope(|scope| {
+                let made = online.then(|| scope.spawn(|| self.load(server, &beside, self.seconds)));
+                let report = self.load(server, &open, self.seconds);
+                (report, made.map(|made| made.join().expect("a load")))
+            });
+            print_latency(title, highest, &report, made.as_ref());
+        }
+    }
+
+    fn options(&self, list: &Arc<QueryList>) -> LoadOptions {
+        LoadOptions {
+            warm_up: WARM_UP,
+            dnssec_ok: true,
+            sockets: self.sockets,
+            outstanding: 128.max(8 * self.sockets),
+            cpus: Some(vec![1]),
+            // The address is each server's.
+            ..LoadOptions::new(([127, 0, 0, 1], 0).into(), Arc::clone(list))
+        }
+    }
+
+    fn load(&self, server: &Server, options: &LoadOptions, seconds: f64) -> LoadReport {
+        // A name that was asked for in an earlier load would not be new.
+        let seed = self.loads.fetch_add(1, Relaxed);
+        let options = LoadOptions { server: server.address, seconds, seed, ..options.clone() };
+        run_load(&options).unwrap_or_else(|error| panic!("{}: {error}", server.name))
+    }
+
+    /// Loads all servers in turn.
+    fn race(&self, servers: &[&Server], options: &LoadOptions) -> Vec<Figures> {
+        let mut figures: Vec<Figures> = servers.iter().map(|_| Figures::default()).collect();
+        for _ in 0..self.runs {
+            for (server, figures) in servers.iter().zip(&mut figures) {
+                self.load(server, options, 0.1);
+                // Between these readings nobody else asks it.
+                let before = server.cpu();
+                let report = self.load(
+                    server,
+                    &LoadOptions { warm_up: Duration::ZERO, ..options.clone() },
+                    self.seconds,
+                );
+                figures.push(before, server.cpu(), &report);
+            }
+        }
+        figures
+    }
+}
+
+impl Figures {
+    fn push(&mut self, before: (f64, f64), after: (f64, f64), report: &LoadReport) {
+        let queries = report.received.max(1) as f64;
+        let (user, system) = ((after.0 - before.0) / queries, (after.1 - before.1) / queries);
+        self.user.push(user);
+        self.system.push(system);
+        self.cpu.push(user + system);
+        self.rate.push(report.qps);
+        self.octets = report.response_octets_mean;
+        self.lost += report.lost;
+    }
+}
+
+fn heading(title: &str) {
+    println!(
+        "{title:32} {:>8} {:>6} {:>6} {:>9} {:>5} {:>7} {:>8}   ours / theirs",
+        "µs/query", "user", "system", "queries/s", "busy", "octets", "PSS MiB"
+    );
+}
+
+fn table(servers: &[&Server], figures: &[Figures]) {
     let Some(ours) = figures.first() else { return };
-    for (server, figure) in servers.iter().zip(&figures) {
-        let title = format!("{}, {kind}, {}", mode.name(), server.name);
-        let compared = if server.name == "nonesuch" { String::new() } else { ratio(&ours.cpu, &figure.cpu) };
-        let memory: u64 = tree(server.child.id())
-            .into_iter()
-            .filter_map(process::memory)
-            .map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib))
-            .sum();
+    for (place, (server, figure)) in servers.iter().zip(figures).enumerate() {
+        let is_ours = servers[0].name.starts_with("nonesuch");
+        let compared = if place > 0 && is_ours { ratio(&ours.cpu, &figure.cpu) } else { String::new() };
+        let busy: Vec<f64> =
+            figure.cpu.iter().zip(&figure.rate).map(|(cpu, rate)| cpu * rate / 1e6).collect();
+        let lost = if figure.lost == 0 { String::new() } else { format!("   {} lost", figure.lost) };
         println!(
-            "{title:32} {:8.2} {:6.2} {:6.2} {:9.0} {:7.1} {:8.1}   {compared}",
+            "  {:30} {:8.2} {:6.2} {:6.2} {:9.0} {:5.2} {:7.1} {:8.1}   {compared}{lost}",
+            server.name,
             spread(&figure.cpu).0,
             spread(&figure.user).0,
             spread(&figure.system).0,
             spread(&figure.rate).0,
+            spread(&busy).0,
             figure.octets,
-            memory as f64 / 1024.0
+            server.memory_mib()
         );
     }
-    println!();
 }
 
-fn load(server: &Server, list: &Arc<QueryList>, seconds: u64, figures: &mut Figures) {
-    let mut options = LoadOptions::new(server.address, Arc::clone(list));
-    options.seconds = seconds as f64;
-    options.dnssec_ok = true;
-    options.cpus = Some(vec![1]);
-    let before = cpu(server);
-    let report = run_load(&options).expect("a load");
-    let after = cpu(server);
-    let queries = report.received.max(1) as f64;
-    assert!(report.lost * 100 <= report.sent, "{}: {} of {} lost", server.name, report.lost, report.sent);
-    figures.user.push((after.0 - before.0) / queries);
-    figures.system.push((after.1 - before.1) / queries);
-    figures.cpu.push((after.0 - before.0 + after.1 - before.1) / queries);
-    figures.rate.push(report.qps);
-    figures.octets = report.response_octets_mean;
-}
-
-/// User and system microseconds of the server's processes.
-fn cpu(server: &Server) -> (f64, f64) {
-    let times = tree(server.child.id()).into_iter().filter_map(process::cpu_time);
-    times.fold((0.0, 0.0), |sum, time| (sum.0 + time.user_us as f64, sum.1 + time.system_us as f64))
-}
-
-/// A process and its descendants.
-fn tree(pid: u32) -> Vec<u32> {
-    let mut all = vec![pid];
-    let mut next = 0;
-    while let Some(&pid) = all.get(next) {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        for task in tasks {
-            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            all.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
-        }
-        next += 1;
-    }
-    all
-}
-
-fn start_all(dir: &Path, signed: &Path, mode: Mode) -> Vec<Server> {
-    let mut servers = vec![start_ours(signed)];
-    servers.extend(find("nsd").map(|program| start_nsd(&program, dir, signed, mode)));
-    servers.extend(find("knotd").map(|program| start_knot(&program, dir, signed, mode)));
-    servers
-}
-
-fn start_ours(signed: &Path) -> Server {
-    let mut command = Command::new(OURS);
-    command.args([
-        "serve",
-        "--workers",
-        "1",
-        "--cpus",
-        "0",
-        "--listen",
-        "127.0.0.1:0",
-        "--verify",
-        "structural",
-    ]);
-    let mut child =
-        command.args(["-o", ORIGIN]).arg(signed).stdout(Stdio::piped()).spawn().expect("nonesuch starts");
-    let mut line = String::new();
-    let mut output = BufReader::new(child.stdout.take().expect("its output"));
-    output.read_line(&mut line).expect("a line");
-    let address = line.split_whitespace().find_map(|word| word.parse().ok()).expect("an address");
-    Server { name: "nonesuch", child, address, _output: Some(output) }
-}
-
-/// An address with a port that was free a moment ago.
-fn free_address() -> SocketAddr {
-    UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port")
-}
-
-fn start_nsd(program: &Path, dir: &Path, signed: &Path, mode: Mode) -> Server {
-    let address = free_address();
-    let folder = dir.join(format!("nsd-{}", mode.name()));
-    fs::create_dir_all(&folder).expect("a folder for nsd");
-    let text = format!(
-        "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  zonesdir: \"{dir}\"\n  database: \"\"\n  \
-         pidfile: \"{dir}/nsd.pid\"\n  xfrdfile: \"{dir}/xfrd.state\"\n  zonelistfile: \"{dir}/zone.list\"\n  minimal-responses: yes\n  \
-         cpu-affinity: 0\n  server-1-cpu-affinity: 0\n  rrl-ratelimit: 0\nremote-control:\n  control-enable: no\nzone:\n  name: {ORIGIN}\n  \
-         zonefile: \"{zone}\"\n",
-        port = address.port(),
-        dir = folder.display(),
-        zone = signed.display()
-    );
-    let config = folder.join("nsd.conf");
-    fs::write(&config, text).expect("a configuration for nsd");
-    start("nsd", Command::new(program).arg("-d").arg("-c").arg(&config), address)
-}
-
-fn start_knot(program: &Path, dir: &Path, signed: &Path, mode: Mode) -> Server {
-    let address = free_address();
-    let folder = dir.join(format!("knotd-{}", mode.name()));
-    fs::create_dir_all(&folder).expect("a folder for knotd");
-    let text = format!(
-        "server:\n  rundir: {dir}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\ndatabase:\n  \
-         storage: {dir}\nzone:\n  - domain: {ORIGIN}\n    file: {zone}\n    journal-content: none\n",
-        port = address.port(),
-        dir = folder.display(),
-        zone = signed.display()
-    );
-    let config = folder.join("knot.conf");
-    fs::write(&config, text).expect("a configuration for knotd");
-    // Knot chooses its threads' CPUs itself; it is given CPU 0 alone, as the others.
-    start("knot", Command::new("taskset").args(["-c", "0"]).arg(program).arg("-c").arg(&config), address)
-}
-
-fn start(name: &'static str, command: &mut Command, address: SocketAddr) -> Server {
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let server = Server {
-        name,
-        child: child.unwrap_or_else(|error| panic!("{name}: {error}")),
-        address,
-        _output: None,
+/// Ours beside the better of Knot and NSD in each round, and beside the floor.
+fn verdict(servers: &[&Server], figures: &[Figures]) {
+    let of = |name: &str| {
+        servers.iter().zip(figures).find(|(server, _)| server.name == name).map(|(_, figure)| &figure.cpu)
     };
-    wait_until_ready(&server);
-    server
+    let Some(ours) = of("nonesuch") else { return };
+    let mut parts = Vec::new();
+    let peers: Vec<&Vec<f64>> = ["knot", "nsd"].into_iter().filter_map(of).collect();
+    if let [first, rest @ ..] = peers.as_slice() {
+        let better = |round: usize| rest.iter().fold(first[round], |least, other| least.min(other[round]));
+        let better: Vec<f64> = (0..first.len()).map(better).collect();
+        parts.push(format!("{} of the better of Knot and NSD", ratio(ours, &better)));
+    }
+    if let Some(echo) = of("echo") {
+        parts.push(format!("{} of the echo floor", ratio(ours, echo)));
+    }
+    println!("  ours: {}\n", parts.join(", "));
 }
 
-/// Asks for the SOA record until it comes.
-fn wait_until_ready(server: &Server) {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    socket.connect(server.address).expect("an address");
-    socket.set_read_timeout(Some(Duration::from_millis(200))).expect("a time limit");
-    let query = b"\0\x07\0\0\0\x01\0\0\0\0\0\0\x07example\0\0\x06\0\x01";
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(60) {
-        let mut answer = [0; 512];
-        let sent = socket.send(query).is_ok();
-        if sent && socket.recv(&mut answer).is_ok_and(|length| length > 12 && answer[3] & 0x0f == 0) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("{} does not answer at {}", server.name, server.address);
+fn heading_of_latency() {
+    println!(
+        "{:56} {:>9} {:>9} {:>7} {:>7} {:>7} {:>7} {:>7} {:>6}",
+        "latency from when a query was due, µs",
+        "highest/s",
+        "sent/s",
+        "p50",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
+        "lost"
+    );
+}
+
+fn print_latency(title: &str, highest: f64, report: &LoadReport, made: Option<&LoadReport>) {
+    let Some(latency) = report.latency_us else { return };
+    let beside = made.map_or_else(String::new, |made| {
+        let p99 = made.latency_us.map_or(0.0, |latency| latency.p99);
+        format!("   denials: {:.0}/s, p99 {p99:.0}", made.qps)
+    });
+    println!(
+        "  {title:54} {highest:9.0} {:9.0} {:7.0} {:7.0} {:7.0} {:7.0} {:7.0} {:6}{beside}",
+        report.qps,
+        latency.p50,
+        latency.p90,
+        latency.p99,
+        latency.p99_9,
+        latency.max,
+        report.lost + report.unsent
+    );
 }

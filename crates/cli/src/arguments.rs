@@ -1,7 +1,9 @@
 //! The command line: the one set of commands, from which help, manual pages and completions are made.
 
+mod load;
 mod zone;
 
+pub(crate) use load::{LabEchoArguments, LoadArguments};
 pub(crate) use zone::{CompileArguments, CompileVerify, DiffArguments, DiffScope, StatArguments};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -420,49 +422,6 @@ pub(crate) enum VerifyMode {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct LoadArguments {
-    /// The server: address and port.
-    #[arg(long)]
-    pub(crate) server: SocketAddr,
-    /// Query file: a name and a type on each line, as dnsperf takes it.
-    #[arg(long)]
-    pub(crate) queries: PathBuf,
-    /// Seconds to run.
-    #[arg(long, default_value_t = 10.0)]
-    pub(crate) seconds: f64,
-    /// Stop after so many queries.
-    #[arg(long)]
-    pub(crate) limit: Option<u64>,
-    /// Queries outstanding at once, all threads together.
-    #[arg(long, default_value_t = 256)]
-    pub(crate) outstanding: usize,
-    /// Threads, each with a socket of its own.
-    #[arg(long, default_value_t = 1)]
-    pub(crate) threads: usize,
-    /// Queries per second; without it as many as the server answers.
-    #[arg(long, value_name = "QPS")]
-    pub(crate) rate: Option<f64>,
-    /// Set the DO bit.
-    #[arg(long = "do")]
-    pub(crate) dnssec_ok: bool,
-    /// UDP payload size announced; 0 sends no EDNS.
-    #[arg(long, default_value_t = 1232)]
-    pub(crate) edns_size: u16,
-    /// Seconds after which a query counts as lost.
-    #[arg(long, default_value_t = 1.0)]
-    pub(crate) timeout: f64,
-    /// Process of the server, on this machine: its CPU time and memory are reported.
-    #[arg(long, value_name = "PID")]
-    pub(crate) server_pid: Option<u32>,
-    /// CPUs that the threads are bound to, as 0,1,2.
-    #[arg(long, value_delimiter = ',')]
-    pub(crate) cpus: Vec<usize>,
-    /// Print JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
     /// Zone file; without one a TLD-like zone is generated.
     pub(crate) file: Option<PathBuf>,
@@ -515,6 +474,9 @@ pub(crate) enum LabCommand {
     /// Count, strip, change and pack a zone on behalf of `lab run`; prints one JSON document.
     #[command(hide = true)]
     Zone(LabZoneArguments),
+    /// Send queries back, on behalf of `lab run`, until it is ended.
+    #[command(hide = true)]
+    Echo(LabEchoArguments),
 }
 
 #[derive(Debug, Args)]

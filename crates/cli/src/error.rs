@@ -8,6 +8,7 @@ use nonesuch_dnssec::online::{KeySetSignError, PrepareError, ProverError};
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_dnssec::verify::Fault;
 use nonesuch_lab::compare::{CompareError, SubjectError};
+use nonesuch_lab::experiment::echo::EchoError;
 use nonesuch_lab::experiment::signing::ExamineError;
 use nonesuch_lab::experiment::verification::FollowError;
 use nonesuch_lab::experiment::{DefinitionError, RunError, StoreError, UnreadableColumn};
@@ -174,6 +175,8 @@ pub(crate) enum Failure {
     Queries(#[from] QueryListError),
     #[error(transparent)]
     Load(#[from] LoadError),
+    #[error(transparent)]
+    Echo(#[from] EchoError),
     #[error(transparent)]
     Compare(#[from] CompareError),
     #[error(transparent)]

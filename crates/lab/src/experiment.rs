@@ -9,6 +9,7 @@
 pub mod csv;
 pub mod data;
 mod definition;
+pub mod echo;
 mod error;
 pub mod level;
 mod method;

@@ -1,10 +1,11 @@
-//! Load: queries sent to a server over UDP as fast as it answers, or at a fixed rate, and what came of them.
+//! Load: queries sent to a server over UDP, and what came of them.
 //!
-//! The loop is closed: each thread keeps a number of queries outstanding on a connected socket and sends a new
-//! one for each that is answered or given up. Queries and answers move in batches, and of an answer only the
-//! header is read (RFC 1035 section 4.1.1), so that the generator costs less than the server that it measures.
+//! Without a rate the loop is closed: each thread keeps a number of queries outstanding and sends a new one for each that
+//! is answered or given up, so that the server has as much to do as it can. With a rate it is open: a schedule says when
+//! each query is to be sent, whatever the server does, and latency is counted from then. Queries and answers move in
+//! batches, and of an answer only the header is read (RFC 1035 section 4.1.1), so that the generator costs less than the
+//! server that it measures.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,18 +13,33 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nonesuch_net::NetError;
-use serde::Serialize;
 
-use crate::process::{self, CpuTime};
+use crate::process;
 
+mod frame;
 mod histogram;
 mod queries;
+mod report;
+mod schedule;
 mod slots;
+mod tally;
 mod worker;
 
 pub use queries::{QueryList, QueryListError, SkipReason, SkippedLine};
+pub use report::{Latency, LoadReport};
+pub use schedule::Arrivals;
 
-use worker::{Tally, Worker};
+use tally::Tally;
+use worker::Worker;
+
+/// Queries that one socket can have outstanding.
+pub const OUTSTANDING_MAX: usize = slots::SLOTS_MAX;
+/// The highest rate, queries a second.
+const RATE_MAX: f64 = 1e7;
+/// Queries that a closed loop orders by their length.
+const ORDERED: usize = 1024;
+/// Octets that the options of EDNS may take.
+const EDNS_OPTIONS_MAX: usize = 512;
 
 /// What to send, where to, and for how long.
 #[derive(Debug, Clone)]
@@ -31,23 +47,39 @@ pub struct LoadOptions {
     /// The server.
     pub server: SocketAddr,
     /// The queries, sent in their order and again from the first when all are sent; with several threads each
-    /// takes every so-many-th.
+    /// takes every so-many-th. In a closed loop each thousand of them are sent by length.
     pub queries: Arc<QueryList>,
-    /// How long to send, seconds.
+    /// How long to send before anything counts.
+    pub warm_up: Duration,
+    /// How long to send then, seconds.
     pub seconds: f64,
     /// Queries outstanding at most, over all threads.
     pub outstanding: usize,
-    /// Threads, each with its own socket. A server that spreads senders over its workers sees as many senders.
+    /// Threads.
     pub threads: usize,
+    /// Sockets of each thread. A server that spreads senders over its workers (`SO_REUSEPORT`) sees as many senders: with
+    /// several workers, take several times as many sockets.
+    pub sockets: usize,
     /// Whether to ask for DNSSEC records (DO, RFC 3225).
     pub dnssec_ok: bool,
     /// Whether to take compact denials with their own response code (CO, RFC 9824 section 5.1).
     pub compact_ok: bool,
     /// The UDP payload size that the queries tell (RFC 6891 section 6.2.3); 0 sends them without EDNS.
     pub edns_size: u16,
-    /// Queries a second over all threads, evenly paced; without it as many as the server answers.
+    /// Options of EDNS: code and value.
+    pub edns_options: Vec<(u16, Vec<u8>)>,
+    /// Whether to put a random label before each name, another one each time: no cache knows the answer.
+    pub random_prefix: bool,
+    /// Queries a second over all threads, in an open loop; without it as many as the server answers, in a closed loop.
     pub rate: Option<f64>,
-    /// When a query counts as lost.
+    /// How the queries of an open loop follow each other.
+    pub arrivals: Arrivals,
+    /// What random distances and labels are drawn from.
+    pub seed: u64,
+    /// Whether a thread of an open loop that waits for less than a tenth of a millisecond, or for answers, may keep its CPU
+    /// busy: it then takes them when they come. Otherwise it sleeps, and is woken late.
+    pub spin: bool,
+    /// When a query counts as lost, from when it was sent.
     pub timeout: Duration,
     /// Stop after so many queries, if the time is not over before.
     pub limit: Option<u64>,
@@ -58,19 +90,27 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// Ten seconds from one thread with 256 outstanding queries, EDNS with 1232 octets, DO set.
+    /// Ten seconds from one thread with 128 outstanding queries, EDNS with 1232 octets, DO set.
     #[must_use]
     pub fn new(server: SocketAddr, queries: Arc<QueryList>) -> Self {
         Self {
             server,
             queries,
+            warm_up: Duration::ZERO,
             seconds: 10.0,
-            outstanding: 256,
+            // A server's socket with the system's usual room (208 KiB) holds some 200 queries.
+            outstanding: 128,
             threads: 1,
+            sockets: 1,
             dnssec_ok: true,
             compact_ok: false,
             edns_size: 1232,
+            edns_options: Vec::new(),
+            random_prefix: false,
             rate: None,
+            arrivals: Arrivals::Even,
+            seed: 1,
+            spin: true,
             timeout: Duration::from_secs(1),
             limit: None,
             server_pid: None,
@@ -86,14 +126,23 @@ impl LoadOptions {
         if self.threads == 0 {
             return wrong("threads", "1 or more");
         }
-        if self.outstanding < self.threads || self.outstanding.div_ceil(self.threads) > slots::SLOTS_MAX {
-            return wrong("outstanding", "1 to 16384 for each thread");
+        if self.sockets == 0 || self.sockets > 4096 {
+            return wrong("sockets", "1 to 4096");
+        }
+        let sockets = self.threads.saturating_mul(self.sockets);
+        // The first socket of the first thread has the largest share.
+        let share = self.outstanding.div_ceil(self.threads).div_ceil(self.sockets);
+        if self.outstanding < sockets || share > OUTSTANDING_MAX {
+            return wrong("outstanding", "1 to 16384 for each socket of each thread");
+        }
+        if self.warm_up > Duration::from_secs(3600) {
+            return wrong("warm_up", "at most an hour");
         }
         if !(self.seconds > 0.0 && self.seconds <= 1e9) {
             return wrong("seconds", "more than 0, at most 1000000000");
         }
-        if self.rate.is_some_and(|rate| !(rate > 0.0 && rate <= 1e9)) {
-            return wrong("rate", "more than 0, at most 1000000000");
+        if self.rate.is_some_and(|rate| !(rate > 0.0 && rate <= RATE_MAX)) {
+            return wrong("rate", "more than 0, at most 10000000");
         }
         if self.timeout.is_zero() || self.timeout > Duration::from_secs(3600) {
             return wrong("timeout", "more than 0, at most an hour");
@@ -103,6 +152,13 @@ impl LoadOptions {
         }
         if self.edns_size == 0 && (self.dnssec_ok || self.compact_ok) {
             return wrong("edns_size", "not 0 with DO or CO, which are part of EDNS");
+        }
+        let options: usize = self.edns_options.iter().map(|(_, value)| 4 + value.len()).sum();
+        if options > EDNS_OPTIONS_MAX || (options > 0 && self.edns_size == 0) {
+            return wrong("edns_options", "at most 512 octets together, and none without EDNS");
+        }
+        if self.random_prefix && self.queries.longest_name() + frame::PREFIX > 255 {
+            return wrong("random_prefix", "off, or the names of the query list shorter: 242 octets at most");
         }
         Ok(())
     }
@@ -148,63 +204,6 @@ pub enum LoadError {
     Panicked,
 }
 
-/// Latencies in µs, from handing a batch of queries to the kernel to taking the answer from it. Percentiles are
-/// at most 1 % too high.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Latency {
-    /// The shortest.
-    pub min: f64,
-    /// The mean.
-    pub mean: f64,
-    /// Half of the answers took no longer.
-    pub p50: f64,
-    /// Nine of ten answers took no longer.
-    pub p90: f64,
-    /// 99 of 100 answers took no longer.
-    pub p99: f64,
-    /// The longest.
-    pub max: f64,
-}
-
-/// What came of the load. `sent` is `received` and `lost` together.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LoadReport {
-    /// Queries sent.
-    pub sent: u64,
-    /// Queries answered in time.
-    pub received: u64,
-    /// Queries not answered in time.
-    pub lost: u64,
-    /// Datagrams that answered no outstanding query: late, doubled, or no answers at all. They count nowhere else.
-    pub unexpected: u64,
-    /// Times that the system refused to send a query, or told that nobody listened, after answers had come.
-    pub refused: u64,
-    /// From the first query sent to the last answer received.
-    pub seconds: f64,
-    /// Answers a second.
-    pub qps: f64,
-    /// Answers by response code, as the header has it (without EDNS's upper bits).
-    pub rcodes: BTreeMap<String, u64>,
-    /// Answers with TC set.
-    pub truncated: u64,
-    /// Mean size of an answer, octets of DNS message.
-    pub response_octets_mean: f64,
-    /// Size of the largest answer, octets.
-    pub response_octets_max: u64,
-    /// Latencies; nothing without an answer.
-    pub latency_us: Option<Latency>,
-    /// CPU time of the server for each answer, µs.
-    pub server_cpu_us_per_query: Option<f64>,
-    /// The part of it in the program.
-    pub server_user_us_per_query: Option<f64>,
-    /// The part of it in the kernel.
-    pub server_system_us_per_query: Option<f64>,
-    /// The server's resident memory after the load, KiB.
-    pub server_resident_kib: Option<u64>,
-    /// The same with shared pages by their share, KiB.
-    pub server_proportional_kib: Option<u64>,
-}
-
 /// Sends the load and waits for its end: until the time or the limit is over and every query is answered or lost.
 ///
 /// # Errors
@@ -212,18 +211,37 @@ pub struct LoadReport {
 pub fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
     options.check()?;
     let origin = Instant::now();
+    let order = order_by_length(options);
     let workers = (0..options.threads)
-        .map(|thread| Worker::new(options, thread, origin))
+        .map(|thread| Worker::new(options, order.as_deref(), thread, origin))
         .collect::<Result<Vec<_>, _>>()?;
-    let before = options.server_pid.and_then(process::cpu_time);
-    let tally = run_workers(workers)?;
-    let after = options.server_pid.and_then(process::cpu_time);
+    let server_cpu = || options.server_pid.and_then(process::cpu_time);
+    let early = server_cpu();
+    let (tally, before) = run_workers(workers, || {
+        if options.warm_up.is_zero() {
+            return early;
+        }
+        thread::sleep(options.warm_up);
+        server_cpu()
+    })?;
     // Between the two readings the server is idle but for the load; waiting for lost queries costs it nothing.
-    let spent = before.zip(after).map(|(before, after)| after.since(before));
-    Ok(report(options, &tally, spent))
+    let spent = before.zip(server_cpu()).map(|(before, after)| after.since(before));
+    Ok(report::report(options, &tally, spent))
 }
 
-fn run_workers(workers: Vec<Worker<'_>>) -> Result<Tally, LoadError> {
+/// The order in which a closed loop sends: each [`ORDERED`] queries by their length, since neighbours of one length go
+/// through the kernel together (UDP_SEGMENT). Whoever sends as fast as it can sends in bursts; their inner order is nobody's.
+/// An open loop, where each query has its time, keeps the list's.
+fn order_by_length(options: &LoadOptions) -> Option<Vec<u32>> {
+    let count = u32::try_from(options.queries.len()).ok().filter(|_| options.rate.is_none())?;
+    let mut order: Vec<u32> = (0..count).collect();
+    let length = |number: &u32| options.queries.question(*number as usize).map_or(0, <[u8]>::len);
+    order.chunks_mut(ORDERED).for_each(|chunk| chunk.sort_by_key(length));
+    Some(order)
+}
+
+/// Runs the threads to their end; does `meanwhile` as soon as they are started.
+fn run_workers<T>(workers: Vec<Worker<'_>>, meanwhile: impl FnOnce() -> T) -> Result<(Tally, T), LoadError> {
     thread::scope(|scope| {
         let threads = workers
             .into_iter()
@@ -232,40 +250,13 @@ fn run_workers(workers: Vec<Worker<'_>>) -> Result<Tally, LoadError> {
                 builder.spawn_scoped(scope, || worker.run()).map_err(|source| LoadError::Start { source })
             })
             .collect::<Result<Vec<_>, _>>()?;
+        let found = meanwhile();
         let mut total = Tally::default();
         for thread in threads {
             total.add(&thread.join().map_err(|_| LoadError::Panicked)??);
         }
-        Ok(total)
+        Ok((total, found))
     })
-}
-
-fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime>) -> LoadReport {
-    let received = tally.received();
-    let seconds = tally.duration().as_secs_f64();
-    let per_answer = |total: f64| if received == 0 { 0.0 } else { total / received as f64 };
-    let cpu =
-        |part: fn(CpuTime) -> u64| spent.filter(|_| received > 0).map(|spent| per_answer(part(spent) as f64));
-    let memory = options.server_pid.and_then(process::memory);
-    LoadReport {
-        sent: tally.sent,
-        received,
-        lost: tally.lost,
-        unexpected: tally.unexpected,
-        refused: tally.refused,
-        seconds,
-        qps: if seconds > 0.0 { received as f64 / seconds } else { 0.0 },
-        rcodes: tally.rcodes(),
-        truncated: tally.truncated,
-        response_octets_mean: per_answer(tally.octets as f64),
-        response_octets_max: tally.octets_max,
-        latency_us: tally.latency(),
-        server_cpu_us_per_query: cpu(|time| time.user_us + time.system_us),
-        server_user_us_per_query: cpu(|time| time.user_us),
-        server_system_us_per_query: cpu(|time| time.system_us),
-        server_resident_kib: memory.map(|memory| memory.resident_kib),
-        server_proportional_kib: memory.and_then(|memory| memory.proportional_kib),
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ const TICKS_PER_SECOND: u64 = 100;
 pub(crate) const CPU_STEP_US: u64 = 1_000_000 / TICKS_PER_SECOND;
 
 /// CPU time of all threads of a process since it started. The system counts in steps of 10 ms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuTime {
     /// Time in the program, µs.
     pub user_us: u64,
@@ -41,6 +41,12 @@ pub struct Memory {
 #[must_use]
 pub fn cpu_time(pid: u32) -> Option<CpuTime> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Reads the CPU time of the calling thread; nothing spent where the system does not tell.
+#[must_use]
+pub(crate) fn own_thread_cpu_time() -> CpuTime {
+    fs::read("/proc/thread-self/stat").ok().and_then(|stat| parse_stat(&stat)).unwrap_or_default()
 }
 
 /// Reads the memory of process `pid`; nothing when there is no such process.

@@ -17,6 +17,8 @@ const BUFFER: usize = 4 << 20;
 #[derive(Debug)]
 pub struct UdpClientSocket {
     socket: UdpSocket,
+    /// Whether the system cuts long datagrams into many.
+    segments: bool,
 }
 
 impl UdpClientSocket {
@@ -27,7 +29,7 @@ impl UdpClientSocket {
     /// [`NetError::Connect`], also when there is no route to the server.
     pub fn connect(server: SocketAddr, receive_timeout: Duration) -> Result<Self, NetError> {
         open(server, receive_timeout)
-            .map(|socket| Self { socket })
+            .map(|socket| Self { segments: sys::has_segments(&socket), socket })
             .map_err(|source| NetError::Connect { address: server, source })
     }
 
@@ -40,13 +42,13 @@ impl UdpClientSocket {
     }
 
     /// Sends waiting messages of `batch` from the front in one call; returns how many were sent. Those that
-    /// were not stay in the batch.
+    /// were not stay in the batch. Neighbours of one length cost much less than others: the system takes them as one.
     ///
     /// # Errors
     /// What the system says of the first waiting message, or of an earlier one: `ConnectionRefused` when nobody
     /// listened on the server's port.
     pub fn send(&self, batch: &mut SendBatch) -> io::Result<usize> {
-        batch.send(self.socket.as_fd())
+        batch.send(self.socket.as_fd(), self.segments)
     }
 
     /// Waits for a datagram and receives with it all others that are there, at most a batch, in one call;
@@ -71,7 +73,40 @@ impl UdpClientSocket {
     /// # Errors
     /// What the system says.
     pub fn wait_readable(&self, limit: Duration) -> io::Result<bool> {
-        sys::wait_readable(self.socket.as_fd(), limit)
+        let mut ready = ReadySockets::default();
+        ready.wait([self], limit)?;
+        Ok(!ready.is_empty())
+    }
+}
+
+/// Which of several sockets have something to receive. What it needs is allocated once.
+#[derive(Debug, Default)]
+pub struct ReadySockets {
+    poll: sys::Poll,
+}
+
+impl ReadySockets {
+    /// Waits until one of `sockets` has something to receive (or an error to tell), at most `limit`; zero only looks.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn wait<'a>(
+        &mut self,
+        sockets: impl IntoIterator<Item = &'a UdpClientSocket>,
+        limit: Duration,
+    ) -> io::Result<()> {
+        self.poll.wait_readable(sockets.into_iter().map(|socket| socket.socket.as_fd()), limit)
+    }
+
+    /// The places of those that have, in the order that they were given in.
+    pub fn places(&self) -> impl Iterator<Item = usize> {
+        self.poll.ready()
+    }
+
+    /// Whether none has.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.poll.ready().next().is_none()
     }
 }
 
@@ -134,6 +169,64 @@ mod tests {
         let nothing = client.receive_now(&mut back).expect_err("nothing is left");
         assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
         assert_eq!(back.messages().count(), 0);
+    }
+
+    #[test]
+    fn neighbours_of_one_length_arrive_one_by_one() {
+        let (server, client) = pair();
+        // Runs of 3, 1, 2 and 1; an empty message is one too.
+        let lengths = [5, 5, 5, 7, 2, 2, 0];
+        let mut out = SendBatch::new(lengths.len(), 8);
+        for round in 0..3u8 {
+            for (place, length) in lengths.into_iter().enumerate() {
+                assert!(out.push_with(|slot| {
+                    slot.fill(round * 16 + place as u8);
+                    length
+                }));
+            }
+            assert_eq!(client.send(&mut out).expect("sent"), lengths.len());
+            assert_eq!(out.pending(), 0);
+            for (place, length) in lengths.into_iter().enumerate() {
+                let mut buffer = [0; 64];
+                let found = server.recv(&mut buffer).expect("received");
+                assert_eq!(buffer[..found], vec![round * 16 + place as u8; length]);
+            }
+        }
+    }
+
+    #[test]
+    fn runs_outgrow_neither_a_datagram_nor_what_the_kernel_cuts() {
+        for (messages, size) in [(64, 4000), (130, 3)] {
+            let (server, client) = pair();
+            server.set_nonblocking(true).expect("set");
+            let mut out = SendBatch::new(messages, size);
+            while out.push_with(|slot| slot.len()) {}
+            let mut sent = 0;
+            while out.pending() > 0 {
+                sent += client.send(&mut out).expect("sent");
+                let mut buffer = [0; 8000];
+                while let Ok(length) = server.recv(&mut buffer) {
+                    assert_eq!(length, size);
+                }
+            }
+            assert_eq!(sent, messages);
+        }
+    }
+
+    #[test]
+    fn of_several_sockets_those_with_answers_are_told() {
+        let pairs = [pair(), pair(), pair()];
+        let mut ready = ReadySockets::default();
+        ready.wait(pairs.iter().map(|(_, client)| client), Duration::ZERO).expect("polled");
+        assert!(ready.is_empty());
+        for (server, client) in [&pairs[0], &pairs[2]] {
+            server.send_to(b"answer", client.local_addr().expect("bound")).expect("sent");
+        }
+        // On the loopback interface a datagram is there when sending returns.
+        ready.wait(pairs.iter().map(|(_, client)| client), PATIENCE).expect("polled");
+        assert_eq!(ready.places().collect::<Vec<_>>(), [0, 2]);
+        ready.wait([&pairs[1].1], Duration::ZERO).expect("polled");
+        assert!(ready.is_empty());
     }
 
     #[test]

@@ -334,12 +334,40 @@ unsafe fn send_headers(socket: BorrowedFd<'_>, headers: &mut [mmsghdr]) -> io::R
     }
 }
 
+/// A control message that has the kernel cut one long datagram into datagrams of a size (UDP_SEGMENT, udp(7)).
+#[repr(C, align(8))]
+struct SegmentControl {
+    header: libc::cmsghdr,
+    size: u16,
+}
+
+impl SegmentControl {
+    fn new(size: u16) -> Self {
+        // SAFETY: cmsghdr is made of integers, for which all zeroes is a valid value.
+        let mut header: libc::cmsghdr = unsafe { mem::zeroed() };
+        // SAFETY: CMSG_LEN only computes a length.
+        header.cmsg_len = unsafe { libc::CMSG_LEN(size_of::<u16>() as c_uint) } as _;
+        (header.cmsg_level, header.cmsg_type) = (libc::SOL_UDP, libc::UDP_SEGMENT);
+        Self { header, size }
+    }
+}
+
+/// Octets of a run of messages that the kernel takes as one: below the longest datagram, with room for headers.
+const RUN_OCTETS: usize = 60_000;
+/// Messages of a run: the kernel cuts a datagram into no more.
+const RUN_MESSAGES: usize = 64;
+
 /// Messages to send on a connected socket, in buffers allocated once.
 pub struct SendBatch {
     octets: Box<[u8]>,
     message_size: usize,
     vectors: Box<[iovec]>,
     headers: Box<[mmsghdr]>,
+    controls: Box<[SegmentControl]>,
+    /// Messages of each header of the last call.
+    runs: Vec<usize>,
+    /// Whether the system has refused a run of messages.
+    refused: bool,
     /// Messages before `start` are sent, those before `filled` are written.
     start: usize,
     filled: usize,
@@ -357,6 +385,9 @@ impl SendBatch {
             message_size,
             vectors: vec![EMPTY_VECTOR; messages].into(),
             headers: vec![empty_header(); messages].into(),
+            controls: (0..messages).map(|_| SegmentControl::new(0)).collect(),
+            runs: Vec::with_capacity(messages),
+            refused: false,
             start: 0,
             filled: 0,
         }
@@ -397,45 +428,127 @@ impl SendBatch {
         }
     }
 
-    /// Sends waiting messages from the front in one call; returns how many were sent.
-    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+    /// Sends waiting messages from the front in one call; returns how many were sent. With `segments`, neighbours of one
+    /// length go down as one long datagram that the kernel cuts apart: it goes through the network's layers once.
+    pub(crate) fn send(&mut self, socket: BorrowedFd<'_>, segments: bool) -> io::Result<usize> {
         if self.pending() == 0 {
             return Ok(0);
         }
+        loop {
+            self.prepare(segments && !self.refused);
+            let headers = self.runs.len();
+            // SAFETY: `prepare` pointed these headers at vectors, slots of `octets` and controls that this object owns,
+            // with their true numbers and sizes; `push_with` keeps each length within its slot; the name stays null.
+            match unsafe { send_headers(socket, &mut self.headers[..headers]) } {
+                Ok(sent) => {
+                    let messages = self.runs[..sent].iter().sum();
+                    self.advance(messages);
+                    return Ok(messages);
+                }
+                // The way to the receiver may not know how to cut: what the system says then, it says before it sends.
+                Err(error) if self.runs[0] > 1 && refuses_runs(&error) => self.refused = true,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Points a header at each run of waiting messages: neighbours of one length with `segments`, else single ones.
+    fn prepare(&mut self, segments: bool) {
         let octets = self.octets.as_mut_ptr();
         for index in self.start..self.filled {
             self.vectors[index].iov_base = octets.wrapping_add(index * self.message_size).cast();
         }
-        let vectors = self.vectors.as_mut_ptr();
-        for index in self.start..self.filled {
-            let message = &mut self.headers[index].msg_hdr;
-            message.msg_iov = vectors.wrapping_add(index);
-            message.msg_iovlen = 1;
+        self.runs.clear();
+        let mut first = self.start;
+        while first < self.filled {
+            let run = if segments { self.run_from(first) } else { 1 };
+            self.controls[self.runs.len()].size = self.vectors[first].iov_len as u16;
+            self.runs.push(run);
+            first += run;
         }
-        // SAFETY: the headers sent were pointed above at slots of `octets`, and `push_with` keeps each
-        // length within its slot; name and control stay null with length 0.
-        let sent = unsafe { send_headers(socket, &mut self.headers[self.start..self.filled]) }?;
-        self.advance(sent);
-        Ok(sent)
+        let (vectors, controls) = (self.vectors.as_mut_ptr(), self.controls.as_mut_ptr());
+        let mut first = self.start;
+        for (place, (&run, header)) in self.runs.iter().zip(&mut self.headers).enumerate() {
+            let message = &mut header.msg_hdr;
+            message.msg_iov = vectors.wrapping_add(first);
+            message.msg_iovlen = run as _;
+            (message.msg_control, message.msg_controllen) = match run {
+                1 => (ptr::null_mut(), 0),
+                _ => (controls.wrapping_add(place).cast(), size_of::<SegmentControl>() as _),
+            };
+            first += run;
+        }
+    }
+
+    /// How many messages from `first` on have its length, as many as go together: at least one.
+    fn run_from(&self, first: usize) -> usize {
+        let size = self.vectors[first].iov_len;
+        let most = RUN_OCTETS.checked_div(size).unwrap_or(1).clamp(1, RUN_MESSAGES);
+        let same = self.vectors[first..self.filled].iter().take_while(|vector| vector.iov_len == size);
+        same.take(most).count()
     }
 }
 
-/// Waits until `socket` has something to receive, at most `limit`; returns whether it has.
-pub(crate) fn wait_readable(socket: BorrowedFd<'_>, limit: Duration) -> io::Result<bool> {
-    let mut entry = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let timeout = libc::timespec {
-        tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_nsec: limit.subsec_nanos() as _,
-    };
-    // SAFETY: one pollfd and one timespec on the stack, valid for the call; no signal mask.
-    let result = unsafe { libc::ppoll(&raw mut entry, 1, &raw const timeout, ptr::null()) };
-    match result {
-        0 => Ok(false),
-        1.. => Ok(true),
-        _ => match io::Error::last_os_error() {
-            error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-            error => Err(error),
-        },
+/// Whether an error of sending may be of the run and not of its messages.
+fn refuses_runs(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EMSGSIZE | libc::EOPNOTSUPP))
+}
+
+/// Whether the system cuts datagrams for this socket.
+pub(crate) fn has_segments(socket: &impl AsFd) -> bool {
+    // No size of the socket's own: this only asks whether the option is known.
+    set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
+}
+
+/// Waits for several sockets at once, with an array that is allocated once.
+#[derive(Default)]
+pub(crate) struct Poll {
+    entries: Vec<libc::pollfd>,
+}
+
+impl Poll {
+    /// Waits until one of `sockets` has something to receive, at most `limit`. A signal ends the wait.
+    pub(crate) fn wait_readable<'a>(
+        &mut self,
+        sockets: impl Iterator<Item = BorrowedFd<'a>>,
+        limit: Duration,
+    ) -> io::Result<()> {
+        self.entries.clear();
+        self.entries.extend(sockets.map(|socket| libc::pollfd {
+            fd: socket.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        }));
+        let timeout = libc::timespec {
+            tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_nsec: limit.subsec_nanos() as _,
+        };
+        let count = self.entries.len() as libc::nfds_t;
+        // SAFETY: `entries` holds as many entries as said and is borrowed exclusively, the timeout is on the stack, both
+        // for the whole call; no signal mask.
+        let result =
+            unsafe { libc::ppoll(self.entries.as_mut_ptr(), count, &raw const timeout, ptr::null()) };
+        match result {
+            0.. => Ok(()),
+            _ => {
+                self.entries.clear();
+                match io::Error::last_os_error() {
+                    error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+                    error => Err(error),
+                }
+            }
+        }
+    }
+
+    /// The places of the sockets of the last wait that have something to receive, or an error to tell.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
+        self.entries.iter().enumerate().filter(|(_, entry)| entry.revents != 0).map(|(place, _)| place)
+    }
+}
+
+impl std::fmt::Debug for Poll {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Poll").field(&self.entries.len()).finish()
     }
 }
 

@@ -2,11 +2,13 @@
 
 use crate::Outcome;
 use crate::arguments::{
-    LabCommand, LabListArguments, LabMeasureArguments, LabReportArguments, LabRunArguments, LabZoneArguments,
+    LabCommand, LabEchoArguments, LabListArguments, LabMeasureArguments, LabReportArguments, LabRunArguments,
+    LabZoneArguments,
 };
 use crate::error::Failure;
 use crate::files::print_line;
 use crate::{progress, zones};
+use nonesuch_lab::experiment::echo::{EchoOptions, EchoServer};
 use nonesuch_lab::experiment::signing::{ExamineOptions, examine};
 use nonesuch_lab::experiment::verification::{MeasureOptions, follow, measure};
 use nonesuch_lab::experiment::{
@@ -22,6 +24,7 @@ pub(crate) fn run(command: &LabCommand) -> Result<Outcome, Failure> {
         LabCommand::Report(arguments) => report(arguments),
         LabCommand::Measure(arguments) => measure_raw(arguments),
         LabCommand::Zone(arguments) => examine_zone(arguments),
+        LabCommand::Echo(arguments) => echo(arguments),
     }
 }
 
@@ -154,4 +157,17 @@ fn examine_zone(arguments: &LabZoneArguments) -> Result<Outcome, Failure> {
     })?;
     print_line(&serde_json::json!(examined).to_string())?;
     Ok(Outcome::Done)
+}
+
+fn echo(arguments: &LabEchoArguments) -> Result<Outcome, Failure> {
+    let server = EchoServer::start(&EchoOptions {
+        listen: arguments.listen,
+        octets: arguments.octets,
+        workers: arguments.workers,
+        cpus: arguments.cpus.clone(),
+    })?;
+    print_line(&format!("ready: sending back what comes to {} (udp)", server.address))?;
+    loop {
+        std::thread::park();
+    }
 }

@@ -4,49 +4,79 @@ use crate::Outcome;
 use crate::arguments::LoadArguments;
 use crate::error::Failure;
 use crate::files::print_line;
-use nonesuch_lab::load::{LoadOptions, LoadReport, QueryList, run as run_load};
+use nonesuch_lab::load::{Latency, LoadOptions, LoadReport, QueryList, run as run_load};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Outstanding queries of a closed loop: all wait at the server, whose socket has room for some 200 where it asks the system
+/// for no more.
+const CLOSED: usize = 128;
+/// Outstanding queries of a socket in an open loop: a stall of 20 ms at 200,000 queries a second fills it.
+const OPEN: usize = 4096;
 
 pub(crate) fn run(arguments: &LoadArguments) -> Result<Outcome, Failure> {
     let queries = QueryList::from_file(&arguments.queries)?;
     for line in queries.skipped() {
         tracing::warn!("{}:{}: skipped: {}", arguments.queries.display(), line.line, line.reason);
     }
-    let mut options = LoadOptions::new(arguments.server, Arc::new(queries));
-    options.seconds = arguments.seconds;
-    options.limit = arguments.limit;
-    options.outstanding = arguments.outstanding;
-    options.threads = arguments.threads;
-    options.rate = arguments.rate;
-    options.dnssec_ok = arguments.dnssec_ok;
-    options.edns_size = arguments.edns_size;
-    options.timeout = Duration::try_from_secs_f64(arguments.timeout).unwrap_or(Duration::from_secs(1));
-    options.server_pid = arguments.server_pid;
-    options.cpus = (!arguments.cpus.is_empty()).then(|| arguments.cpus.clone());
-    let report = run_load(&options)?;
+    let report = run_load(&options(arguments, queries))?;
     let text = if arguments.json { serde_json::json!(report).to_string() } else { describe(&report) };
     print_line(&text)?;
     Ok(Outcome::Done)
 }
 
+fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
+    let sockets = arguments.threads.saturating_mul(arguments.sockets);
+    let outstanding = match arguments.rate {
+        Some(_) => sockets.saturating_mul(OPEN),
+        None => sockets.max(CLOSED),
+    };
+    LoadOptions {
+        seconds: arguments.seconds,
+        // What is no time is refused by its name.
+        warm_up: Duration::try_from_secs_f64(arguments.warm_up).unwrap_or(Duration::MAX),
+        limit: arguments.limit,
+        outstanding: arguments.outstanding.unwrap_or(outstanding),
+        threads: arguments.threads,
+        sockets: arguments.sockets,
+        rate: arguments.rate,
+        arrivals: arguments.arrivals,
+        seed: arguments.seed,
+        spin: !arguments.sleep,
+        dnssec_ok: arguments.dnssec_ok,
+        compact_ok: arguments.compact_ok,
+        edns_size: arguments.edns_size,
+        edns_options: arguments.edns_option.clone(),
+        random_prefix: arguments.random_prefix,
+        timeout: Duration::try_from_secs_f64(arguments.timeout).unwrap_or(Duration::MAX),
+        server_pid: arguments.server_pid,
+        cpus: (!arguments.cpus.is_empty()).then(|| arguments.cpus.clone()),
+        ..LoadOptions::new(arguments.server, Arc::new(queries))
+    }
+}
+
 fn describe(report: &LoadReport) -> String {
     let rcodes: Vec<String> = report.rcodes.iter().map(|(rcode, count)| format!("{rcode} {count}")).collect();
-    let mut lines = vec![
-        format!(
-            "queries    {} sent, {} answered, {} lost, {:.2} s",
-            report.sent, report.received, report.lost, report.seconds
-        ),
-        format!("rate       {:.0} answers/s", report.qps),
-        format!("rcodes     {}, truncated {}", rcodes.join(", "), report.truncated),
-        format!("octets     mean {:.1}, max {}", report.response_octets_mean, report.response_octets_max),
-    ];
-    if let Some(latency) = &report.latency_us {
-        lines.push(format!(
-            "latency    min {:.0}, mean {:.0}, p50 {:.0}, p90 {:.0}, p99 {:.0}, max {:.0} µs",
-            latency.min, latency.mean, latency.p50, latency.p90, latency.p99, latency.max
-        ));
+    let mut lines = vec![format!(
+        "queries    {} sent, {} answered, {} lost, {:.2} s",
+        report.sent, report.received, report.lost, report.seconds
+    )];
+    if report.unsent > 0 {
+        lines.push(format!("unsent     {}: too many were outstanding when they were due", report.unsent));
     }
+    lines.push(match report.rate {
+        Some(rate) => format!("rate       {:.0} answers/s of {rate:.0} queries/s", report.qps),
+        None => format!("rate       {:.0} answers/s", report.qps),
+    });
+    lines.push(format!("rcodes     {}, truncated {}", rcodes.join(", "), report.truncated));
+    lines.push(format!(
+        "octets     mean {:.1}, max {}",
+        report.response_octets_mean, report.response_octets_max
+    ));
+    let latencies = [("latency", &report.latency_us), ("lateness", &report.lateness_us)];
+    lines.extend(
+        latencies.iter().filter_map(|(name, latency)| Some(describe_latency(name, latency.as_ref()?))),
+    );
     if let Some(cpu) = report.server_cpu_us_per_query {
         lines.push(format!(
             "server     {cpu:.2} µs CPU a query ({:.2} user, {:.2} system), {} KiB resident",
@@ -55,5 +85,22 @@ fn describe(report: &LoadReport) -> String {
             report.server_resident_kib.unwrap_or(0)
         ));
     }
+    if let Some(cpu) = report.client_cpu_us_per_query {
+        lines.push(format!("generator  {cpu:.2} µs CPU a query"));
+    }
     lines.join("\n")
+}
+
+fn describe_latency(name: &str, latency: &Latency) -> String {
+    format!(
+        "{name:10} min {:.0}, mean {:.0}, p50 {:.0}, p90 {:.0}, p99 {:.0}, p99.9 {:.0}, p99.99 {:.0}, max {:.0} µs",
+        latency.min,
+        latency.mean,
+        latency.p50,
+        latency.p90,
+        latency.p99,
+        latency.p99_9,
+        latency.p99_99,
+        latency.max
+    )
 }

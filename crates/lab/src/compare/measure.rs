@@ -325,20 +325,14 @@ mod tests {
             sent: received + lost,
             received,
             lost,
-            unexpected: 0,
-            refused: 0,
             seconds: 1.0,
             qps: received as f64,
             rcodes: BTreeMap::from([(rcode.to_owned(), received)]),
             truncated: 1,
             response_octets_mean: cpu * 100.0,
             response_octets_max: received,
-            latency_us: None,
             server_cpu_us_per_query: Some(cpu),
-            server_user_us_per_query: None,
-            server_system_us_per_query: None,
-            server_resident_kib: None,
-            server_proportional_kib: None,
+            ..LoadReport::default()
         }
     }
 

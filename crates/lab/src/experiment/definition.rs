@@ -20,6 +20,7 @@ const BUILT_IN: &[(&str, &str)] = &[
         include_str!("../../../../experiments/verification-benchmark.toml"),
     ),
     ("experiments/pqc-signing.toml", include_str!("../../../../experiments/pqc-signing.toml")),
+    ("experiments/echo-floor.toml", include_str!("../../../../experiments/echo-floor.toml")),
 ];
 
 /// Octets of the largest file that is taken for an experiment.
@@ -73,6 +74,7 @@ struct Document {
 pub(super) enum MethodName {
     VerificationBenchmark,
     ZoneSigning,
+    EchoFloor,
 }
 
 /// Both tables of parameters, read as what they are: the fault's place is then known.
@@ -333,7 +335,7 @@ mod tests {
             (
                 "method = \"verification-benchmark\"",
                 "method = \"guess\"",
-                "my.toml:4:10: unknown variant `guess`, expected `verification-benchmark` or `zone-signing`",
+                "my.toml:4:10: unknown variant `guess`, expected one of `verification-benchmark`, `zone-signing`, `echo-floor`",
             ),
             ("title = \"Mine\"", "titel = \"Mine\"", "my.toml:2:1: unknown field `titel`, expected one of "),
             ("title = \"Mine\"", "", "my.toml:1:1: missing field `title`"),

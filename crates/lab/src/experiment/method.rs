@@ -7,7 +7,7 @@ use super::definition::{MethodName, Raw};
 use super::error::{DefinitionError, RunError};
 use super::results::{Results, UnreadableColumn};
 use super::run::{Found, RunOptions};
-use super::{signing, verification};
+use super::{echo, signing, verification};
 use crate::report::Section;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -21,6 +21,8 @@ pub enum Method {
     VerificationBenchmark(verification::Parameters),
     /// Whole zones, signed and verified.
     ZoneSigning(signing::Parameters),
+    /// A server that only receives and sends, beside ours.
+    EchoFloor(echo::Parameters),
 }
 
 /// What a method found out beside its data, for the record.
@@ -32,6 +34,8 @@ pub enum About {
     VerificationBenchmark(verification::About),
     /// What was measured with what.
     ZoneSigning(signing::About),
+    /// What was measured with what.
+    EchoFloor(echo::About),
 }
 
 /// A report's parts that are a method's own.
@@ -54,6 +58,7 @@ impl Method {
         match name {
             MethodName::VerificationBenchmark => raw.parameters().map(Self::VerificationBenchmark),
             MethodName::ZoneSigning => raw.parameters().map(Self::ZoneSigning),
+            MethodName::EchoFloor => raw.parameters().map(Self::EchoFloor),
         }
     }
 
@@ -63,6 +68,7 @@ impl Method {
         match self {
             Self::VerificationBenchmark(_) => "verification-benchmark",
             Self::ZoneSigning(_) => "zone-signing",
+            Self::EchoFloor(_) => "echo-floor",
         }
     }
 
@@ -72,6 +78,7 @@ impl Method {
         match self {
             Self::VerificationBenchmark(parameters) => parameters.duration(),
             Self::ZoneSigning(parameters) => parameters.duration(),
+            Self::EchoFloor(parameters) => parameters.duration(),
         }
     }
 
@@ -79,6 +86,7 @@ impl Method {
         match self {
             Self::VerificationBenchmark(parameters) => verification::run(parameters, options),
             Self::ZoneSigning(parameters) => signing::run(parameters, options),
+            Self::EchoFloor(parameters) => echo::run(parameters, options),
         }
     }
 
@@ -89,6 +97,9 @@ impl Method {
             }
             (Self::ZoneSigning(parameters), About::ZoneSigning(about)) => {
                 signing::report(about, parameters, results)
+            }
+            (Self::EchoFloor(parameters), About::EchoFloor(about)) => {
+                echo::report(about, parameters, results)
             }
             // A record that says two things was not written by this program.
             _ => Err(UnreadableColumn("method".to_owned())),

@@ -19,7 +19,7 @@ mod transfer;
 
 pub use change::{Changes, change};
 pub use examine::{ExamineError, ExamineOptions, Examined, examine};
-pub use parameters::{Minutes, Parameters, Sizes, ZoneChoice};
+pub use parameters::{Denial, Minutes, Parameters, Sizes, ZoneChoice};
 pub use transfer::{Transfer, pack, transfer};
 
 pub(super) use present::report;

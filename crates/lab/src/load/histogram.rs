@@ -1,84 +1,63 @@
-//! A histogram of durations with buckets that grow with the value, as HdrHistogram's: constant time to record,
-//! and a bounded relative error.
+//! Durations counted in buckets whose width grows with the value (HdrHistogram): constant time to record, and an error
+//! of at most 0.1 % of the value, from a nanosecond to an hour.
 
-/// Each power of two is split into so many buckets: values are at most 1/128 too high.
-const SPLIT_BITS: u32 = 7;
-const SPLIT: u64 = 1 << SPLIT_BITS;
-/// Buckets for every 64-bit value.
-const BUCKETS: usize = ((64 - SPLIT_BITS as usize) + 1) << SPLIT_BITS;
+use hdrhistogram::Histogram;
+
+use super::Latency;
+
+/// The longest duration that is told from longer ones, ns: an hour.
+const LONGEST: u64 = 3600 * 1_000_000_000;
+/// Decimal digits of a value that are kept.
+const DIGITS: u8 = 3;
 
 /// Durations in ns, counted.
 #[derive(Debug, Clone)]
-pub(super) struct Histogram {
-    buckets: Vec<u64>,
-    count: u64,
-    sum: u128,
-    min: u64,
-    max: u64,
-}
+pub(super) struct Durations(Histogram<u64>);
 
-impl Default for Histogram {
+impl Default for Durations {
     fn default() -> Self {
-        Self { buckets: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, max: 0 }
+        Self(
+            Histogram::new_with_bounds(1, LONGEST, DIGITS)
+                .expect("bounds and digits are those of the crate's range"),
+        )
     }
 }
 
-/// The bucket of `value`: exact below 128, then 128 buckets for each doubling.
-fn bucket(value: u64) -> usize {
-    let shift = (u64::BITS - SPLIT_BITS - 1).saturating_sub(value.leading_zeros());
-    (u64::from(shift) * SPLIT + (value >> shift)) as usize
-}
-
-/// The largest value of a bucket.
-fn upper_bound(bucket: usize) -> u64 {
-    let bucket = bucket as u64;
-    let shift = (bucket / SPLIT).saturating_sub(1);
-    let head = bucket - shift * SPLIT;
-    (head << shift) | ((1 << shift) - 1)
-}
-
-impl Histogram {
-    pub(super) fn record(&mut self, value: u64) {
-        self.buckets[bucket(value)] += 1;
-        self.count += 1;
-        self.sum += u128::from(value);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
+impl Durations {
+    /// Counts a duration; a longer one than an hour counts as an hour.
+    pub(super) fn record(&mut self, ns: u64) {
+        self.0.saturating_record(ns);
     }
 
+    /// Counts what `other` has counted too.
     pub(super) fn add(&mut self, other: &Self) {
-        self.buckets.iter_mut().zip(&other.buckets).for_each(|(mine, theirs)| *mine += theirs);
-        self.count += other.count;
-        self.sum += other.sum;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
+        self.0.add(&other.0).expect("both have the same bounds");
     }
 
+    /// How many durations were counted.
     pub(super) fn count(&self) -> u64 {
-        self.count
+        self.0.len()
     }
 
-    pub(super) fn min(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.min)
+    /// What they come to; nothing of none.
+    pub(super) fn summary(&self) -> Option<Latency> {
+        let us = |ns: u64| ns as f64 / 1000.0;
+        let quantile = |quantile: f64| us(self.0.value_at_quantile(quantile));
+        (self.count() > 0).then(|| Latency {
+            min: us(self.0.min()),
+            mean: self.0.mean() / 1000.0,
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            p99_9: quantile(0.999),
+            p99_99: quantile(0.9999),
+            max: us(self.0.max()),
+        })
     }
 
-    pub(super) fn max(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.max)
-    }
-
-    pub(super) fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
-    }
-
-    /// A value that `percent` of the values do not exceed.
-    pub(super) fn percentile(&self, percent: u64) -> Option<u64> {
-        let rank = (u128::from(self.count) * u128::from(percent)).div_ceil(100).max(1);
-        let mut seen = 0;
-        let found = self.buckets.iter().position(|&count| {
-            seen += u128::from(count);
-            seen >= rank
-        });
-        found.map(|bucket| upper_bound(bucket).min(self.max))
+    /// The buckets that hold something, from the shortest: the longest duration of the bucket, ns, and how many.
+    pub(super) fn buckets(&self) -> Vec<(u64, u64)> {
+        self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
     }
 }
 
@@ -87,51 +66,75 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn small_values_are_exact() {
-        let mut histogram = Histogram::default();
-        (1..=100).for_each(|value| histogram.record(value));
-        assert_eq!(histogram.percentile(50), Some(50));
-        assert_eq!(histogram.percentile(99), Some(99));
-        assert_eq!(histogram.percentile(100), Some(100));
-        assert_eq!((histogram.min(), histogram.max(), histogram.mean()), (Some(1), Some(100), Some(50.5)));
+    fn counted(values: &[u64]) -> Durations {
+        let mut durations = Durations::default();
+        values.iter().for_each(|&value| durations.record(value));
+        durations
     }
 
     #[test]
-    fn nothing_recorded_has_no_percentiles() {
-        let histogram = Histogram::default();
-        assert_eq!((histogram.percentile(50), histogram.min(), histogram.mean()), (None, None, None));
+    fn percentiles_are_those_of_the_values() {
+        let values: Vec<u64> = (1..=20_000).map(|value| value * 1000).collect();
+        let summary = counted(&values).summary().expect("has values");
+        let expected = [1.0, 10_000.5, 10_000.0, 18_000.0, 19_800.0, 19_980.0, 19_998.0, 20_000.0];
+        let found = [
+            summary.min,
+            summary.mean,
+            summary.p50,
+            summary.p90,
+            summary.p99,
+            summary.p99_9,
+            summary.p99_99,
+            summary.max,
+        ];
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert!((found - expected).abs() <= expected / 1000.0, "{found} is not {expected}");
+        }
+    }
+
+    #[test]
+    fn nothing_counted_has_no_summary() {
+        let durations = Durations::default();
+        assert_eq!((durations.summary(), durations.count(), durations.buckets()), (None, 0, Vec::new()));
+    }
+
+    #[test]
+    fn one_slow_answer_in_ten_thousand_is_seen() {
+        let mut values = vec![20_000; 9_998];
+        values.extend([5_000_000, 7_000_000]);
+        let summary = counted(&values).summary().expect("has values");
+        assert!((summary.p99_9 - 20.0).abs() < 0.02 && (summary.p99_99 - 5000.0).abs() < 5.0, "{summary:?}");
+        assert!((summary.max - 7000.0).abs() < 7.0, "{summary:?}");
+    }
+
+    #[test]
+    fn what_is_beyond_the_range_is_counted_at_its_end() {
+        let durations = counted(&[0, u64::MAX]);
+        let summary = durations.summary().expect("has values");
+        assert_eq!((durations.count(), summary.min), (2, 0.0));
+        assert!(summary.max >= 3.6e9 && summary.max < 3.7e9, "{summary:?}");
     }
 
     proptest! {
         #[test]
-        fn a_bucket_holds_its_value_within_one_percent(value: u64) {
-            let bucket = bucket(value);
-            prop_assert!(bucket < BUCKETS);
-            let bound = upper_bound(bucket);
-            prop_assert!(bound >= value);
-            prop_assert!(bound - value <= value / 100);
+        fn buckets_hold_every_value_within_a_thousandth(values in proptest::collection::vec(0..LONGEST, 1..60)) {
+            let buckets = counted(&values).buckets();
+            prop_assert_eq!(buckets.iter().map(|(_, count)| count).sum::<u64>(), values.len() as u64);
+            prop_assert!(buckets.is_sorted_by(|(left, _), (right, _)| left < right));
+            for value in values {
+                let (end, _) = buckets.iter().find(|(end, _)| *end >= value).expect("a bucket");
+                prop_assert!(end - value <= value / 1000, "{} for {}", end, value);
+            }
         }
 
         #[test]
-        fn buckets_keep_the_order(low: u64, high: u64) {
-            prop_assert_eq!(bucket(low) <= bucket(high) || low > high, true);
-        }
-
-        #[test]
-        fn a_sum_counts_both(left in proptest::collection::vec(0..1u64 << 40, 0..50),
-                             right in proptest::collection::vec(0..1u64 << 40, 1..50)) {
-            let record = |values: &[u64]| {
-                let mut histogram = Histogram::default();
-                values.iter().for_each(|&value| histogram.record(value));
-                histogram
-            };
-            let mut sum = record(&left);
-            sum.add(&record(&right));
-            let both = record(&[left, right].concat());
-            prop_assert_eq!(sum.count(), both.count());
-            prop_assert_eq!(sum.percentile(90), both.percentile(90));
-            prop_assert_eq!((sum.min(), sum.max(), sum.mean()), (both.min(), both.max(), both.mean()));
+        fn a_sum_counts_both(left in proptest::collection::vec(0..LONGEST, 0..50),
+                             right in proptest::collection::vec(0..LONGEST, 1..50)) {
+            let mut sum = counted(&left);
+            sum.add(&counted(&right));
+            let both = counted(&[left, right].concat());
+            prop_assert_eq!(sum.buckets(), both.buckets());
+            prop_assert_eq!(sum.summary(), both.summary());
         }
     }
 }

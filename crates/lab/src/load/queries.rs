@@ -149,6 +149,13 @@ impl QueryList {
         self.ends.is_empty()
     }
 
+    /// Octets of the longest name in wire form.
+    pub(super) fn longest_name(&self) -> usize {
+        let lengths =
+            (0..self.len()).filter_map(|index| self.question(index)).map(|question| question.len() - 4);
+        lengths.max().unwrap_or(0)
+    }
+
     /// How many lines were skipped because they are no queries.
     #[must_use]
     pub fn skipped_count(&self) -> u64 {

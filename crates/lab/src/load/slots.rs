@@ -1,4 +1,4 @@
-//! The outstanding queries of one thread, found by the identifier of their answer.
+//! The outstanding queries of one socket, found by the identifier of their answer.
 //!
 //! The low bits of an identifier name a slot, the rest is the slot's generation, which changes with each use: an
 //! answer that comes late, when its slot has been given to another query, is not taken for that query's answer.
@@ -8,10 +8,20 @@ use std::collections::VecDeque;
 /// Slots at most: two bits are left for generations.
 pub(super) const SLOTS_MAX: usize = 1 << 14;
 
+/// When a query was to be sent, and when it was, ns since the start of the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Times {
+    /// When it was to be sent: what latency is counted from.
+    pub(super) due: u64,
+    /// When it was sent: what its time limit is counted from.
+    pub(super) sent: u64,
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// When the query was sent, ns; nothing while the slot is free.
-    sent_at: Option<u64>,
+    times: Times,
+    /// Whether a query is outstanding.
+    taken: bool,
     generation: u16,
     /// The generation of the last query that was given up, which is not used again until another is: however
     /// late its answer comes, it finds no query.
@@ -45,8 +55,8 @@ impl Slots {
         self.slots.len() - self.free.len()
     }
 
-    /// Takes a slot for a query sent at `now`; returns its identifier.
-    pub(super) fn take(&mut self, now: u64) -> Option<u16> {
+    /// Takes a slot for a query; returns its identifier.
+    pub(super) fn take(&mut self, times: Times) -> Option<u16> {
         let index = self.free.pop_front()?;
         let mask = u16::MAX >> self.slot_bits;
         let slot = &mut self.slots[usize::from(index)];
@@ -55,36 +65,37 @@ impl Slots {
         if slot.given_up == Some(slot.generation) {
             slot.generation = next(slot.generation);
         }
-        slot.sent_at = Some(now);
+        (slot.times, slot.taken) = (times, true);
         // One slot leaves all 16 bits to generations.
         Some(slot.generation.checked_shl(self.slot_bits).unwrap_or(0) | index)
     }
 
-    /// Frees the slot of the query with this identifier; returns when it was sent, or nothing when no such query
-    /// is outstanding.
-    pub(super) fn release(&mut self, id: u16) -> Option<u64> {
+    /// Frees the slot of the query with this identifier; returns its times, or nothing when no such query is
+    /// outstanding.
+    pub(super) fn release(&mut self, id: u16) -> Option<Times> {
         let index = id & !(u16::MAX.checked_shl(self.slot_bits).unwrap_or(0));
         let slot = self.slots.get_mut(usize::from(index))?;
-        if slot.generation != id.checked_shr(self.slot_bits).unwrap_or(0) {
+        if slot.generation != id.checked_shr(self.slot_bits).unwrap_or(0) || !slot.taken {
             return None;
         }
-        let sent_at = slot.sent_at.take()?;
+        slot.taken = false;
         self.free.push_back(index);
-        Some(sent_at)
+        Some(slot.times)
     }
 
-    /// Gives up the queries sent before `limit`; returns how many.
-    pub(super) fn give_up_before(&mut self, limit: u64) -> u64 {
-        let mut given_up = 0;
+    /// Gives up the queries sent before `limit`; tells `lost` of each.
+    pub(super) fn give_up_before(&mut self, limit: u64, mut lost: impl FnMut(Times)) {
+        if self.outstanding() == 0 {
+            return;
+        }
         for (index, slot) in self.slots.iter_mut().enumerate() {
-            if slot.sent_at.is_some_and(|sent_at| sent_at < limit) {
-                slot.sent_at = None;
+            if slot.taken && slot.times.sent < limit {
+                slot.taken = false;
                 slot.given_up = Some(slot.generation);
                 self.free.push_back(index as u16);
-                given_up += 1;
+                lost(slot.times);
             }
         }
-        given_up
     }
 }
 
@@ -94,17 +105,30 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
+    fn at(sent: u64) -> Times {
+        Times { due: sent / 2, sent }
+    }
+
+    fn give_up(slots: &mut Slots, limit: u64) -> u64 {
+        let mut count = 0;
+        slots.give_up_before(limit, |times| {
+            assert!(times.sent < limit && times == at(times.sent));
+            count += 1;
+        });
+        count
+    }
+
     #[test]
     fn a_late_answer_finds_no_query_whatever_comes_between() {
         for count in [1, 2, 100, SLOTS_MAX] {
             let mut slots = Slots::new(count);
-            let late = slots.take(1).expect("free");
-            assert_eq!(slots.give_up_before(2), 1);
+            let late = slots.take(at(1)).expect("free");
+            assert_eq!(give_up(&mut slots, 2), 1);
             for _ in 0..(3 * (1 << 16)) {
-                let id = slots.take(3).expect("free");
+                let id = slots.take(at(3)).expect("free");
                 assert_ne!(id, late);
                 assert_eq!(slots.release(late), None);
-                assert_eq!(slots.release(id), Some(3));
+                assert_eq!(slots.release(id), Some(at(3)));
             }
         }
     }
@@ -112,17 +136,17 @@ mod tests {
     #[test]
     fn a_doubled_answer_counts_once() {
         let mut slots = Slots::new(1);
-        let id = slots.take(5).expect("free");
-        assert_eq!(slots.release(id), Some(5));
+        let id = slots.take(at(5)).expect("free");
+        assert_eq!(slots.release(id), Some(at(5)));
         assert_eq!(slots.release(id), None);
-        assert_eq!(slots.take(6).map(|next| next == id), Some(false));
+        assert_eq!(slots.take(at(6)).map(|next| next == id), Some(false));
     }
 
     #[test]
     fn there_are_as_many_slots_as_asked_for() {
         for count in [1, 3, 64, SLOTS_MAX] {
             let mut slots = Slots::new(count);
-            let mut ids: Vec<u16> = std::iter::from_fn(|| slots.take(0)).collect();
+            let mut ids: Vec<u16> = std::iter::from_fn(|| slots.take(at(0))).collect();
             assert_eq!(slots.outstanding(), count);
             ids.sort_unstable();
             ids.dedup();
@@ -138,7 +162,7 @@ mod tests {
             for (now, (step, id)) in steps.into_iter().enumerate() {
                 let now = now as u64;
                 match step {
-                    0 => match slots.take(now) {
+                    0 => match slots.take(at(now)) {
                         Some(id) => prop_assert!(model.insert(id, now).is_none()),
                         None => prop_assert_eq!(model.len(), count),
                     },
@@ -146,13 +170,13 @@ mod tests {
                         // Half of the time an identifier that is outstanding.
                         let known = model.keys().min().copied().filter(|_| id % 2 == 0);
                         let id = known.unwrap_or(id);
-                        prop_assert_eq!(slots.release(id), model.remove(&id));
+                        prop_assert_eq!(slots.release(id), model.remove(&id).map(at));
                     }
                     _ => {
                         let limit = now.saturating_sub(10);
                         let before = model.len();
                         model.retain(|_, sent_at| *sent_at >= limit);
-                        prop_assert_eq!(slots.give_up_before(limit), (before - model.len()) as u64);
+                        prop_assert_eq!(give_up(&mut slots, limit), (before - model.len()) as u64);
                     }
                 }
                 prop_assert_eq!(slots.outstanding(), model.len());

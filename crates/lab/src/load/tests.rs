@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use nonesuch_net::udp::{self, UdpOptions, UdpServer};
@@ -31,6 +32,15 @@ where
     (udp::serve(udp, &UdpOptions::new(), make).expect("started"), local_addr)
 }
 
+/// Starts a server that answers all but the first query.
+fn start_late() -> (UdpServer, SocketAddr) {
+    let mut number = 0u32;
+    start(move |_| {
+        number += 1;
+        number > 1
+    })
+}
+
 #[test]
 fn counts_agree_with_the_server() {
     let (server, address) = start(|_| true);
@@ -49,7 +59,10 @@ fn counts_agree_with_the_server() {
     assert!(report.response_octets_mean < 38.0 && report.response_octets_mean > 28.0);
     let latency = report.latency_us.expect("has answers");
     assert!(latency.min > 0.0 && latency.min <= latency.p50 && latency.p50 <= latency.p90);
-    assert!(latency.p90 <= latency.p99 && latency.p99 <= latency.max && latency.mean <= latency.max);
+    assert!(latency.p90 <= latency.p99 && latency.p99 <= latency.p99_9 && latency.p99_9 <= latency.p99_99);
+    assert!(latency.p99_99 <= latency.max && latency.mean <= latency.max);
+    assert_eq!(report.latency_histogram_ns.iter().map(|(_, count)| count).sum::<u64>(), 10_001);
+    assert_eq!((report.rate, report.arrivals, report.lateness_us), (None, None, None));
     assert!((report.qps - 10_001.0 / report.seconds).abs() < 1.0);
     assert!(report.server_resident_kib.is_some() && report.server_cpu_us_per_query.is_some());
 }
@@ -146,6 +159,142 @@ fn a_rate_is_kept() {
 }
 
 #[test]
+fn latency_counts_from_when_a_query_was_due() {
+    let (server, address) = start_late();
+    let mut options = options(address, "example A", 20);
+    options.rate = Some(1000.0);
+    options.outstanding = 1;
+    options.timeout = Duration::from_millis(100);
+    let report = run(&options).expect("ran");
+    server.stop().expect("stopped");
+    assert_eq!((report.sent, report.received, report.lost, report.unsent), (20, 19, 1, 0));
+    // Query number 1 was due after 1 ms, and there was no room for it before 100 ms had passed; an open loop that counted
+    // from sending would not tell.
+    let (latency, lateness) = (report.latency_us.expect("answers"), report.lateness_us.expect("a schedule"));
+    assert!(latency.max >= 98_900.0, "{latency:?}");
+    assert!(lateness.max >= 98_900.0 && lateness.max <= latency.max, "{lateness:?}");
+}
+
+#[test]
+fn what_was_due_and_never_sent_is_told() {
+    let (server, address) = start(|_| false);
+    let mut options = options(address, "example A", 1);
+    options.limit = None;
+    options.seconds = 0.05;
+    options.rate = Some(1000.0);
+    options.outstanding = 1;
+    options.timeout = Duration::from_millis(100);
+    let report = run(&options).expect("ran");
+    server.stop().expect("stopped");
+    assert_eq!((report.received, report.sent), (0, report.lost));
+    assert_eq!(report.sent + report.unsent, 50);
+    assert!(report.unsent >= 40, "{report:?}");
+}
+
+#[test]
+fn what_is_sent_to_warm_up_does_not_count() {
+    let (server, address) = start(|_| true);
+    let mut options = options(address, "example A", 1);
+    options.limit = None;
+    options.warm_up = Duration::from_millis(50);
+    options.seconds = 0.05;
+    options.rate = Some(1000.0);
+    let report = run(&options).expect("ran");
+    let statistics = server.statistics();
+    server.stop().expect("stopped");
+    assert_eq!((report.sent, report.received), (50, 50));
+    assert_eq!(statistics.total().datagrams_in, 100);
+}
+
+#[test]
+fn random_arrivals_follow_their_seed() {
+    let (server, address) = start(|_| true);
+    let mut options = options(address, "example A", 1);
+    options.limit = None;
+    options.seconds = 0.2;
+    options.rate = Some(2000.0);
+    options.arrivals = Arrivals::Poisson;
+    let counts = [3, 3, 4].map(|seed| {
+        options.seed = seed;
+        let report = run(&options).expect("ran");
+        report.sent + report.unsent
+    });
+    server.stop().expect("stopped");
+    assert_eq!(counts[0], counts[1]);
+    assert_ne!(counts[0], counts[2]);
+    // 400 in the mean, with a standard deviation of 20.
+    assert!(counts.iter().all(|count| (300..500).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn each_socket_is_a_sender_of_its_own() {
+    for rate in [None, Some(100_000.0)] {
+        let Listeners { udp, local_addr, .. } =
+            bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
+        let (sender, seen) = std::sync::mpsc::channel();
+        let make = move |_| {
+            let sender = sender.clone();
+            move |query: &[u8], peer: SocketAddr, response: &mut Vec<u8>| {
+                response.extend_from_slice(query);
+                response[2] |= 0x80;
+                sender.send(peer).is_ok()
+            }
+        };
+        let server = udp::serve(udp, &UdpOptions::new(), make).expect("started");
+        let mut options = options(local_addr, "example A", 1200);
+        (options.threads, options.sockets, options.rate) = (2, 3, rate);
+        let report = run(&options).expect("ran");
+        server.stop().expect("stopped");
+        assert_eq!((report.sent, report.received, report.unexpected), (1200, 1200, 0));
+        let mut counts: BTreeMap<SocketAddr, u64> = BTreeMap::new();
+        seen.iter().for_each(|peer| *counts.entry(peer).or_default() += 1);
+        assert_eq!((counts.len(), counts.values().sum::<u64>()), (6, 1200), "{counts:?}");
+    }
+}
+
+#[test]
+fn names_are_made_random_on_the_wire() {
+    let (sender, seen) = std::sync::mpsc::channel();
+    let (server, address) = start(move |response| sender.send(response.clone()).is_ok());
+    let mut options = options(address, "a.example A\nb.example AAAA", 40);
+    options.random_prefix = true;
+    run(&options).expect("ran");
+    server.stop().expect("stopped");
+    let questions: Vec<Vec<u8>> = seen.iter().map(|query| query[12..].to_vec()).collect();
+    for (number, question) in questions.iter().enumerate() {
+        let tail: &[u8] =
+            if number % 2 == 0 { b"\x01a\x07example\0\0\x01" } else { b"\x01b\x07example\0\0\x1c" };
+        assert_eq!((question[0], &question[13..13 + tail.len()]), (12, tail));
+    }
+    let mut labels: Vec<&[u8]> = questions.iter().map(|question| &question[..13]).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    assert_eq!(labels.len(), 40);
+}
+
+#[test]
+fn a_closed_loop_sends_each_thousand_by_length_and_an_open_one_as_they_are() {
+    let lengths = [3, 1, 2, 1, 3];
+    let list: String = lengths.iter().map(|length| format!("{} A\n", "x".repeat(*length))).collect();
+    for (rate, expected) in [(None, [1, 1, 2, 3, 3]), (Some(10_000.0), lengths)] {
+        let (sender, seen) = std::sync::mpsc::channel();
+        let (server, address) = start(move |response| sender.send(response[12]).is_ok());
+        let mut options = options(address, &list, 10);
+        options.rate = rate;
+        run(&options).expect("ran");
+        server.stop().expect("stopped");
+        let found: Vec<usize> = seen.iter().map(usize::from).collect();
+        assert_eq!(found, [expected, expected].concat());
+    }
+    let many: String = (0..1500).rev().map(|number| format!("{} A\n", "x".repeat(1 + number % 50))).collect();
+    let order = order_by_length(&options(([127, 0, 0, 1], 53).into(), &many, 1)).expect("a closed loop");
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, (0..1500).collect::<Vec<_>>());
+    assert!(order[..1024].iter().all(|number| *number < 1024), "each query stays within its thousand");
+}
+
+#[test]
 fn nobody_listening_is_an_error() {
     let listeners = bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
     let address = listeners.local_addr;
@@ -158,7 +307,10 @@ fn nobody_listening_is_an_error() {
 fn senseless_options_are_refused() {
     let good = options("127.0.0.1:53".parse().expect("an address"), "example A", 1);
     type Spoil = fn(&mut LoadOptions);
-    let bad: [(&str, Spoil); 8] = [
+    let long = format!("{}.{} A", "x".repeat(62), vec!["y".repeat(62); 3].join("."));
+    let mut too_long = options("127.0.0.1:53".parse().expect("an address"), &long, 1);
+    too_long.random_prefix = true;
+    let bad: [(&str, Spoil); 13] = [
         ("threads", |options| options.threads = 0),
         ("outstanding", |options| options.outstanding = 0),
         ("outstanding", |options| options.outstanding = 20_000),
@@ -167,6 +319,11 @@ fn senseless_options_are_refused() {
         ("timeout", |options| options.timeout = Duration::ZERO),
         ("limit", |options| options.limit = Some(0)),
         ("edns_size", |options| options.edns_size = 0),
+        ("sockets", |options| options.sockets = 0),
+        ("outstanding", |options| options.sockets = 300),
+        ("rate", |options| options.rate = Some(1e8)),
+        ("edns_options", |options| options.edns_options = vec![(1, vec![0; 509])]),
+        ("warm_up", |options| options.warm_up = Duration::from_secs(3601)),
     ];
     for (name, spoil) in bad {
         let mut options = good.clone();
@@ -174,16 +331,31 @@ fn senseless_options_are_refused() {
         let error = run(&options).expect_err("refused");
         assert!(matches!(error, LoadError::Misconfigured { option, .. } if option == name), "{error}");
     }
+    let error = run(&too_long).expect_err("refused");
+    assert!(matches!(error, LoadError::Misconfigured { option: "random_prefix", .. }), "{error}");
 }
 
 #[test]
 fn a_report_is_written_for_machines() {
     let (server, address) = start(|_| true);
-    let report = run(&options(address, "example A", 5)).expect("ran");
+    let closed = run(&options(address, "example A", 5)).expect("ran");
+    let rate = Some(1000.0);
+    let open = run(&LoadOptions { rate, ..options(address, "example A", 5) }).expect("ran");
     server.stop().expect("stopped");
-    let json = serde_json::to_value(&report).expect("written");
-    assert_eq!(json["received"], 5);
-    assert_eq!(json["rcodes"]["NOERROR"], 5);
-    assert!(json["latency_us"]["p99"].is_number());
-    assert!(json["server_cpu_us_per_query"].is_null());
+    let json = serde_json::to_value(&closed).expect("written");
+    assert_eq!((&json["received"], &json["rcodes"]["NOERROR"]), (&5.into(), &5.into()));
+    let keys: Vec<&String> = json["latency_us"].as_object().expect("figures").keys().collect();
+    assert_eq!(keys, ["max", "mean", "min", "p50", "p90", "p99", "p99_9", "p99_99"]);
+    let histogram = json["latency_histogram_ns"].as_array().expect("a list");
+    let counted: u64 = histogram.iter().filter_map(|bucket| bucket[1].as_u64()).sum();
+    assert_eq!(counted, 5);
+    assert!(histogram.iter().all(|bucket| bucket[0].as_u64() > Some(0)));
+    assert!(json["server_cpu_us_per_query"].is_null() && json["rate"].is_null());
+    assert!(json["lateness_us"].is_null() && json["client_cpu_us_per_query"].is_number());
+    let json = serde_json::to_value(&open).expect("written");
+    assert_eq!(
+        (&json["rate"], &json["arrivals"], &json["unsent"]),
+        (&1000.0.into(), &"even".into(), &0.into())
+    );
+    assert!(json["lateness_us"]["p99"].is_number());
 }

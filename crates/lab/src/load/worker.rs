@@ -1,194 +1,138 @@
-//! One thread of load: the closed loop.
+//! One thread of load, with one socket or several.
+//!
+//! Without a rate the loop is closed: a query goes out for each that is answered or given up. With a rate it is open: a
+//! query goes out when the schedule says so, and answers are taken in between.
 
-use std::collections::BTreeMap;
 use std::io;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use nonesuch_net::client::UdpClientSocket;
+use nonesuch_net::client::{ReadySockets, UdpClientSocket};
 use nonesuch_net::{BATCH, NetError, ReceiveBatch, SendBatch, pin_current_thread};
-use nonesuch_proto::edns;
-use nonesuch_proto::message::Rcode;
 
-use super::histogram::Histogram;
-use super::slots::Slots;
-use super::{Latency, LoadError, LoadOptions};
+use super::frame::Frame;
+use super::schedule::Schedule;
+use super::slots::{Slots, Times};
+use super::tally::Tally;
+use super::{LoadError, LoadOptions};
+use crate::process;
 
 const HEADER: usize = 12;
-/// The longest query: header, name, type, class and an OPT record without options.
-const QUERY_SIZE: usize = HEADER + 255 + 4 + edns::OPT_OCTETS;
 /// Room for an answer, octets. Longer ones are cut, which their header does not mind; EDNS asks for less.
 const RESPONSE_SIZE: usize = 4096;
 /// How long to wait for an answer before looking at the clock.
 const TICK: Duration = Duration::from_millis(5);
+/// A closed loop whose answers trickle in lets some gather before it looks again: it spares both sides the cost of waking
+/// this thread for each. A window of so many queries keeps a server busy meanwhile.
+const NAP: Duration = Duration::from_micros(50);
+const NAP_WINDOW: usize = BATCH;
+/// The last part of a wait for the schedule is spent looking at the clock, since the system wakes a thread 50 µs late.
+const SPIN: Duration = Duration::from_micros(120);
+/// An open loop goes on looking for answers so long after the last event: a thread that slept would take them late.
+const AWAKE: Duration = Duration::from_millis(2);
 
-/// What one thread, or all, have counted.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Tally {
-    pub(super) sent: u64,
-    pub(super) lost: u64,
-    pub(super) unexpected: u64,
-    pub(super) refused: u64,
-    pub(super) truncated: u64,
-    pub(super) octets: u64,
-    pub(super) octets_max: u64,
-    by_rcode: [u64; 16],
-    latencies: Histogram,
-    /// ns since the start of the run.
-    first_send: Option<u64>,
-    last_receive: Option<u64>,
+const fn ns(duration: Duration) -> u64 {
+    duration.as_nanos() as u64
 }
 
-impl Tally {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.sent += other.sent;
-        self.lost += other.lost;
-        self.unexpected += other.unexpected;
-        self.refused += other.refused;
-        self.truncated += other.truncated;
-        self.octets += other.octets;
-        self.octets_max = self.octets_max.max(other.octets_max);
-        self.by_rcode.iter_mut().zip(other.by_rcode).for_each(|(mine, theirs)| *mine += theirs);
-        self.latencies.add(&other.latencies);
-        self.first_send = self.first_send.into_iter().chain(other.first_send).min();
-        self.last_receive = self.last_receive.max(other.last_receive);
-    }
-
-    /// Queries answered.
-    pub(super) fn received(&self) -> u64 {
-        self.latencies.count()
-    }
-
-    /// From the first query sent to the last answer received.
-    pub(super) fn duration(&self) -> Duration {
-        let ends = self.first_send.zip(self.last_receive);
-        ends.map_or(Duration::ZERO, |(first, last)| Duration::from_nanos(last.saturating_sub(first)))
-    }
-
-    pub(super) fn rcodes(&self) -> BTreeMap<String, u64> {
-        let counted = (0..).zip(self.by_rcode).filter(|&(_, count)| count > 0);
-        counted.map(|(rcode, count)| (Rcode(rcode).to_string(), count)).collect()
-    }
-
-    pub(super) fn latency(&self) -> Option<Latency> {
-        let us = |ns: u64| ns as f64 / 1000.0;
-        Some(Latency {
-            min: us(self.latencies.min()?),
-            mean: self.latencies.mean()? / 1000.0,
-            p50: us(self.latencies.percentile(50)?),
-            p90: us(self.latencies.percentile(90)?),
-            p99: us(self.latencies.percentile(99)?),
-            max: us(self.latencies.max()?),
-        })
-    }
-
-    fn count_answer(&mut self, flags: [u8; 2], octets: u64, latency: u64) {
-        self.truncated += u64::from(flags[0] & 0x02 != 0);
-        self.by_rcode[usize::from(flags[1] & 0x0f)] += 1;
-        self.octets += octets;
-        self.octets_max = self.octets_max.max(octets);
-        self.latencies.record(latency);
-    }
+/// A share of `limit` for number `index` of `count`; all shares together are the limit.
+fn share(limit: u64, index: usize, count: usize) -> u64 {
+    let (index, count) = (index as u64, count as u64);
+    limit / count + u64::from(index < limit % count)
 }
 
-/// The part of a query that all have: flags and counts before the question, the OPT record after it.
-struct Frame {
-    /// Octets 2 to 12 of the header.
-    header: [u8; HEADER - 2],
-    opt: Vec<u8>,
-}
-
-impl Frame {
-    fn new(options: &LoadOptions) -> Self {
-        let mut opt = Vec::new();
-        if options.edns_size > 0 {
-            let dnssec_ok = if options.dnssec_ok { edns::DO } else { 0 };
-            let compact_ok = if options.compact_ok { edns::CO } else { 0 };
-            edns::push_opt(options.edns_size, 0, dnssec_ok | compact_ok, &mut opt);
-        }
-        // RD as dnsperf sets it, one question, and OPT as the one additional record.
-        let header = [0x01, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
-        Self { header, opt }
-    }
-
-    /// Writes a whole query into `slot`, which has room for the longest; returns its length.
-    fn write(&self, id: u16, question: &[u8], slot: &mut [u8]) -> usize {
-        let parts = [&id.to_be_bytes()[..], &self.header, question, &self.opt];
-        let mut length = 0;
-        for part in parts {
-            slot[length..length + part.len()].copy_from_slice(part);
-            length += part.len();
-        }
-        length
-    }
-}
-
-/// When queries are due.
-struct Pace {
-    per_ns: f64,
-}
-
-impl Pace {
-    /// How many queries are due at `now`, ns since the start.
-    fn due(&self, now: u64) -> u64 {
-        (now as f64 * self.per_ns) as u64 + 1
-    }
-
-    /// When query number `count` (from 0) is due.
-    fn due_at(&self, count: u64) -> u64 {
-        (count as f64 / self.per_ns).ceil() as u64
-    }
-}
-
-/// A share of `limit` for thread `index` of `threads`; all shares together are the limit.
-fn share(limit: u64, index: usize, threads: usize) -> u64 {
-    let (index, threads) = (index as u64, threads as u64);
-    limit / threads + u64::from(index < limit % threads)
+/// How long to wait for answers.
+enum Wait {
+    /// Not at all.
+    No,
+    /// At most so long.
+    For(Duration),
 }
 
 pub(super) struct Worker<'a> {
     options: &'a LoadOptions,
     cpu: Option<usize>,
-    socket: UdpClientSocket,
+    sockets: Vec<UdpClientSocket>,
+    /// The outstanding queries of each socket.
+    slots: Vec<Slots>,
+    outstanding: usize,
+    /// The socket that the next batch goes out on.
+    next_socket: usize,
+    ready: ReadySockets,
     outgoing: SendBatch,
-    /// The identifiers of the queries in `outgoing`.
-    ids: Vec<u16>,
     incoming: ReceiveBatch,
-    slots: Slots,
+    /// Identifier and times of each query of the batch that goes out.
+    batch: Vec<(u16, Times)>,
+    /// Questions of the batch, and when they are due.
+    questions: Vec<&'a [u8]>,
+    times: Vec<Times>,
     frame: Frame,
-    pace: Option<Pace>,
-    /// The next query of the list.
+    schedule: Option<Schedule>,
+    /// The questions' numbers in the order in which they are sent; nothing for that of the list.
+    order: Option<&'a [u32]>,
+    /// Place of the next question in it.
     next: usize,
     limit: u64,
     origin: Instant,
-    /// When this thread began, stops sending, and last looked for lost queries, ns since `origin`.
+    /// All times are ns since `origin`.
     began: u64,
     stop_sending: u64,
-    last_expiry: u64,
     timeout: u64,
+    last_expiry: u64,
+    last_event: u64,
+    /// Whether there is a CPU to spare for looking at the clock.
+    may_spin: bool,
+    /// Answers that the last look found.
+    found: usize,
+    /// Whether any answer came, the warm-up's too.
+    answered: bool,
     tally: Tally,
 }
 
 impl<'a> Worker<'a> {
-    pub(super) fn new(options: &'a LoadOptions, index: usize, origin: Instant) -> Result<Self, LoadError> {
-        let cpus = options.cpus.as_deref().unwrap_or_default();
-        let outstanding = share(options.outstanding as u64, index, options.threads) as usize;
+    /// Opens the sockets of thread `index`.
+    pub(super) fn new(
+        options: &'a LoadOptions,
+        order: Option<&'a [u32]>,
+        index: usize,
+        origin: Instant,
+    ) -> Result<Self, NetError> {
+        let count = options.sockets;
+        let sockets = (0..count)
+            .map(|_| UdpClientSocket::connect(options.server, TICK))
+            .collect::<Result<Vec<_>, _>>()?;
+        let window = share(options.outstanding as u64, index, options.threads);
+        let slots = (0..count).map(|socket| Slots::new(share(window, socket, count) as usize)).collect();
+        let frame = Frame::new(options, index);
+        let part = (index, options.threads);
+        let usable = thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             options,
-            cpu: cpus.get(index % cpus.len().max(1)).copied(),
-            socket: UdpClientSocket::connect(options.server, TICK)?,
-            outgoing: SendBatch::new(BATCH, QUERY_SIZE),
-            ids: Vec::with_capacity(BATCH),
+            cpu: options.cpus.as_ref().filter(|cpus| !cpus.is_empty()).map(|cpus| cpus[index % cpus.len()]),
+            sockets,
+            slots,
+            outstanding: 0,
+            next_socket: 0,
+            ready: ReadySockets::default(),
+            outgoing: SendBatch::new(BATCH, frame.size()),
             incoming: ReceiveBatch::new(BATCH, RESPONSE_SIZE),
-            slots: Slots::new(outstanding),
-            frame: Frame::new(options),
-            pace: options.rate.map(|rate| Pace { per_ns: rate / options.threads as f64 / 1e9 }),
+            batch: Vec::with_capacity(BATCH),
+            questions: Vec::with_capacity(BATCH),
+            times: Vec::with_capacity(BATCH),
+            frame,
+            schedule: options.rate.map(|rate| Schedule::new(options.arrivals, rate, part, options.seed)),
+            order,
             next: index % options.queries.len(),
             limit: options.limit.map_or(u64::MAX, |limit| share(limit, index, options.threads)),
             origin,
             began: 0,
             stop_sending: 0,
+            timeout: ns(options.timeout),
             last_expiry: 0,
-            timeout: options.timeout.as_nanos() as u64,
+            last_event: 0,
+            may_spin: options.spin && usable > options.threads,
+            found: 0,
+            answered: false,
             tally: Tally::default(),
         })
     }
@@ -198,66 +142,116 @@ impl<'a> Worker<'a> {
         if let Some(cpu) = self.cpu {
             pin_current_thread(cpu).map_err(|source| NetError::Pin { cpu, source })?;
         }
+        let before = process::own_thread_cpu_time();
         self.began = self.clock();
-        self.stop_sending = self.began + (self.options.seconds * 1e9) as u64;
-        loop {
-            let now = self.clock();
-            let allowed = self.allowed(now);
-            if allowed == 0 && self.slots.outstanding() == 0 && self.is_over(now) {
-                return Ok(self.tally);
+        let measured_from = self.began + ns(self.options.warm_up);
+        self.stop_sending = measured_from + (self.options.seconds * 1e9) as u64;
+        self.tally = Tally::new(measured_from);
+        let mut now = self.began;
+        while !(self.is_over(now) && self.outstanding == 0) {
+            if !self.is_over(now) {
+                self.send_due(now)?;
             }
-            let filled = self.fill(now, allowed);
-            self.send()?;
-            self.receive(now, allowed > filled)?;
+            now = self.receive(now)?;
+            self.expire(now);
         }
+        self.count_unsent();
+        self.tally.own_cpu = process::own_thread_cpu_time().since(before);
+        Ok(self.tally)
     }
 
     fn clock(&self) -> u64 {
-        self.origin.elapsed().as_nanos() as u64
+        ns(self.origin.elapsed())
     }
 
+    /// Whether no query is to be sent any more.
     fn is_over(&self, now: u64) -> bool {
-        now >= self.stop_sending || self.tally.sent >= self.limit
+        let over = match &self.schedule {
+            // What was due in time and found no room is still sent, as long as an answer may make room.
+            Some(schedule) => {
+                self.began + schedule.due() >= self.stop_sending || now >= self.stop_sending + self.timeout
+            }
+            None => now >= self.stop_sending,
+        };
+        over || self.tally.sent >= self.limit
     }
 
-    /// How many queries may be sent now.
-    fn allowed(&self, now: u64) -> u64 {
-        if self.is_over(now) {
-            return 0;
-        }
-        let due = self.pace.as_ref().map_or(u64::MAX, |pace| pace.due(now - self.began));
-        let open = due.saturating_sub(self.tally.sent).min(self.limit - self.tally.sent);
-        open.min(self.slots.free() as u64)
-    }
-
-    /// Fills the batch; returns how many queries it holds.
-    fn fill(&mut self, now: u64, allowed: u64) -> u64 {
-        self.ids.clear();
-        let queries = &self.options.queries;
-        for _ in 0..allowed.min(BATCH as u64) {
-            let (Some(question), Some(id)) = (queries.question(self.next), self.slots.take(now)) else {
+    /// Sends what is due now: at most a batch on each socket, so that answers are taken in between.
+    fn send_due(&mut self, now: u64) -> Result<(), LoadError> {
+        for _ in 0..self.sockets.len() {
+            if !self.is_due(now) {
                 break;
-            };
-            self.next = (self.next + self.options.threads) % queries.len();
-            self.ids.push(id);
-            let frame = &self.frame;
-            self.outgoing.push_with(|slot| frame.write(id, question, slot));
+            }
+            let place = self.next_socket;
+            self.next_socket = (place + 1) % self.sockets.len();
+            self.fill(place, now);
+            if !self.batch.is_empty() {
+                self.last_event = now;
+                self.send(place)?;
+            }
         }
-        if !self.ids.is_empty() {
-            self.tally.first_send.get_or_insert(now);
+        Ok(())
+    }
+
+    /// Whether a query is to be sent now.
+    fn is_due(&self, now: u64) -> bool {
+        let due = self.schedule.as_ref().is_none_or(|schedule| {
+            let due = self.began + schedule.due();
+            due <= now && due < self.stop_sending
+        });
+        due && self.tally.sent < self.limit
+    }
+
+    /// Fills the batch for a socket.
+    fn fill(&mut self, place: usize, now: u64) {
+        self.batch.clear();
+        let room = self.slots[place].free().min(BATCH) as u64;
+        let room = room.min(self.limit - self.tally.sent) as usize;
+        self.gather(room, now);
+        for (question, times) in self.questions.iter().zip(&self.times) {
+            let Some(id) = self.slots[place].take(*times) else { break };
+            self.batch.push((id, *times));
+            self.outgoing.push_with(|slot| self.frame.write(id, question, slot));
         }
-        self.ids.len() as u64
+        self.outstanding += self.batch.len();
+    }
+
+    /// Takes the next questions that are due, `most` at most, and their times.
+    fn gather(&mut self, most: usize, now: u64) {
+        let queries = &self.options.queries;
+        self.questions.clear();
+        self.times.clear();
+        while self.questions.len() < most && self.is_due(now) {
+            let number = self.order.map_or(self.next, |order| order[self.next] as usize);
+            let Some(question) = queries.question(number) else { break };
+            let due = self.schedule.as_ref().map_or(now, |schedule| self.began + schedule.due());
+            if let Some(schedule) = &mut self.schedule {
+                schedule.advance();
+            }
+            self.next += self.options.threads;
+            if self.next >= queries.len() {
+                self.next %= queries.len();
+            }
+            self.questions.push(question);
+            self.times.push(Times { due, sent: now });
+        }
     }
 
     /// Sends the batch. A query that the system refuses is taken back.
-    fn send(&mut self) -> Result<(), LoadError> {
+    fn send(&mut self, place: usize) -> Result<(), LoadError> {
+        let scheduled = self.schedule.is_some();
         while self.outgoing.pending() > 0 {
-            match self.socket.send(&mut self.outgoing) {
-                Ok(sent) => self.tally.sent += sent as u64,
+            let first = self.batch.len() - self.outgoing.pending();
+            match self.sockets[place].send(&mut self.outgoing) {
+                Ok(sent) => {
+                    for (_, times) in &self.batch[first..first + sent] {
+                        self.tally.count_sent(*times, scheduled);
+                    }
+                }
                 Err(error) => {
-                    let first = self.ids.len() - self.outgoing.pending();
                     if self.bear(error)? {
-                        self.slots.release(self.ids[first]);
+                        self.outstanding -=
+                            usize::from(self.slots[place].release(self.batch[first].0).is_some());
                         self.outgoing.skip_first();
                     }
                 }
@@ -272,62 +266,160 @@ impl<'a> Worker<'a> {
         let server = self.options.server;
         match source.kind() {
             io::ErrorKind::Interrupted => return Ok(false),
-            io::ErrorKind::ConnectionRefused if self.tally.received() == 0 => {
+            io::ErrorKind::ConnectionRefused if !self.answered => {
                 return Err(LoadError::NotListening { server });
             }
-            _ if self.tally.received() == 0 => return Err(LoadError::Exchange { server, source }),
+            _ if !self.answered => return Err(LoadError::Exchange { server, source }),
             _ => self.tally.refused += 1,
         }
         Ok(source.kind() != io::ErrorKind::ConnectionRefused)
     }
 
-    /// Takes the answers that are there; waits for one unless there is more to send at once.
-    fn receive(&mut self, now: u64, more: bool) -> Result<(), LoadError> {
-        let result = if more {
-            self.socket.receive_now(&mut self.incoming)
-        } else if let Some(wait) = self.until_due(now) {
-            self.socket.wait_readable(wait).and_then(|_| self.socket.receive_now(&mut self.incoming))
-        } else {
-            self.socket.receive(&mut self.incoming)
+    /// Takes the answers that are there; waits for some where there is nothing to send meanwhile. Returns the time.
+    fn receive(&mut self, now: u64) -> Result<u64, LoadError> {
+        let wait = if self.schedule.is_some() { self.open_wait(now) } else { self.closed_wait(now) };
+        let gathered = self.found;
+        self.found = 0;
+        if self.sockets.len() == 1 {
+            // A closed loop waits in the call that receives: one call less.
+            let result = match wait {
+                Wait::No if self.outstanding == 0 => return Ok(self.clock()),
+                Wait::No => self.sockets[0].receive_now(&mut self.incoming),
+                Wait::For(_) if self.schedule.is_none() => {
+                    self.nap(gathered);
+                    self.sockets[0].receive(&mut self.incoming)
+                }
+                Wait::For(limit) => {
+                    self.wait_all(limit).and_then(|()| self.sockets[0].receive_now(&mut self.incoming))
+                }
+            };
+            return self.take(0, result);
+        }
+        match wait {
+            Wait::No if self.outstanding == 0 => return Ok(self.clock()),
+            Wait::No => self.wait_all(Duration::ZERO),
+            Wait::For(limit) => {
+                if self.schedule.is_none() {
+                    self.nap(gathered);
+                }
+                self.wait_all(limit)
+            }
+        }
+        .map_err(|source| LoadError::Exchange { server: self.options.server, source })?;
+        let mut now = self.clock();
+        let ready = std::mem::take(&mut self.ready);
+        for place in ready.places() {
+            let result = self.sockets[place].receive_now(&mut self.incoming);
+            now = self.take(place, result)?;
+        }
+        self.ready = ready;
+        Ok(now)
+    }
+
+    fn wait_all(&mut self, limit: Duration) -> io::Result<()> {
+        self.ready.wait(&self.sockets, limit)
+    }
+
+    /// Lets answers gather where the last look found few and the server has more to do.
+    fn nap(&self, gathered: usize) {
+        if gathered < BATCH / 2 && self.outstanding >= NAP_WINDOW {
+            thread::sleep(NAP);
+        }
+    }
+
+    /// A closed loop waits unless it can send at once.
+    fn closed_wait(&self, now: u64) -> Wait {
+        let has_room = self.slots.iter().any(|slots| slots.free() > 0);
+        if has_room && !self.is_over(now) { Wait::No } else { Wait::For(TICK) }
+    }
+
+    /// An open loop waits for answers until shortly before the next query is due.
+    fn open_wait(&self, now: u64) -> Wait {
+        let Some(schedule) = self.schedule.as_ref().filter(|_| !self.is_over(now)) else {
+            return Wait::For(TICK);
         };
+        let until_due = Duration::from_nanos((self.began + schedule.due()).saturating_sub(now));
+        let is_full = self.slots.iter().all(|slots| slots.free() == 0);
+        if is_full {
+            return Wait::For(TICK);
+        }
+        if !self.may_spin {
+            return if until_due.is_zero() { Wait::No } else { Wait::For(until_due.min(TICK)) };
+        }
+        let is_awake = self.outstanding > 0 && now.saturating_sub(self.last_event) < ns(AWAKE);
+        if is_awake || until_due <= SPIN { Wait::No } else { Wait::For((until_due - SPIN / 2).min(TICK)) }
+    }
+
+    /// Counts the answers that a receive call has taken from a socket; returns the time.
+    fn take(&mut self, place: usize, result: io::Result<usize>) -> Result<u64, LoadError> {
         let now = self.clock();
         match result {
-            Ok(_) => self.count_answers(now),
+            Ok(found) => {
+                self.found += found;
+                self.last_event = now;
+                self.count_answers(place, now);
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => _ = self.bear(error)?,
         }
-        if now - self.last_expiry >= TICK.as_nanos() as u64 {
-            self.last_expiry = now;
-            self.tally.lost += self.slots.give_up_before(now.saturating_sub(self.timeout));
-        }
-        Ok(())
+        Ok(now)
     }
 
-    /// How long until the next query is due; nothing when an answer must come first.
-    fn until_due(&self, now: u64) -> Option<Duration> {
-        let pace = self.pace.as_ref()?;
-        if self.slots.free() == 0 || self.is_over(now) {
-            return None;
-        }
-        let due_at = self.began + pace.due_at(self.tally.sent);
-        Some(Duration::from_nanos(due_at.saturating_sub(self.clock())).min(TICK))
-    }
-
-    fn count_answers(&mut self, now: u64) {
+    fn count_answers(&mut self, place: usize, now: u64) {
         for message in self.incoming.messages() {
             // A response has QR set (RFC 1035 section 4.1.1).
             let header = message.first_chunk::<HEADER>().filter(|header| header[2] & 0x80 != 0);
             let answered = header.and_then(|header| {
-                let sent_at = self.slots.release(u16::from_be_bytes([header[0], header[1]]))?;
-                Some(([header[2], header[3]], sent_at))
+                let times = self.slots[place].release(u16::from_be_bytes([header[0], header[1]]))?;
+                Some(([header[2], header[3]], times))
             });
             match answered {
-                Some((flags, sent_at)) => {
-                    self.tally.count_answer(flags, message.len() as u64, now.saturating_sub(sent_at));
-                    self.tally.last_receive = Some(now);
+                Some((flags, times)) => {
+                    self.answered = true;
+                    self.outstanding -= 1;
+                    self.tally.count_answer(times, now, flags, message.len() as u64);
                 }
-                None => self.tally.unexpected += 1,
+                None => self.tally.count_unexpected(now),
             }
+        }
+    }
+
+    /// Gives up what was sent too long ago, a few times in the time limit.
+    fn expire(&mut self, now: u64) {
+        let interval = (self.timeout / 20).clamp(ns(Duration::from_millis(1)), ns(Duration::from_millis(50)));
+        if now.saturating_sub(self.last_expiry) < interval {
+            return;
+        }
+        self.last_expiry = now;
+        for slots in &mut self.slots {
+            let before = slots.outstanding();
+            slots.give_up_before(now.saturating_sub(self.timeout), |times| self.tally.count_lost(times));
+            self.outstanding -= before - slots.outstanding();
+        }
+    }
+
+    /// Counts what was due before the end and found no room.
+    fn count_unsent(&mut self) {
+        let Some(schedule) = &mut self.schedule else { return };
+        while self.tally.sent + self.tally.unsent < self.limit
+            && self.began + schedule.due() < self.stop_sending
+        {
+            self.tally.count_unsent(self.began + schedule.due());
+            schedule.advance();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_sum_up_to_the_limit() {
+        for (limit, count) in [(10, 3), (2, 4), (0, 2), (16, 16)] {
+            let shares: Vec<u64> = (0..count).map(|index| share(limit, index, count)).collect();
+            assert_eq!(shares.iter().sum::<u64>(), limit);
+            assert!(shares.iter().max().expect("some") - shares.iter().min().expect("some") <= 1);
         }
     }
 }

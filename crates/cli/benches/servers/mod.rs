@@ -1,0 +1,365 @@
+//! The servers that are measured: each is a row with what it needs and how it is started. Each has one worker on CPU 0.
+//!
+//! A row whose program is missing, or whose server does not come to answer, is left out by name.
+
+use crate::peers::{ORIGIN, OURS, find, run};
+use nonesuch_lab::process;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to answer.
+const READY: Duration = Duration::from_secs(60);
+
+/// A way to serve a zone.
+pub(crate) struct Row {
+    /// Name in tables.
+    pub(crate) name: &'static str,
+    /// Programs that must be installed.
+    programs: &'static [&'static str],
+    start: fn(&Site<'_>) -> Result<Server, String>,
+}
+
+/// What a server is given.
+pub(crate) struct Site<'a> {
+    /// A folder of its own.
+    pub(crate) folder: PathBuf,
+    /// The zone: signed for [`PRESIGNED`], as it is for [`ONLINE`].
+    pub(crate) zone: &'a Path,
+    /// A folder with a KSK and a ZSK, for those that sign, and their base names.
+    pub(crate) keys: &'a Path,
+    pub(crate) key_names: &'a [String; 2],
+}
+
+/// Servers of a signed zone; ours is first.
+pub(crate) const PRESIGNED: &[Row] = &[
+    Row { name: "nonesuch", programs: &[], start: |site| start_ours(site, &[]) },
+    Row { name: "nsd", programs: &["nsd"], start: start_nsd },
+    Row { name: "knot", programs: &["knotd", "taskset"], start: start_knot },
+    Row { name: "bind", programs: &["named", "taskset"], start: start_bind },
+];
+
+/// Servers that make denials when they are asked.
+pub(crate) const ONLINE: &[Row] = &[
+    Row { name: "nonesuch white-lies", programs: &[], start: |site| start_online(site, "white-lies") },
+    Row { name: "nonesuch compact", programs: &[], start: |site| start_online(site, "compact") },
+    Row { name: "nonesuch minimal-nsec", programs: &[], start: |site| start_online(site, "minimal-nsec") },
+    Row {
+        name: "nonesuch nsec5-p256",
+        programs: &[],
+        start: |site| start_nsec5(site, "ecdsap256sha256", "p256"),
+    },
+    Row {
+        name: "nonesuch nsec5-ed25519",
+        programs: &[],
+        start: |site| start_nsec5(site, "ed25519", "ed25519"),
+    },
+    Row { name: "powerdns narrow", programs: &["pdns_server", "pdnsutil", "taskset"], start: start_powerdns },
+    Row { name: "coredns black lies", programs: &["coredns", "taskset"], start: start_coredns },
+    Row { name: "knot onlinesign", programs: &["knotd", "taskset"], start: start_knot_online },
+];
+
+/// Starts the servers of `rows` that can be started, each in a folder of its own below `dir`; says what is left out.
+pub(crate) fn start_all(rows: &[Row], dir: &Path, zone: &Path, keys: (&Path, &[String; 2])) -> Vec<Server> {
+    let mut servers = Vec::new();
+    for row in rows {
+        if let Some(missing) = row.programs.iter().find(|program| find_program(program).is_none()) {
+            println!("left out: {}: {missing} is not installed", row.name);
+            continue;
+        }
+        let folder = dir.join(format!(
+            "{}-{}",
+            row.name.replace(' ', "-"),
+            zone.file_name().unwrap_or_default().display()
+        ));
+        fs::create_dir_all(&folder).expect("a folder for the server");
+        let site = Site { folder, zone, keys: keys.0, key_names: keys.1 };
+        match (row.start)(&site) {
+            Ok(mut server) => {
+                server.name = row.name;
+                servers.push(server);
+            }
+            Err(reason) => println!("left out: {}: {}", row.name, reason.trim()),
+        }
+    }
+    servers
+}
+
+/// An echo server with answers of so many octets: what receiving and sending cost.
+pub(crate) fn start_echo(octets: f64) -> Result<Server, String> {
+    let octets = format!("{}", octets.round().clamp(12.0, 4096.0));
+    let mut command = Command::new(OURS);
+    command.args(["lab", "echo", "--workers", "1", "--cpus", "0", "--octets", &octets]);
+    let mut server = start_and_read(&mut command)?;
+    server.name = "echo";
+    Ok(server)
+}
+
+/// A running server, ended when dropped.
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    pub(crate) address: SocketAddr,
+    child: Child,
+    /// Kept open, so that the server's last words have somewhere to go.
+    _output: Option<BufReader<ChildStdout>>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for pid in self.processes() {
+            let _ = Command::new("kill").arg(pid.to_string()).stderr(Stdio::null()).status();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// User and system microseconds of its processes.
+    pub(crate) fn cpu(&self) -> (f64, f64) {
+        let times = self.processes().into_iter().filter_map(process::cpu_time);
+        times.fold((0.0, 0.0), |sum, time| (sum.0 + time.user_us as f64, sum.1 + time.system_us as f64))
+    }
+
+    /// Memory of its processes, pages that they share by their share, MiB.
+    pub(crate) fn memory_mib(&self) -> f64 {
+        let memory = self.processes().into_iter().filter_map(process::memory);
+        let kib: u64 = memory.map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib)).sum();
+        kib as f64 / 1024.0
+    }
+
+    /// The process and its descendants.
+    fn processes(&self) -> Vec<u32> {
+        let mut all = vec![self.child.id()];
+        let mut next = 0;
+        while let Some(&pid) = all.get(next) {
+            let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            for task in tasks {
+                let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+                all.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+            }
+            next += 1;
+        }
+        all
+    }
+}
+
+fn start_ours(site: &Site<'_>, more: &[&str]) -> Result<Server, String> {
+    let mut command = Command::new(OURS);
+    command.args([
+        "serve",
+        "--workers",
+        "1",
+        "--cpus",
+        "0",
+        "--listen",
+        "127.0.0.1:0",
+        "--verify",
+        "structural",
+    ]);
+    start_and_read(command.args(["-o", ORIGIN]).args(more).arg(site.zone))
+}
+
+fn start_online(site: &Site<'_>, denial: &str) -> Result<Server, String> {
+    start_ours(site, &["--denial", denial, "--keys", &site.keys.display().to_string()])
+}
+
+/// Signs the zone first. The server is given the VRF key, and folders in which no signing key is.
+fn start_nsec5(site: &Site<'_>, algorithm: &str, vrf: &str) -> Result<Server, String> {
+    let [keys, vrf_keys, served] = ["keys", "vrf", "served"].map(|name| site.folder.join(name));
+    for folder in [&keys, &vrf_keys, &served] {
+        fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    }
+    for flag in [&["--ksk"][..], &[]] {
+        let mut command = Command::new(OURS);
+        run(command
+            .args(["key", "generate", ORIGIN, "--nsec5", "-a", algorithm, "--dir"])
+            .arg(&keys)
+            .args(flag));
+    }
+    let zone = served.join("zone");
+    let mut command = Command::new(OURS);
+    command.args(["zone", "sign", "-o", ORIGIN, "--denial", "nsec5", "--vrf", vrf, "--keys"]).arg(&keys);
+    run(command.arg("--nsec5-keys").arg(&vrf_keys).arg("-f").arg(&zone).arg(site.zone));
+    let site = Site { folder: served, zone: &zone, ..*site };
+    start_ours(&site, &["--nsec5-keys", &vrf_keys.display().to_string()])
+}
+
+/// Starts one of our servers, which tells its address when it is ready; why not, when it ends before.
+fn start_and_read(command: &mut Command) -> Result<Server, String> {
+    let log = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+    let errors = log.reopen().map_err(|error| error.to_string())?;
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(errors).spawn().map_err(|error| error.to_string())?;
+    let mut line = String::new();
+    let mut output = child.stdout.take().map(BufReader::new);
+    if let Some(output) = &mut output {
+        output.read_line(&mut line).map_err(|error| error.to_string())?;
+    }
+    match line.split_whitespace().find_map(|word| word.parse().ok()) {
+        Some(address) => Ok(Server { name: "nonesuch", address, child, _output: output }),
+        None => {
+            let _ = child.kill();
+            let _ = child.wait();
+            let said = fs::read_to_string(log.path()).unwrap_or_default();
+            Err(said.lines().next().unwrap_or("it ended and said nothing").to_owned())
+        }
+    }
+}
+
+/// Where a program is installed; also where Go installs.
+fn find_program(program: &str) -> Option<PathBuf> {
+    let in_go = || Some(PathBuf::from(std::env::var_os("HOME")?).join("go/bin").join(program));
+    find(program).or_else(|| in_go().filter(|path| path.is_file()))
+}
+
+/// An address with a port that was free a moment ago.
+fn free_address() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port")
+}
+
+/// Leaves a configuration in the folder.
+fn write(site: &Site<'_>, name: &str, text: &str) -> PathBuf {
+    let path = site.folder.join(name);
+    fs::write(&path, text).expect("a configuration");
+    path
+}
+
+/// A command that is given CPU 0 alone: for programs that choose the CPUs of their threads themselves.
+fn on_cpu_0(program: &str) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", "0"]).arg(find_program(program).unwrap_or_else(|| program.into()));
+    command
+}
+
+fn start_nsd(site: &Site<'_>) -> Result<Server, String> {
+    let address = free_address();
+    let text = format!(
+        "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  zonesdir: \"{dir}\"\n  database: \"\"\n  \
+         pidfile: \"{dir}/nsd.pid\"\n  xfrdfile: \"{dir}/xfrd.state\"\n  zonelistfile: \"{dir}/zone.list\"\n  minimal-responses: yes\n  \
+         cpu-affinity: 0\n  server-1-cpu-affinity: 0\n  rrl-ratelimit: 0\nremote-control:\n  control-enable: no\nzone:\n  name: {ORIGIN}\n  \
+         zonefile: \"{zone}\"\n",
+        port = address.port(),
+        dir = site.folder.display(),
+        zone = site.zone.display()
+    );
+    let config = write(site, "nsd.conf", &text);
+    let mut command = Command::new(find_program("nsd").unwrap_or_else(|| "nsd".into()));
+    start(command.arg("-d").arg("-c").arg(config), address)
+}
+
+fn start_knot(site: &Site<'_>) -> Result<Server, String> {
+    let zone = format!("file: {}\n    journal-content: none\n", site.zone.display());
+    start_knot_with(site, "", &zone)
+}
+
+/// It makes keys of its own, and denials as "black lies" with two signatures.
+fn start_knot_online(site: &Site<'_>) -> Result<Server, String> {
+    let policy = "policy:\n  - id: p\n    algorithm: ecdsap256sha256\n    single-type-signing: off\nmod-onlinesign:\n  \
+                  - id: os\n    policy: p\n";
+    let zone =
+        format!("file: {}\n    journal-content: none\n    module: mod-onlinesign/os\n", site.zone.display());
+    start_knot_with(site, policy, &zone)
+}
+
+fn start_knot_with(site: &Site<'_>, sections: &str, zone: &str) -> Result<Server, String> {
+    let address = free_address();
+    let text = format!(
+        "server:\n  rundir: {dir}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\ndatabase:\n  \
+         storage: {dir}\n{sections}zone:\n  - domain: {ORIGIN}\n    {zone}",
+        port = address.port(),
+        dir = site.folder.display(),
+    );
+    let config = write(site, "knot.conf", &text);
+    start(on_cpu_0("knotd").arg("-c").arg(config), address)
+}
+
+fn start_bind(site: &Site<'_>) -> Result<Server, String> {
+    let address = free_address();
+    let text = format!(
+        "options {{\n  directory \"{dir}\";\n  listen-on port {port} {{ 127.0.0.1; }};\n  listen-on-v6 {{ none; }};\n  pid-file none;\n  \
+         session-keyfile none;\n  recursion no;\n  dnssec-validation no;\n  minimal-responses yes;\n  notify no;\n  querylog no;\n}};\n\
+         controls {{ }};\nzone \"{ORIGIN}\" {{ type primary; file \"{zone}\"; }};\n",
+        port = address.port(),
+        dir = site.folder.display(),
+        zone = site.zone.display()
+    );
+    let config = write(site, "named.conf", &text);
+    start(on_cpu_0("named").args(["-f", "-n", "1", "-c"]).arg(config), address)
+}
+
+/// NSEC3 white lies ("narrow") with P-256, by one thread.
+fn start_powerdns(site: &Site<'_>) -> Result<Server, String> {
+    let address = free_address();
+    let (dir, zone) = (site.folder.display(), site.zone.display());
+    write(site, "named.conf", &format!("zone \"{ORIGIN}\" {{ type native; file \"{zone}\"; }};\n"));
+    write(
+        site,
+        "pdns.conf",
+        &format!(
+            "launch=bind\nbind-config={dir}/named.conf\nbind-dnssec-db={dir}/dnssec.sqlite\nlocal-address=127.0.0.1\n\
+             local-port={}\nsocket-dir={dir}\nsetuid=\nsetgid=\nreceiver-threads=1\ndistributor-threads=1\n",
+            address.port()
+        ),
+    );
+    let config = format!("--config-dir={dir}");
+    let database = format!("{dir}/dnssec.sqlite");
+    let zone = ORIGIN.trim_end_matches('.');
+    for step in [
+        &["create-bind-db", &database][..],
+        &["add-zone-key", zone, "ksk", "active", "ecdsa256"],
+        &["add-zone-key", zone, "zsk", "active", "ecdsa256"],
+        &["set-nsec3", zone, "1 0 0 -", "narrow"],
+    ] {
+        run(Command::new("pdnsutil").arg(&config).args(step));
+    }
+    let more = ["--daemon=no", "--guardian=no", "--disable-syslog", "--write-pid=no"];
+    start(on_cpu_0("pdns_server").arg(&config).args(more), address)
+}
+
+fn start_coredns(site: &Site<'_>) -> Result<Server, String> {
+    let address = free_address();
+    let [ksk, zsk] = site.key_names.each_ref().map(|name| site.keys.join(name));
+    let text = format!(
+        "{ORIGIN}:{port} {{\n    bind 127.0.0.1\n    file {zone}\n    dnssec {{\n        key file {ksk} {zsk}\n        \
+         cache_capacity 10000\n    }}\n}}\n",
+        port = address.port(),
+        zone = site.zone.display(),
+        ksk = ksk.display(),
+        zsk = zsk.display()
+    );
+    let config = write(site, "Corefile", &text);
+    start(on_cpu_0("coredns").env("GOMAXPROCS", "1").arg("-conf").arg(config), address)
+}
+
+/// Starts a peer in silence and waits until it answers.
+fn start(command: &mut Command, address: SocketAddr) -> Result<Server, String> {
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let child = child.map_err(|error| error.to_string())?;
+    let mut server = Server { name: "", address, child, _output: None };
+    wait_until_ready(&mut server)?;
+    Ok(server)
+}
+
+/// Asks for the SOA record until it comes.
+fn wait_until_ready(server: &mut Server) -> Result<(), String> {
+    let socket = UdpSocket::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+    socket.connect(server.address).map_err(|error| error.to_string())?;
+    socket.set_read_timeout(Some(Duration::from_millis(200))).map_err(|error| error.to_string())?;
+    let query = b"\0\x07\0\0\0\x01\0\0\0\0\0\0\x07example\0\0\x06\0\x01";
+    let begun = Instant::now();
+    while begun.elapsed() < READY {
+        let mut answer = [0; 512];
+        let sent = socket.send(query).is_ok();
+        if sent && socket.recv(&mut answer).is_ok_and(|length| length > 12 && answer[3] & 0x0f == 0) {
+            return Ok(());
+        }
+        if let Ok(Some(status)) = server.child.try_wait() {
+            return Err(format!("it ended: {status}"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Err(format!("it does not answer at {}", server.address))
+}

@@ -1,0 +1,144 @@
+//! Writing queries: what all of them share is made once (RFC 1035 section 4.1, RFC 6891 section 6.1).
+
+use nonesuch_proto::edns;
+use rand::{RngCore as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+use super::LoadOptions;
+
+const HEADER: usize = 12;
+/// The longest question: name, type and class.
+const QUESTION: usize = 255 + 4;
+/// Letters of a random label: 60 random bits, of which ten million labels share none.
+const LABEL: usize = 12;
+/// Octets that a random label adds to a name.
+pub(super) const PREFIX: usize = LABEL + 1;
+/// Letters that no server changes; five bits each.
+const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// Writes the queries of one thread.
+pub(super) struct Frame {
+    /// Octets 2 to 12 of the header.
+    header: [u8; HEADER - 2],
+    opt: Vec<u8>,
+    /// Where labels before the names are drawn from, if there are to be any.
+    random: Option<ChaCha8Rng>,
+}
+
+impl Frame {
+    /// For thread `index`, which draws labels of its own.
+    pub(super) fn new(options: &LoadOptions, index: usize) -> Self {
+        let opt = opt_record(options);
+        // RD as dnsperf sets it, one question, and OPT as the one additional record.
+        let header = [0x01, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(!opt.is_empty())];
+        let random = options.random_prefix.then(|| {
+            let mut random = ChaCha8Rng::seed_from_u64(options.seed);
+            // The schedules have the lower streams.
+            random.set_stream(u64::MAX - index as u64);
+            random
+        });
+        Self { header, opt, random }
+    }
+
+    /// Octets of the longest query.
+    pub(super) fn size(&self) -> usize {
+        HEADER + QUESTION + self.opt.len()
+    }
+
+    /// Writes a whole query into `slot`, which has room for the longest; returns its length.
+    pub(super) fn write(&mut self, id: u16, question: &[u8], slot: &mut [u8]) -> usize {
+        let mut prefix = [0; PREFIX];
+        let prefix = match &mut self.random {
+            Some(random) => {
+                push_label(random.next_u64(), &mut prefix);
+                &prefix[..]
+            }
+            None => &[],
+        };
+        let parts = [&id.to_be_bytes()[..], &self.header, prefix, question, &self.opt];
+        let mut length = 0;
+        for part in parts {
+            slot[length..length + part.len()].copy_from_slice(part);
+            length += part.len();
+        }
+        length
+    }
+}
+
+fn push_label(mut bits: u64, label: &mut [u8; PREFIX]) {
+    label[0] = LABEL as u8;
+    for letter in &mut label[1..] {
+        *letter = LETTERS[(bits & 31) as usize];
+        bits >>= 5;
+    }
+}
+
+/// The OPT record with its options; nothing without EDNS.
+fn opt_record(options: &LoadOptions) -> Vec<u8> {
+    let mut opt = Vec::new();
+    if options.edns_size == 0 {
+        return opt;
+    }
+    let dnssec_ok = if options.dnssec_ok { edns::DO } else { 0 };
+    let compact_ok = if options.compact_ok { edns::CO } else { 0 };
+    edns::push_opt(options.edns_size, 0, dnssec_ok | compact_ok, &mut opt);
+    let fixed = opt.len();
+    for (code, value) in &options.edns_options {
+        opt.extend_from_slice(&code.to_be_bytes());
+        opt.extend_from_slice(&(value.len() as u16).to_be_bytes());
+        opt.extend_from_slice(value);
+    }
+    // RDLENGTH ends the record's fixed part; `LoadOptions` was checked, so that the options' length fits.
+    let length = (opt.len() - fixed) as u16;
+    opt[fixed - 2..fixed].copy_from_slice(&length.to_be_bytes());
+    opt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::QueryList;
+    use std::collections::HashSet;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    fn options() -> LoadOptions {
+        let queries = QueryList::parse(Path::new("list"), b"a A").expect("a query");
+        LoadOptions::new(([127, 0, 0, 1], 53).into(), Arc::new(queries))
+    }
+
+    fn written(frame: &mut Frame, question: &[u8]) -> Vec<u8> {
+        let mut slot = vec![0xff; frame.size()];
+        let length = frame.write(0x1234, question, &mut slot);
+        slot[..length].to_vec()
+    }
+
+    #[test]
+    fn options_of_edns_are_written_behind_each_other() {
+        let edns_options = vec![(10, vec![1, 2, 3, 4, 5, 6, 7, 8]), (65_001, Vec::new())];
+        let mut frame = Frame::new(&LoadOptions { edns_options, ..options() }, 0);
+        let query = written(&mut frame, b"\x01a\0\0\x01\0\x01");
+        let opt = b"\0\0\x29\x04\xd0\0\0\x80\0\0\x10\0\x0a\0\x08\x01\x02\x03\x04\x05\x06\x07\x08\xfd\xe9\0\0";
+        assert_eq!(query[12 + 7..], *opt);
+        let plain = LoadOptions { edns_size: 0, dnssec_ok: false, ..options() };
+        assert_eq!(written(&mut Frame::new(&plain, 0), b"\0\0\x01\0\x01").len(), 12 + 5);
+    }
+
+    #[test]
+    fn random_labels_are_new_each_time_and_the_same_for_a_seed() {
+        let labels = |index, seed| -> Vec<Vec<u8>> {
+            let mut frame = Frame::new(&LoadOptions { random_prefix: true, seed, ..options() }, index);
+            let query = |_| written(&mut frame, b"\x01a\0\0\x01\0\x01")[12..].to_vec();
+            (0..10_000).map(query).collect()
+        };
+        let first = labels(0, 1);
+        for question in &first {
+            assert_eq!((question[0], &question[13..20]), (12, &b"\x01a\0\0\x01\0\x01"[..]));
+            assert!(question[1..13].iter().all(|letter| LETTERS.contains(letter)));
+        }
+        assert_eq!(first.iter().collect::<HashSet<_>>().len(), first.len());
+        assert_eq!(labels(0, 1), first);
+        assert_ne!(labels(1, 1), first);
+        assert_ne!(labels(0, 2), first);
+    }
+}

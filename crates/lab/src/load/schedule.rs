@@ -1,0 +1,163 @@
+//! When the queries of an open loop are due. The schedule is laid down by rate and seed alone: neither a slow server nor
+//! a late generator moves it, and latency is counted from it, so that no wait goes uncounted (what is called
+//! coordinated omission).
+
+use rand::Rng as _;
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
+
+const NS_PER_SECOND: f64 = 1e9;
+
+/// How the queries of a fixed rate follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Arrivals {
+    /// One after the other at even distances.
+    #[default]
+    Even,
+    /// At random, each independent of the others, as those of many clients: distances are exponentially distributed.
+    Poisson,
+}
+
+impl Arrivals {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Even, Self::Poisson];
+
+    /// The name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Even => "even",
+            Self::Poisson => "poisson",
+        }
+    }
+}
+
+impl std::str::FromStr for Arrivals {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|arrivals| arrivals.name() == text);
+        found.ok_or_else(|| "expected even or poisson".to_owned())
+    }
+}
+
+/// The queries of one thread of several that share a rate.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    /// ns from one query of this thread to the next, in the mean.
+    gap: f64,
+    /// When the next query is due, ns since the start.
+    due: f64,
+    /// Queries before it.
+    number: u64,
+    /// Where this thread's first query is, as a share of the gap.
+    phase: f64,
+    /// Nothing for even distances.
+    random: Option<ChaCha8Rng>,
+}
+
+impl Schedule {
+    /// The part of thread `index` of `threads` of a schedule of `rate` queries a second.
+    pub(super) fn new(arrivals: Arrivals, rate: f64, (index, threads): (usize, usize), seed: u64) -> Self {
+        let gap = NS_PER_SECOND * threads as f64 / rate;
+        let random = (arrivals == Arrivals::Poisson).then(|| {
+            let mut random = ChaCha8Rng::seed_from_u64(seed);
+            // Threads draw from streams of their own; independent Poisson processes sum up to one.
+            random.set_stream(index as u64);
+            random
+        });
+        // The threads' even distances interlock.
+        let phase = index as f64 / threads as f64;
+        let mut schedule = Self { gap, due: phase * gap, number: 0, phase, random };
+        if schedule.random.is_some() {
+            schedule.due = schedule.draw();
+        }
+        schedule
+    }
+
+    /// When the next query is due, ns since the start.
+    pub(super) fn due(&self) -> u64 {
+        self.due as u64
+    }
+
+    /// Goes on to the query after it.
+    pub(super) fn advance(&mut self) {
+        self.number += 1;
+        if self.random.is_some() {
+            self.due += self.draw();
+        } else {
+            // Multiplied anew each time: a sum of a hundred million gaps would drift.
+            self.due = (self.number as f64 + self.phase) * self.gap;
+        }
+    }
+
+    /// An exponentially distributed distance.
+    fn draw(&mut self) -> f64 {
+        let uniform: f64 = self.random.as_mut().map_or(0.0, |random| random.random());
+        // `uniform` is below 1.
+        -self.gap * (-uniform).ln_1p()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(schedule: &mut Schedule, count: usize) -> Vec<u64> {
+        let step = |_| {
+            let due = schedule.due();
+            schedule.advance();
+            due
+        };
+        (0..count).map(step).collect()
+    }
+
+    #[test]
+    fn even_queries_of_all_threads_interlock() {
+        let mut all: Vec<u64> = (0..4)
+            .flat_map(|index| times(&mut Schedule::new(Arrivals::Even, 1000.0, (index, 4), 1), 250))
+            .collect();
+        all.sort_unstable();
+        let expected: Vec<u64> = (0..1000).map(|number| number * 1_000_000).collect();
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn even_queries_do_not_drift() {
+        // A rate whose gap is no number that a float holds.
+        let mut schedule = Schedule::new(Arrivals::Even, 300_000.0, (0, 1), 1);
+        times(&mut schedule, 3_000_000);
+        assert_eq!(schedule.due(), 10_000_000_000);
+    }
+
+    #[test]
+    fn random_queries_keep_the_rate_and_spread_as_they_should() {
+        let count = 200_000;
+        let due = times(&mut Schedule::new(Arrivals::Poisson, 1e6, (0, 1), 7), count);
+        assert!(due.is_sorted());
+        let mean = *due.last().expect("some") as f64 / count as f64;
+        assert!((mean - 1000.0).abs() < 10.0, "{mean}");
+        // Of exponentially distributed gaps, a share of 1 / e is longer than their mean, and 1 / e² than twice that.
+        for (times, share) in [(1.0, 0.367_88), (2.0, 0.135_34)] {
+            let longer = due.windows(2).filter(|pair| (pair[1] - pair[0]) as f64 > times * 1000.0).count();
+            assert!((longer as f64 / count as f64 - share).abs() < 0.01, "{longer} over {times} times");
+        }
+    }
+
+    #[test]
+    fn a_seed_fixes_the_schedule_and_threads_differ() {
+        let of = |index, seed| times(&mut Schedule::new(Arrivals::Poisson, 1e3, (index, 2), seed), 50);
+        assert_eq!(of(0, 5), of(0, 5));
+        assert_ne!(of(0, 5), of(1, 5));
+        assert_ne!(of(0, 5), of(0, 6));
+    }
+
+    #[test]
+    fn names_are_read_back() {
+        for arrivals in Arrivals::ALL {
+            assert_eq!(arrivals.name().parse(), Ok(arrivals));
+        }
+        assert_eq!("bursts".parse::<Arrivals>(), Err("expected even or poisson".to_owned()));
+    }
+}

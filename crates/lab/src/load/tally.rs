@@ -1,0 +1,165 @@
+//! What is counted while load is sent.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nonesuch_proto::message::Rcode;
+
+use super::histogram::Durations;
+use super::slots::Times;
+use crate::process::CpuTime;
+
+/// What one thread, or all, have counted. Queries that were due during the warm-up count nowhere.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally {
+    /// Queries due before it are those of the warm-up, ns since the start of the run.
+    measured_from: u64,
+    pub(super) sent: u64,
+    pub(super) lost: u64,
+    pub(super) unsent: u64,
+    pub(super) unexpected: u64,
+    pub(super) refused: u64,
+    pub(super) truncated: u64,
+    pub(super) octets: u64,
+    pub(super) octets_max: u64,
+    /// What the thread itself has spent, warm-up included.
+    pub(super) own_cpu: CpuTime,
+    /// All queries that it has sent, warm-up included.
+    pub(super) all_sent: u64,
+    by_rcode: [u64; 16],
+    pub(super) latencies: Durations,
+    /// How late queries were sent, in an open loop.
+    pub(super) lateness: Durations,
+    /// ns since the start of the run.
+    first_send: Option<u64>,
+    last_receive: Option<u64>,
+}
+
+impl Tally {
+    /// Counts from `measured_from` on, ns since the start of the run.
+    pub(super) fn new(measured_from: u64) -> Self {
+        Self { measured_from, ..Self::default() }
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.lost += other.lost;
+        self.unsent += other.unsent;
+        self.unexpected += other.unexpected;
+        self.refused += other.refused;
+        self.truncated += other.truncated;
+        self.octets += other.octets;
+        self.octets_max = self.octets_max.max(other.octets_max);
+        self.own_cpu.user_us += other.own_cpu.user_us;
+        self.own_cpu.system_us += other.own_cpu.system_us;
+        self.all_sent += other.all_sent;
+        self.by_rcode.iter_mut().zip(other.by_rcode).for_each(|(mine, theirs)| *mine += theirs);
+        self.latencies.add(&other.latencies);
+        self.lateness.add(&other.lateness);
+        self.first_send = self.first_send.into_iter().chain(other.first_send).min();
+        self.last_receive = self.last_receive.max(other.last_receive);
+    }
+
+    /// Queries answered.
+    pub(super) fn received(&self) -> u64 {
+        self.latencies.count()
+    }
+
+    /// From the first query sent to the last answer received.
+    pub(super) fn duration(&self) -> Duration {
+        let ends = self.first_send.zip(self.last_receive);
+        ends.map_or(Duration::ZERO, |(first, last)| Duration::from_nanos(last.saturating_sub(first)))
+    }
+
+    pub(super) fn rcodes(&self) -> BTreeMap<String, u64> {
+        let counted = (0..).zip(self.by_rcode).filter(|&(_, count)| count > 0);
+        counted.map(|(rcode, count)| (Rcode(rcode).to_string(), count)).collect()
+    }
+
+    /// Whether a query due then counts.
+    fn counts(&self, due: u64) -> bool {
+        due >= self.measured_from
+    }
+
+    /// A query was handed to the system. `scheduled`: it had a time of its own, and how late it was counts.
+    pub(super) fn count_sent(&mut self, times: Times, scheduled: bool) {
+        self.all_sent += 1;
+        if self.counts(times.due) {
+            self.sent += 1;
+            self.first_send.get_or_insert(times.sent);
+            if scheduled {
+                self.lateness.record(times.sent.saturating_sub(times.due));
+            }
+        }
+    }
+
+    /// A query was due and not sent before the end.
+    pub(super) fn count_unsent(&mut self, due: u64) {
+        self.unsent += u64::from(self.counts(due));
+    }
+
+    /// A query was given up.
+    pub(super) fn count_lost(&mut self, times: Times) {
+        self.lost += u64::from(self.counts(times.due));
+    }
+
+    /// A datagram came that answers nothing outstanding.
+    pub(super) fn count_unexpected(&mut self, now: u64) {
+        self.unexpected += u64::from(self.counts(now));
+    }
+
+    /// A query was answered at `now`, with these flags of the header and so many octets.
+    pub(super) fn count_answer(&mut self, times: Times, now: u64, flags: [u8; 2], octets: u64) {
+        if !self.counts(times.due) {
+            return;
+        }
+        self.truncated += u64::from(flags[0] & 0x02 != 0);
+        self.by_rcode[usize::from(flags[1] & 0x0f)] += 1;
+        self.octets += octets;
+        self.octets_max = self.octets_max.max(octets);
+        self.latencies.record(now.saturating_sub(times.due));
+        self.last_receive = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EARLY: Times = Times { due: 99, sent: 150 };
+    const TIMELY: Times = Times { due: 100, sent: 130 };
+
+    #[test]
+    fn the_warm_up_counts_nowhere() {
+        let mut tally = Tally::new(100);
+        for times in [EARLY, TIMELY] {
+            tally.count_sent(times, true);
+            tally.count_answer(times, 200, [0x82, 3], 70);
+            tally.count_lost(times);
+            tally.count_unsent(times.due);
+            tally.count_unexpected(times.due);
+        }
+        assert_eq!((tally.sent, tally.received(), tally.lost, tally.all_sent), (1, 1, 1, 2));
+        assert_eq!((tally.unsent, tally.unexpected, tally.truncated, tally.octets), (1, 1, 1, 70));
+        assert_eq!(tally.rcodes(), BTreeMap::from([("NXDOMAIN".to_owned(), 1)]));
+        // From when it was due, not from when it was sent.
+        assert_eq!(tally.latencies.buckets(), [(100, 1)]);
+        assert_eq!(tally.lateness.buckets(), [(30, 1)]);
+        assert_eq!(tally.duration(), Duration::from_nanos(70));
+    }
+
+    #[test]
+    fn threads_are_summed_up() {
+        let mut total = Tally::new(0);
+        for (sent, now) in [(50, 90), (20, 60)] {
+            let mut tally = Tally::new(0);
+            tally.own_cpu = CpuTime { user_us: 1, system_us: 2 };
+            tally.count_sent(Times { due: sent, sent }, false);
+            tally.count_answer(Times { due: sent, sent }, now, [0x80, 0], now);
+            total.add(&tally);
+        }
+        assert_eq!((total.sent, total.octets, total.octets_max), (2, 150, 90));
+        assert_eq!((total.duration(), total.lateness.count()), (Duration::from_nanos(70), 0));
+        assert_eq!(total.own_cpu, CpuTime { user_us: 2, system_us: 4 });
+    }
+}
