@@ -11,7 +11,7 @@ mod response;
 pub mod server;
 
 pub use answer::answer;
-pub use published::Published;
+pub use published::{Published, Unverified};
 pub use query::{Malformed, Query};
 pub use response::Transport;
 

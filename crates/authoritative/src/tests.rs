@@ -14,7 +14,7 @@ use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, sign};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, edns, rdata};
-use nonesuch_zone::{Contents, Image, read};
+use nonesuch_zone::{Contents, Image, ImageFile, Verification, image, read};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -41,6 +41,8 @@ fn keys(zone: &Name) -> KeySet {
 struct Zone {
     plain: Contents,
     image: Image,
+    /// The same image, written to a file and opened.
+    from_file: Image,
     signing: Option<Mechanism>,
 }
 
@@ -52,8 +54,8 @@ impl Zone {
     }
 
     fn from_contents(plain: Contents, signing: Option<Mechanism>, nsec3: Nsec3Params) -> Self {
-        let image = match signing {
-            None => Image::compile(&plain).unwrap(),
+        let (image, from_file) = match signing {
+            None => images(&plain),
             Some(mechanism) => {
                 let options = SignOptions {
                     nsec3,
@@ -61,10 +63,10 @@ impl Zone {
                     ..SignOptions::new(mechanism, INCEPTION, INCEPTION + 86_400)
                 };
                 let signed = sign(&plain, &keys(plain.apex()), &options).unwrap();
-                Image::compile(signed.contents()).unwrap()
+                images(signed.contents())
             }
         };
-        Self { plain, image, signing }
+        Self { plain, image, from_file, signing }
     }
 
     /// The response over TCP.
@@ -80,8 +82,12 @@ impl Zone {
     }
 
     fn send(&self, octets: &[u8], transport: Transport) -> Option<Vec<u8>> {
-        let mut out = vec![1, 2, 3];
-        answer(&self.image, octets, transport, &mut out).then_some(out)
+        let [memory, file] = [&self.image, &self.from_file].map(|image| {
+            let mut out = vec![1, 2, 3];
+            answer(image, octets, transport, &mut out).then_some(out)
+        });
+        assert_eq!(memory, file, "an image answers the same from a file");
+        memory
     }
 
     /// Asks, and judges the response by the oracle and the checker.
@@ -145,6 +151,15 @@ impl Zone {
     fn judged(&self, qname: &str, qtype: Rtype, dnssec_ok: bool) -> Message {
         self.judge(&name(qname), qtype, dnssec_ok).unwrap_or_else(|what| panic!("{what}"))
     }
+}
+
+/// The image of a zone, and the same from a file.
+fn images(contents: &Contents) -> (Image, Image) {
+    let image = Image::compile(contents).unwrap();
+    let mut octets = Vec::new();
+    let nothing = Verification::Nothing;
+    image::file::write(&image, nothing, (contents, nothing), &mut octets).unwrap();
+    (image, ImageFile::open(octets).unwrap().into_image())
 }
 
 /// A query; with EDNS: payload size and DO.

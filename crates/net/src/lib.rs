@@ -11,10 +11,12 @@
 mod bind;
 pub mod client;
 mod error;
+mod map;
 mod sys;
 pub mod tcp;
 pub mod udp;
 
 pub use bind::{Listeners, bind};
 pub use error::{NetError, Transport};
+pub use map::{Map, release_free_memory};
 pub use sys::{BATCH, ChildUsage, ReceiveBatch, SendBatch, pin_current_thread, wait_with_usage};

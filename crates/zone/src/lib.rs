@@ -23,7 +23,7 @@ pub use builder::{Builder, Place, Warning, ZoneError, ZoneFault};
 pub use change::ChangeSet;
 pub use compiled::{CompiledError, Verification};
 pub use contents::{Contents, Node, Rrset, Run, Soa};
-pub use image::Image;
+pub use image::{Image, ImageFile, ImageFileError};
 pub use load::{LoadError, Loaded, load};
 pub use read::{ReadError, ReadFault, Reading};
 pub use splice::Splice;

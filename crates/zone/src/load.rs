@@ -1,8 +1,10 @@
-//! Zone files and compiled zones alike: which of them a file is, its first octets say.
+//! Zone files, compiled zones and image files (a compiled zone behind an image) alike: which of them a file is, its first
+//! octets say.
 
 use crate::builder::Warning;
 use crate::compiled::{self, CompiledError, MAGIC_OCTETS, Verification};
 use crate::contents::Contents;
+use crate::image::file::{ImageFileError, PAGE, contents_range, is_image};
 use crate::read::{self, ReadError, ReadFault};
 use nonesuch_proto::Name;
 use std::fs::File;
@@ -35,6 +37,14 @@ pub enum LoadError {
         /// What is wrong with it.
         source: CompiledError,
     },
+    /// An image file cannot be used.
+    #[error("{}: {source}", path.display())]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ImageFileError,
+    },
 }
 
 /// Reads the zone file or compiled zone at `path`. `origin` is the apex where it is known.
@@ -51,18 +61,45 @@ pub fn load(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
         // A pipe is read once.
         let mut octets = Vec::new();
         file.read_to_end(&mut octets).map_err(unreadable)?;
+        octets.drain(..(skip_image(&octets, path)? as usize).min(octets.len()));
         if !compiled::is_compiled(&octets) {
             return Ok(of_text(read::read_text(&octets, path, origin)?));
         }
         return compiled::read(&octets).and_then(|found| of_compiled(found, origin)).map_err(compiled);
     }
+    let before = image_octets(&mut file, path)?;
+    file.seek(io::SeekFrom::Start(before)).map_err(unreadable)?;
     let mut magic = [0; MAGIC_OCTETS];
-    if !fill(&mut file, &mut magic).map_err(unreadable)? || !compiled::is_compiled(&magic) {
+    let is_compiled = fill(&mut file, &mut magic).map_err(unreadable)? && compiled::is_compiled(&magic);
+    if before == 0 && !is_compiled {
         return Ok(of_text(read::read_file(path, origin)?));
     }
-    file.rewind().map_err(unreadable)?;
-    let found = compiled::read_from(&mut file, metadata.len());
+    file.seek(io::SeekFrom::Start(before)).map_err(unreadable)?;
+    let found = compiled::read_from(&mut file, metadata.len().saturating_sub(before));
     found.and_then(|found| of_compiled(found, origin)).map_err(compiled)
+}
+
+/// Octets of the image in front of the contents, in a file that begins with `head`; 0 where there is none.
+fn skip_image(head: &[u8], path: &Path) -> Result<u64, LoadError> {
+    if !is_image(head) {
+        return Ok(0);
+    }
+    let range =
+        contents_range(head).map_err(|source| LoadError::Image { path: path.to_path_buf(), source })?;
+    Ok(range.start)
+}
+
+/// As [`skip_image`], of a file.
+fn image_octets(file: &mut File, path: &Path) -> Result<u64, LoadError> {
+    let mut head = Vec::with_capacity(PAGE);
+    let read = file.take(PAGE as u64).read_to_end(&mut head);
+    read.map_err(|error| ReadError {
+        file: path.to_path_buf(),
+        line: 0,
+        column: 0,
+        fault: ReadFault::Io(error),
+    })?;
+    skip_image(&head, path)
 }
 
 /// Fills `octets` from the file; `false` where it has less.

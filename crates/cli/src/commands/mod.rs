@@ -9,6 +9,7 @@ pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod manual;
 pub(crate) mod nsec5;
+mod publish;
 pub(crate) mod resign;
 pub(crate) mod serve;
 pub(crate) mod sign;

@@ -1,29 +1,23 @@
 //! `nonesuch serve`.
 
+use super::publish::publish;
 use crate::Outcome;
 use crate::arguments::{ServeArguments, VerifyMode};
 use crate::error::Failure;
 use crate::files::print_line;
 use crate::zones;
-use nonesuch_authoritative::Published;
 use nonesuch_authoritative::server::{Server, ServerOptions};
 use nonesuch_dnssec::verify::Mode;
 use nonesuch_dnssec::{Verified, VerifyOptions, into_verified};
 use nonesuch_net::udp::UdpCounters;
 use nonesuch_proto::Rtype;
-use nonesuch_zone::{Contents, Loaded, Verification};
+use nonesuch_zone::{Contents, Verification};
 
 /// Signatures up to which `auto` verifies all of them.
-const FULL: u64 = 100_000;
+pub(super) const FULL: u64 = 100_000;
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
-    let Loaded { contents, verification, .. } = zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
-    let zone = verify(arguments, contents, verification)?;
-    if let Some(mechanism) = zone.mechanism().filter(|mechanism| !mechanism.entry().served) {
-        return Err(Failure::NotServed { path: arguments.file.clone(), mechanism: mechanism.entry().title });
-    }
-    let published = Published::new(&zone)?;
-    drop(zone);
+    let published = publish(arguments)?;
     let serial = published.image().serial();
     let origin = published.image().apex().to_name();
     let workers =
@@ -65,7 +59,7 @@ fn last_words(counters: &UdpCounters, json: bool) -> String {
 
 /// Nothing unverified is published: neither a zone with faults nor one of which nobody knows. A compiled zone whose
 /// signatures were verified when it was compiled is trusted by its digest so far; that they are valid now is checked.
-fn verify(
+pub(super) fn verify(
     arguments: &ServeArguments,
     contents: Contents,
     verification: Option<Verification>,
