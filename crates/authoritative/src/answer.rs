@@ -137,7 +137,7 @@ fn refuse(image: &Image, query: &Query<'_>, name: NameRef<'_>, response: &mut Re
         }
         _ => {}
     }
-    let in_zone = query.class == Class::IN && name.is_at_or_below(image.apex());
+    let in_zone = query.class == Class::IN && image.contains(name);
     (!in_zone).then_some(Rcode::REFUSED)
 }
 
@@ -199,23 +199,12 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             Lookup::Exact(node) => match node.kind() {
                 NodeKind::Delegation if self.qtype == Rtype::DS => self.answer_ds(node, owner),
                 NodeKind::Delegation => self.refer(node),
-                NodeKind::Occluded => self.leave_zone(name, node, owner),
                 NodeKind::Authoritative | NodeKind::Hash => self.answer_node(node, owner, None),
             },
             Lookup::Encloser(node) => match node.kind() {
                 NodeKind::Delegation => self.refer(node),
-                NodeKind::Occluded => self.leave_zone(name, node, owner),
                 NodeKind::Authoritative | NodeKind::Hash => self.answer_below(name, node, owner),
             },
-        }
-    }
-
-    /// The name is at or below an occluded node: what occludes it answers.
-    fn leave_zone(&mut self, name: NameRef<'_>, occluded: ImageNode<'i>, owner: Owner) -> Step {
-        match occluded.cover() {
-            Some(cover) if cover.kind() == NodeKind::Delegation => self.refer(cover),
-            Some(cover) => self.answer_below(name, cover, owner),
-            None => Step::Done(false),
         }
     }
 

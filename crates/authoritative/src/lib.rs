@@ -13,7 +13,7 @@ mod response;
 pub mod server;
 
 pub use answer::{Outcome, answer, answer_published, fail};
-pub use published::Published;
+pub use published::{Published, Unverified};
 pub use query::{Malformed, Query};
 pub use response::Transport;
 

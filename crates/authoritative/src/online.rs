@@ -93,7 +93,7 @@ impl<'i, 'w> Online<'i, 'w> {
         // RFC 9824 §3.3: what a wildcard is expanded to is signed as if it stood there itself.
         let owner = expanded.filter(|_| mechanism == Mechanism::Compact);
         let generation = self.published.generation().to_be_bytes();
-        let index = template.index().to_be_bytes();
+        let index = template.number().to_be_bytes();
         let identity = [&[0][..], &generation, &index, owner.map_or(&[], NameRef::wire)];
         self.workshop.signatures(keys, &identity, self.now, || rrset_of(template, owner))
     }

@@ -1,12 +1,15 @@
 //! What is served: the image of a zone that was verified, and how denial is made.
 
 use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, Prepared, Workshop};
+use nonesuch_dnssec::verify::Mode;
 use nonesuch_dnssec::{Mechanism, Verified};
-use nonesuch_zone::Image;
-use nonesuch_zone::image::CompileError;
+use nonesuch_proto::serial;
+use nonesuch_zone::image::{CompileError, ImageFile};
+use nonesuch_zone::{Image, Verification};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A zone ready to be served. Only a verified zone becomes one, so nothing unverified is published.
+/// A zone ready to be served. Only a verified zone becomes one, or an image file that says of its zone that it was
+/// verified when the image was made; so nothing unverified is published.
 #[derive(Debug)]
 pub struct Published {
     image: Image,
@@ -31,6 +34,32 @@ pub(crate) enum Denial {
     Nsec5(Box<Nsec5Prover>),
 }
 
+/// Why an image file cannot be served as it is. Its contents can be verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unverified {
+    /// Less was verified than is asked for.
+    #[error("{} when the image was made", match .found {
+        Verification::Nothing => "nothing was verified",
+        Verification::Structural { .. } => "signatures were not verified",
+        Verification::Full { .. } => "everything was verified",
+    })]
+    Record {
+        /// What was verified.
+        found: Verification,
+    },
+    /// The signatures are not all valid at this time.
+    #[error("signatures are valid from {inception} to {expiration} (seconds since 1970), and it is {now}")]
+    Time {
+        /// The time.
+        now: u32,
+        /// The latest inception.
+        inception: u32,
+        /// The earliest expiration.
+        expiration: u32,
+    },
+}
+
 impl Published {
     /// Compiles a verified zone.
     pub fn new(zone: &Verified) -> Result<Self, CompileError> {
@@ -51,6 +80,26 @@ impl Published {
     pub(crate) fn of(image: Image, denial: Denial) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self { image, denial, generation: NEXT.fetch_add(1, Relaxed) }
+    }
+
+    /// Takes the image of a file that says that its zone was verified, in this mode at least, and whose signatures are valid
+    /// at `now`, in seconds since 1970 modulo 2^32.
+    ///
+    /// # Errors
+    /// Why the zone must be verified first.
+    pub fn from_file(file: ImageFile, mode: Mode, now: u32) -> Result<Self, Unverified> {
+        let found = file.record().verification;
+        match (found, mode) {
+            (Verification::Full { .. }, _) | (Verification::Structural { .. }, Mode::Structural) => {}
+            _ => return Err(Unverified::Record { found }),
+        }
+        if let Some(period) = file.period()
+            && (serial::is_before(now, period.inception) || serial::is_before(period.expiration, now))
+        {
+            let (inception, expiration) = (period.inception, period.expiration);
+            return Err(Unverified::Time { now, inception, expiration });
+        }
+        Ok(Self::of(file.into_image(), Denial::FromImage))
     }
 
     /// The image.
@@ -80,5 +129,61 @@ impl Published {
     #[must_use]
     pub const fn is_online(&self) -> bool {
         !matches!(self.denial, Denial::FromImage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_zone::{image, read};
+    use std::path::Path;
+
+    const NOON: u32 = 1_750_000_000;
+
+    /// An image file of a zone with signatures that are valid for an hour before and after noon; none where it is unsigned.
+    fn file(verification: Verification, is_signed: bool) -> ImageFile {
+        let mut text = String::from("$ORIGIN example.\n@ 60 SOA . . 7 1 1 1 1\n@ 60 NS ns.other.\n");
+        if is_signed {
+            let (from, to) = (NOON - 3600, NOON + 3600);
+            text.push_str(&format!("@ 60 RRSIG SOA 13 1 60 {to} {from} 1 example. AAAA\n"));
+            text.push_str(&format!("@ 60 RRSIG NS 13 1 60 {} {from} 1 example. AAAA\n", to + 60));
+        }
+        let contents = read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
+        let compiled = Image::compile(&contents).unwrap();
+        let mut octets = Vec::new();
+        image::file::write(&compiled, verification, (&contents, verification), &mut octets).unwrap();
+        ImageFile::open(octets).unwrap()
+    }
+
+    #[test]
+    fn only_what_was_verified_as_much_as_is_asked_for_is_published() {
+        let (full, structural) = (Verification::Full { at: NOON }, Verification::Structural { at: NOON });
+        let cases = [
+            (full, Mode::Full, true),
+            (full, Mode::Structural, true),
+            (structural, Mode::Structural, true),
+            (structural, Mode::Full, false),
+            (Verification::Nothing, Mode::Structural, false),
+            (Verification::Nothing, Mode::Full, false),
+        ];
+        for (found, mode, is_published) in cases {
+            let outcome = Published::from_file(file(found, true), mode, NOON);
+            assert_eq!(outcome.is_ok(), is_published, "{found:?} {mode:?}");
+            assert!(is_published || outcome.unwrap_err() == Unverified::Record { found });
+        }
+    }
+
+    #[test]
+    fn signatures_must_be_valid_at_the_time() {
+        let at = |now| Published::from_file(file(Verification::Full { at: NOON }, true), Mode::Full, now);
+        for now in [NOON - 3600, NOON, NOON + 3600] {
+            assert!(at(now).is_ok(), "{now}");
+        }
+        for now in [NOON - 3601, NOON + 3601] {
+            let (inception, expiration) = (NOON - 3600, NOON + 3600);
+            assert_eq!(at(now).unwrap_err(), Unverified::Time { now, inception, expiration });
+        }
+        let unsigned = file(Verification::Full { at: NOON }, false);
+        assert_eq!(Published::from_file(unsigned, Mode::Full, 0).unwrap().image().serial(), 7);
     }
 }

@@ -11,7 +11,7 @@ mod size;
 mod validated;
 
 use crate::published::Denial;
-use crate::{Outcome, Published, Transport, answer_published};
+use crate::{Outcome, Published, Transport, answer, answer_published};
 use checker::Chain;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey, VrfPublicKey};
 use nonesuch_crypto::{Algorithm, PrivateKey, PublicKey, key_tag};
@@ -23,7 +23,7 @@ use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, VerifyOptions, sign};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, edns, rdata};
-use nonesuch_zone::{Contents, Image, read};
+use nonesuch_zone::{Contents, Image, ImageFile, Verification, image, read};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -61,6 +61,8 @@ fn vrf(algorithm: VrfAlgorithm) -> VrfPrivateKey {
 struct Zone {
     plain: Contents,
     published: Published,
+    /// The same image, written to a file and opened, where answers are made of that alone.
+    from_file: Option<Image>,
     workshop: RefCell<Workshop>,
     counters: Arc<Counters>,
     signing: Option<Mechanism>,
@@ -160,9 +162,10 @@ impl Zone {
 
     fn from_contents(plain: Contents, way: &Way) -> Self {
         let published = way.publish(&plain);
+        let from_file = (!published.is_online()).then(|| reopen(published.image()));
         let counters = Arc::new(Counters::default());
         let workshop = RefCell::new(Workshop::new(1 << 20, Arc::clone(&counters)));
-        Self { plain, published, workshop, counters, signing: way.signing }
+        Self { plain, published, from_file, workshop, counters, signing: way.signing }
     }
 
     fn is_compact(&self) -> bool {
@@ -191,7 +194,13 @@ impl Zone {
             outcome = answer_published(&self.published, workshop, NOW, octets, transport, &mut out);
             assert_eq!(outcome, Outcome::Ready, "what was wanted is there in the second pass");
         }
-        (outcome == Outcome::Ready).then_some(out)
+        let made = (outcome == Outcome::Ready).then_some(out);
+        if let Some(image) = &self.from_file {
+            let mut out = Vec::new();
+            let again = answer(image, octets, transport, &mut out).then_some(out);
+            assert_eq!(made, again, "an image answers the same from a file");
+        }
+        made
     }
 
     /// Asks, and judges the response by the oracle and the checker.
@@ -313,6 +322,16 @@ impl Zone {
     fn judged(&self, qname: &str, qtype: Rtype, dnssec_ok: bool) -> Message {
         self.judge(&name(qname), qtype, dnssec_ok).unwrap_or_else(|what| panic!("{what}"))
     }
+}
+
+/// The image, written to a file and opened.
+fn reopen(image: &Image) -> Image {
+    let contents =
+        read::read_text(b"example. SOA . . 1 1 1 1 1\n", Path::new("zone"), None).unwrap().contents;
+    let mut octets = Vec::new();
+    let nothing = Verification::Nothing;
+    image::file::write(image, nothing, (&contents, nothing), &mut octets).unwrap();
+    ImageFile::open(octets).unwrap().into_image()
 }
 
 /// A query; with EDNS: payload size and DO.

@@ -379,6 +379,7 @@ pub(crate) struct ServeArguments {
     pub(crate) online: OnlineArguments,
     /// How a signed zone is verified before it is served: full, structural (chain and bitmaps without
     /// signatures), or auto: full up to 100,000 signatures, structural for a compiled zone that was verified in full.
+    /// Except with full, a compiled zone of which as much was verified is served from its image at once.
     #[arg(long, default_value = "auto")]
     pub(crate) verify: VerifyMode,
     /// Print the "ready" and "stopped" lines as JSON.

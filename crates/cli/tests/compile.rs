@@ -87,6 +87,30 @@ fn a_zone_with_faults_is_not_compiled() {
 }
 
 #[test]
+fn a_mapped_image_answers_as_its_zone_file_does() {
+    for mechanism in MECHANISMS {
+        let (folder, signed) = signed(mechanism);
+        let image = folder.path().join("image");
+        compile(&signed, &image, &[]).expect_done("compile");
+        // Contents that cannot be read show that they were not.
+        let mut octets = fs::read(&image).unwrap();
+        let end = octets.len();
+        octets[end - 40..].fill(0x55);
+        fs::write(&image, octets).unwrap();
+        let (from_file, mapped) = (serve(&signed, &[]), serve(&image, &[]));
+        for name in ["keys.example.", "ns.keys.example.", "nothing.keys.example."] {
+            let [expected, found] = [from_file.address, mapped.address]
+                .map(|address| ask(address, name, 1, std::time::Duration::from_secs(5)));
+            assert!(expected.is_some() && expected == found, "{mechanism} {name}: {expected:?} {found:?}");
+        }
+        let refused = run(&mut nonesuch(["serve", "--verify", "full", text(&image)]));
+        assert_eq!(refused.status, 2, "who asks for signatures to be verified has them verified");
+        let other = run(&mut nonesuch(["serve", "-o", "other.example.", text(&image)]));
+        assert!(other.stderr.contains("compiled of the zone keys.example."), "{}", other.stderr);
+    }
+}
+
+#[test]
 fn an_image_whose_signatures_expired_is_not_served() {
     let (folder, signed) = signed("nsec3");
     let image = folder.path().join("image");
@@ -103,22 +127,29 @@ fn images_that_are_spoiled_are_refused_with_the_reason() {
     let image = folder.path().join("image");
     compile(&signed, &image, &[]).expect_done("compile");
     let sound = fs::read(&image).unwrap();
-    let mut altered = sound.clone();
-    altered[sound.len() / 2] ^= 1;
     let mut newer = sound.clone();
     newer[8] = 3;
     let mut swapped = sound.clone();
     swapped[12..16].reverse();
+    let altered = |at: usize| {
+        let mut altered = sound.clone();
+        altered[at] ^= 1;
+        altered
+    };
+    // The server reads the image, the other commands the contents behind it.
+    let (serving, others) = ([&["serve"][..]], [&["zone", "verify"][..], &["zone", "stat"]]);
+    let all = [serving[0], others[0], others[1]];
     let cases = [
-        (&sound[..sound.len() - 1], "cut off: "),
-        (&altered[..], "altered since it was compiled"),
-        (&newer[..], "compiled in version 3"),
-        (&swapped[..], "compiled in another byte order"),
+        (sound[..sound.len() - 1].to_vec(), "cut off: ", &all[..]),
+        (newer, "an image in version 3", &all),
+        (swapped, "made in another byte order", &all),
+        (altered(5000), "altered since it was made", &serving),
+        (altered(sound.len() - 40), "altered since it was compiled", &others),
     ];
-    for (octets, expected) in cases {
+    for (octets, expected, commands) in cases {
         fs::write(&image, octets).unwrap();
-        for arguments in [vec!["zone", "verify"], vec!["zone", "stat"], vec!["serve"]] {
-            let refused = run(&mut nonesuch([&arguments[..], &[text(&image)]].concat()));
+        for arguments in commands {
+            let refused = run(&mut nonesuch([*arguments, &[text(&image)]].concat()));
             assert_eq!(refused.status, 2, "{}", refused.text());
             assert!(refused.stderr.contains(&format!("{}: {expected}", text(&image))), "{}", refused.stderr);
         }

@@ -25,7 +25,7 @@ pub use builder::{Builder, Place, Warning, ZoneError, ZoneFault};
 pub use change::ChangeSet;
 pub use compiled::{CompiledError, StoredZone, Verification};
 pub use contents::{Contents, Node, Rrset, Run, Soa};
-pub use image::Image;
+pub use image::{Image, ImageFile, ImageFileError};
 pub use load::{LoadError, Loaded, compare_signed, load, load_octets, open_compiled};
 pub use read::{ReadError, ReadFault, Reading};
 pub use splice::Splice;

@@ -1,12 +1,14 @@
-//! Zone files and compiled zones alike: which of them a file is, its first octets say.
+//! Zone files, compiled zones and image files (a compiled zone behind an image) alike: which of them a file is, its first
+//! octets say.
 
 use crate::builder::Warning;
 use crate::compiled::{self, Compared, CompiledError, MAGIC_OCTETS, StoredZone, Verification};
 use crate::contents::Contents;
+use crate::image::file::{ImageFileError, PAGE, contents_range, is_image};
 use crate::read::{self, ReadError, ReadFault};
 use nonesuch_proto::Name;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 /// A zone as it was found in a file.
@@ -35,6 +37,14 @@ pub enum LoadError {
         /// What is wrong with it.
         source: CompiledError,
     },
+    /// An image file cannot be used.
+    #[error("{}: {source}", path.display())]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ImageFileError,
+    },
 }
 
 /// Reads the zone file or compiled zone at `path`. `origin` is the apex where it is known.
@@ -51,11 +61,14 @@ pub fn load(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
         // A pipe is read once.
         return load_octets(file, path, origin);
     }
+    let before = image_octets(&mut file, path)?;
+    file.seek(io::SeekFrom::Start(before)).map_err(unreadable)?;
     let mut magic = [0; MAGIC_OCTETS];
-    if !fill(&mut file, &mut magic).map_err(unreadable)? || !compiled::is_compiled(&magic) {
+    let is_compiled = fill(&mut file, &mut magic).map_err(unreadable)? && compiled::is_compiled(&magic);
+    if before == 0 && !is_compiled {
         return Ok(of_text(read::read_file(path, origin)?));
     }
-    let found = compiled::read_file(&file, 0, metadata.len());
+    let found = compiled::read_file(&file, before, metadata.len().saturating_sub(before));
     found.and_then(|found| of_compiled(found, origin)).map_err(compiled)
 }
 
@@ -76,6 +89,7 @@ pub fn load_octets(
         column: 0,
         fault: ReadFault::Io(error),
     })?;
+    octets.drain(..(skip_image(&octets, path)? as usize).min(octets.len()));
     if !compiled::is_compiled(&octets) {
         return Ok(of_text(read::read_text(&octets, path, origin)?));
     }
@@ -96,12 +110,14 @@ pub fn open_compiled(path: &Path, origin: Option<&Name>) -> Result<Option<Stored
         return Ok(None);
     }
     let Ok(mut file) = File::open(path) else { return Ok(None) };
+    let before = image_octets(&mut file, path)?;
     let mut magic = [0; MAGIC_OCTETS];
-    if !matches!(fill(&mut file, &mut magic), Ok(true)) || !compiled::is_compiled(&magic) {
+    let is_there = file.seek(io::SeekFrom::Start(before)).and_then(|_| fill(&mut file, &mut magic));
+    if !matches!(is_there, Ok(true)) || !compiled::is_compiled(&magic) {
         return Ok(None);
     }
     let length = file.metadata().map_err(|error| compiled(error.into()))?.len();
-    let zone = StoredZone::open(file, 0, length).map_err(compiled)?;
+    let zone = StoredZone::open(file, before, length.saturating_sub(before)).map_err(compiled)?;
     check_origin(zone.apex(), origin).map_err(compiled)?;
     Ok(Some(zone))
 }
@@ -120,6 +136,29 @@ pub fn compare_signed(path: &Path, new: &Contents) -> Result<Option<Compared>, L
     let Ok(file) = File::open(path) else { return Ok(None) };
     let length = file.metadata().map_err(|error| unreadable(error.into()))?.len();
     compiled::compare_text(file, length, new).map_err(unreadable)
+}
+
+/// Octets of the image in front of the contents, in a file that begins with `head`; 0 where there is none.
+fn skip_image(head: &[u8], path: &Path) -> Result<u64, LoadError> {
+    if !is_image(head) {
+        return Ok(0);
+    }
+    let range =
+        contents_range(head).map_err(|source| LoadError::Image { path: path.to_path_buf(), source })?;
+    Ok(range.start)
+}
+
+/// As [`skip_image`], of a file.
+fn image_octets(file: &mut File, path: &Path) -> Result<u64, LoadError> {
+    let mut head = Vec::with_capacity(PAGE);
+    let read = file.take(PAGE as u64).read_to_end(&mut head);
+    read.map_err(|error| ReadError {
+        file: path.to_path_buf(),
+        line: 0,
+        column: 0,
+        fault: ReadFault::Io(error),
+    })?;
+    skip_image(&head, path)
 }
 
 /// Fills `octets` from the file; `false` where it has less.

@@ -151,9 +151,10 @@ fn templates_read_back_as_the_records_that_they_were_made_of() {
     );
     let image = Image::compile(&zone).unwrap();
     for node in zone.nodes() {
-        let Some(compiled) = image.find_exact(node.name().to_canonical().view()) else {
-            panic!("{} not found", node.name());
-        };
+        let compiled = image.find_exact(node.name().to_canonical().view());
+        // Glue below a cut is no name of the image.
+        assert_eq!(compiled.is_none(), node.name().to_string() == "ns.cut.example.", "{}", node.name());
+        let Some(compiled) = compiled else { continue };
         for template in compiled.templates() {
             let rrset = node.rrset(template.rtype()).unwrap();
             let expanded = template.expand();

@@ -10,18 +10,22 @@ use crate::zones;
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::verify::Mode;
 use nonesuch_dnssec::{Mechanism, VerifyOptions, into_verified};
-use nonesuch_zone::{Contents, Verification, compiled};
+use nonesuch_zone::{Contents, Image, Verification, image};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(arguments: &CompileArguments) -> Result<Outcome, Failure> {
     let output = output(arguments);
     check_output(&output, &arguments.file)?;
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
-    let Some((contents, verification)) = verify(arguments, contents)? else { return Ok(Outcome::No) };
+    let Some(Checked { contents, verification, of_image }) = verify(arguments, contents)? else {
+        return Ok(Outcome::No);
+    };
+    let image = Image::compile(&contents)?;
     let mut octets = 0;
     write_output(&output, 0o644, |out| {
         let mut out = Counting { out, octets: 0 };
-        compiled::write(&contents, verification, &mut out).map_err(write_failure(&output))?;
+        let written = image::file::write(&image, of_image, (&contents, verification), &mut out);
+        written.map_err(write_failure(&output))?;
         octets = out.octets;
         Ok(())
     })?;
@@ -35,13 +39,22 @@ fn output(arguments: &CompileArguments) -> PathBuf {
     arguments.output.clone().unwrap_or_else(|| output_beside(&arguments.file, ".image"))
 }
 
-/// The contents and what was verified of them; `None` where they have faults, which are said.
-fn verify(
-    arguments: &CompileArguments,
+/// Contents that may be compiled.
+struct Checked {
     contents: Contents,
-) -> Result<Option<(Contents, Verification)>, Failure> {
+    /// What was verified of their signatures: nothing of an unsigned zone.
+    verification: Verification,
+    /// What was verified of all that a server wants to know: everything of an unsigned zone too.
+    of_image: Verification,
+}
+
+/// The contents and what was verified of them; `None` where they have faults, which are said.
+fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Checked>, Failure> {
     let mode = match arguments.verify {
-        CompileVerify::None => return Ok(Some((contents, Verification::Nothing))),
+        CompileVerify::None => {
+            let nothing = Verification::Nothing;
+            return Ok(Some(Checked { contents, verification: nothing, of_image: nothing }));
+        }
         CompileVerify::Full => Mode::Full,
         CompileVerify::Structural => Mode::Structural,
     };
@@ -60,7 +73,8 @@ fn verify(
                 (Some(Mapping::Vrf), _) | (_, Mode::Structural) => Verification::Structural { at },
                 (Some(_), _) => Verification::Full { at },
             };
-            Ok(Some((verified.into_contents(), verification)))
+            let of_image = if mapping.is_none() { Verification::Full { at } } else { verification };
+            Ok(Some(Checked { contents: verified.into_contents(), verification, of_image }))
         }
         Err(unverified) => {
             let faults = &unverified.1.faults;

@@ -10,6 +10,7 @@ pub(crate) mod load;
 pub(crate) mod manual;
 pub(crate) mod nsec5;
 pub(crate) mod only_keys;
+mod publish;
 pub(crate) mod resign;
 pub(crate) mod serve;
 mod serve_online;

@@ -1,22 +1,21 @@
 //! `nonesuch serve`.
 
-use super::serve_online::{self, Way};
+use super::publish::publish;
 use crate::Outcome;
 use crate::arguments::{ServeArguments, VerifyMode};
 use crate::error::Failure;
 use crate::files::print_line;
 use crate::zones;
-use nonesuch_authoritative::Published;
 use nonesuch_authoritative::server::{Server, ServerOptions};
-use nonesuch_dnssec::online::{OnlineCounters, prepare};
+use nonesuch_dnssec::online::OnlineCounters;
 use nonesuch_dnssec::verify::Mode;
 use nonesuch_dnssec::{Verified, VerifyOptions, into_verified};
 use nonesuch_net::udp::UdpCounters;
 use nonesuch_proto::Rtype;
-use nonesuch_zone::{Contents, Loaded, Verification};
+use nonesuch_zone::{Contents, Verification};
 
 /// Signatures up to which `auto` verifies all of them.
-const FULL: u64 = 100_000;
+pub(super) const FULL: u64 = 100_000;
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     let published = publish(arguments)?;
@@ -52,33 +51,6 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     }
     print_line(&last_words(&counters, online, arguments.json))?;
     Ok(Outcome::Done)
-}
-
-/// Loads, verifies and compiles the zone, with what its answers are made by.
-fn publish(arguments: &ServeArguments) -> Result<Published, Failure> {
-    let Loaded { contents, verification, .. } = zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
-    match serve_online::choose(arguments, &contents)? {
-        Way::AsItIs => Ok(Published::new(&verify(arguments, contents, verification)?)?),
-        Way::Online(mechanism) => {
-            let options = serve_online::load_keys(arguments, contents.apex(), mechanism)?;
-            let verify = verify_options(arguments, &contents, verification.as_ref());
-            let prepared = prepare(contents, options, &verify)
-                .map_err(|source| Failure::Prepare { path: arguments.file.clone(), source })?;
-            for tag in prepared.keys().key_signing_tags() {
-                tracing::warn!(
-                    "key {tag} signs keys alone, and its private file is in the server's folder: sign the key set elsewhere, \
-                     with `nonesuch zone sign --only-keys`, and keep that file there"
-                );
-            }
-            Ok(Published::online(prepared)?)
-        }
-        Way::Nsec5(dir) => {
-            // Before the zone is verified: a server that must not start says so at once.
-            let prover = serve_online::load_prover(arguments, &contents, &dir)?;
-            let verified = verify(arguments, contents, verification)?;
-            Ok(Published::nsec5(&verified, prover)?)
-        }
-    }
 }
 
 fn online_words(online: &OnlineCounters) -> String {
@@ -130,7 +102,7 @@ fn last_words(counters: &UdpCounters, online: Option<&OnlineCounters>, json: boo
 
 /// Nothing unverified is published: neither a zone with faults nor one of which nobody knows. A compiled zone whose
 /// signatures were verified when it was compiled is trusted by its digest so far; that they are valid now is checked.
-fn verify(
+pub(super) fn verify(
     arguments: &ServeArguments,
     contents: Contents,
     verification: Option<Verification>,
@@ -146,7 +118,7 @@ fn verify(
     })
 }
 
-fn verify_options(
+pub(super) fn verify_options(
     arguments: &ServeArguments,
     contents: &Contents,
     verification: Option<&Verification>,

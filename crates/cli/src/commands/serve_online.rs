@@ -27,6 +27,11 @@ pub(super) enum Way {
     Nsec5(PathBuf),
 }
 
+/// Whether an option asks for answers that are made when asked.
+pub(super) const fn is_asked_for(arguments: &ServeArguments) -> bool {
+    arguments.online.denial.is_some() || arguments.online.nsec5_keys.is_some()
+}
+
 /// Finds out how `contents` are to be served, and refuses options that do not go with them.
 pub(super) fn choose(arguments: &ServeArguments, contents: &Contents) -> Result<Way, Failure> {
     let is_nsec5 = denial(contents).is_some_and(|facts| facts.mechanism.mapping() == Mapping::Vrf);

@@ -1,62 +1,65 @@
 //! Finding a node: an open-addressed table of names, and sort-key prefixes for predecessors.
+//!
+//! A slot of the table has 8 octets: lower half of the name's hash, so that most misses need no look at the name, and
+//! where the block is. The upper half of the hash says where in the table a name is first looked for.
 
 use nonesuch_proto::NameRef;
 
-/// Name → node index; open addressing with linear probing, at most half full.
-#[derive(Debug)]
-pub(super) struct NameTable {
-    slots: Vec<Slot>,
-    mask: usize,
-}
-
-/// Upper bits of the hash, so that most misses need no look at the name, and the node.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    tag: u32,
-    node: u32,
-}
-
+/// Octets of a slot.
+pub(super) const SLOT: usize = 8;
 const EMPTY: u32 = u32::MAX;
 
-impl NameTable {
-    /// A table of `count` nodes with their names, each in lower case.
-    pub(super) fn build<'n>(count: usize, names: impl Iterator<Item = (u32, &'n [u8])>) -> Self {
-        let size = (count * 2).next_power_of_two().max(16);
-        let mut slots = vec![Slot { tag: 0, node: EMPTY }; size];
-        let mask = size - 1;
-        for (node, name) in names {
-            let hash = hash(name);
-            let mut at = hash as usize & mask;
-            while slots[at].node != EMPTY {
-                at = (at + 1) & mask;
-            }
-            slots[at] = Slot { tag: (hash >> 32) as u32, node };
-        }
-        Self { slots, mask }
-    }
-
-    /// The node of `name`; `name_of` gives the name of a node.
-    pub(super) fn find<'n>(&self, name: &[u8], name_of: impl Fn(u32) -> &'n [u8]) -> Option<u32> {
+/// A table of names, each in lower case, with their blocks: at most two thirds full.
+pub(super) fn build_table<'n>(names: impl ExactSizeIterator<Item = (u32, &'n [u8])>) -> Vec<u8> {
+    let size = (names.len() + names.len() / 2).max(4);
+    let mut slots = vec![[0xff; SLOT]; size];
+    for (node, name) in names {
         let hash = hash(name);
-        let tag = (hash >> 32) as u32;
-        let mut at = hash as usize & self.mask;
-        loop {
-            let slot = self.slots[at];
-            if slot.node == EMPTY {
-                return None;
-            }
-            if slot.tag == tag && name_of(slot.node) == name {
-                return Some(slot.node);
-            }
-            at = (at + 1) & self.mask;
+        let mut at = first_slot(hash, size);
+        while node_of(&slots[at]) != EMPTY {
+            at = if at + 1 == size { 0 } else { at + 1 };
         }
+        let [a, b, c, d] = (hash as u32).to_le_bytes();
+        let [e, f, g, h] = node.to_le_bytes();
+        slots[at] = [a, b, c, d, e, f, g, h];
     }
-
-    pub(super) fn octets(&self) -> usize {
-        size_of_val(self.slots.as_slice())
-    }
+    slots.into_flattened()
 }
 
+/// The block of `name`; `name_of` gives the name of a block.
+#[inline]
+pub(super) fn find<'n>(table: &[u8], name: &[u8], name_of: impl Fn(u32) -> &'n [u8]) -> Option<u32> {
+    let slots = table.as_chunks::<SLOT>().0;
+    let hash = hash(name);
+    let tag = hash as u32;
+    let mut at = first_slot(hash, slots.len());
+    // A table is never full; one from a file that is must not be looked through for ever.
+    for _ in 0..slots.len() {
+        let slot = slots.get(at)?;
+        let node = node_of(slot);
+        if node == EMPTY {
+            return None;
+        }
+        if u32::from_le_bytes([slot[0], slot[1], slot[2], slot[3]]) == tag && name_of(node) == name {
+            return Some(node);
+        }
+        at = if at + 1 == slots.len() { 0 } else { at + 1 };
+    }
+    None
+}
+
+/// The block of each slot that is taken.
+pub(super) fn nodes(table: &[u8]) -> impl Iterator<Item = u32> {
+    table.as_chunks::<SLOT>().0.iter().map(node_of).filter(|node| *node != EMPTY)
+}
+
+const fn first_slot(hash: u64, size: usize) -> usize {
+    (((hash >> 32) * size as u64) >> 32) as usize
+}
+
+const fn node_of(slot: &[u8; SLOT]) -> u32 {
+    u32::from_le_bytes([slot[4], slot[5], slot[6], slot[7]])
+}
 /// A hash of the octets, eight at a time. The names in the table are the zone's own: no sender of queries
 /// can choose them, so the hash needs no key.
 fn hash(octets: &[u8]) -> u64 {
@@ -150,12 +153,20 @@ mod tests {
     #[test]
     fn table_finds_what_it_holds() {
         let names: Vec<Vec<u8>> = (0..1000u32).map(|n| n.to_string().into_bytes()).collect();
-        let nodes = names.iter().enumerate().map(|(node, name)| (node as u32, name.as_slice()));
-        let table = NameTable::build(names.len(), nodes);
+        let table = build_table(names.iter().enumerate().map(|(node, name)| (node as u32, name.as_slice())));
         let name_of = |node: u32| names[node as usize].as_slice();
         for (node, name) in names.iter().enumerate() {
-            assert_eq!(table.find(name, name_of), Some(node as u32));
+            assert_eq!(find(&table, name, name_of), Some(node as u32));
         }
-        assert_eq!(table.find(b"1000", name_of), None);
+        assert_eq!(find(&table, b"1000", name_of), None);
+        assert_eq!(nodes(&table).count(), names.len());
+    }
+
+    #[test]
+    fn a_table_without_an_empty_slot_is_left_again() {
+        let name: &[u8] = b"\x01a\x00";
+        let full = [[1, 2, 3, 4, 0, 0, 0, 0]; 5];
+        assert_eq!(find(full.as_flattened(), name, |_| name), None);
+        assert_eq!(find(&[], name, |_| name), None);
     }
 }

@@ -1,131 +1,163 @@
 //! The compiled image of a zone: every RRset rendered as it goes into a response, and the indexes that find it.
 //!
 //! A *template* is an RRset with its RRSIGs in wire form. It is rendered for one base case: the question is
-//! the owner name itself (NSEC and NSEC3: the apex), and the template stands directly behind the question.
+//! the owner name itself (records of a chain of denial: the apex), and the template stands directly behind the question.
 //! Every compression pointer is right in the base case. Elsewhere a pointer needs one addition, since each
 //! leads either into a suffix of the question name (it moves with the length of the question name) or into
 //! the template itself (it moves with the template). [`template::Patch`] lists them.
 //!
-//! An image never changes once compiled; the server swaps whole images.
+//! An image is a few runs of octets ([`Sections`]), the same in memory and in a file ([`file`]): a file is mapped and
+//! answered from as it is. Numbers in them are little-endian and need no alignment. The largest section has a *block*
+//! for each name, in canonical order ([`node`]); the others are indexes of blocks. Names that a zone cut or a DNAME occludes
+//! have none: queries for them find what occludes them.
+//!
+//! An image never changes once made; the server swaps whole images.
 
+mod chain;
+mod check;
 mod compile;
+pub mod file;
 mod index;
+mod node;
+mod part;
+mod render;
+mod signature;
 mod template;
 
 pub use compile::CompileError;
-pub use template::{Owner, Patch, Position, TO_QUESTION, push_fixed};
+pub use file::{ImageFile, ImageFileError, Record};
+pub use node::{ImageNode, NodeKind, Template};
+pub use signature::Period;
+pub use template::{Owner, Position, TO_QUESTION, push_fixed};
 
-use index::NameTable;
+use bytes::Bytes;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::cmp::Ordering;
-
-/// No node, no RRset.
-const NONE: u32 = u32::MAX;
+use std::fmt;
 
 /// A zone compiled for answering.
-#[derive(Debug)]
+#[derive(Clone)]
 pub struct Image {
+    facts: Facts,
+    sections: Sections,
+}
+
+/// What an image says of the whole zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Facts {
+    /// In lower case.
     apex: Name,
-    names: Vec<u8>,
-    nodes: Vec<NodeEntry>,
-    rrsets: Vec<RrsetEntry>,
-    blob: Vec<u8>,
-    patches: Vec<Patch>,
-    table: NameTable,
-    /// The first octets of each node's sort key behind the apex's: the order that predecessors are sought in.
-    prefixes: Vec<u64>,
-    negative_soa: u32,
-    nsec3: Nsec3Chain,
-    /// NSEC5 RRsets by hash.
-    nsec5: Vec<([u8; 32], u32)>,
     serial: u32,
     is_signed: bool,
+    /// Place of the SOA RRset with the TTL of negative answers, among the RRsets of the apex.
+    negative_soa: u16,
+    nsec3: Option<Nsec3Facts>,
+    nsec5: Option<Nsec5Key>,
+    /// When all signatures are valid; `None` where there are none.
+    period: Option<Period>,
+    signatures: u64,
 }
 
-/// NSEC3 records by hash, with the parameters of the chain.
-#[derive(Debug, Default)]
-struct Nsec3Chain {
-    salt: Vec<u8>,
+/// Parameters of the NSEC3 chain (RFC 5155 §4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Nsec3Facts {
     iterations: u16,
-    hashes: Vec<[u8; 20]>,
-    rrsets: Vec<u32>,
+    salt: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct NodeEntry {
-    name: u32,
-    first_rrset: u32,
-    /// The delegation or DNAME node above, where this node is occluded.
-    cover: u32,
-    /// The node itself or the last one before it that owns an NSEC record.
-    nsec_node: u32,
-    kind: NodeKind,
-}
-
-/// What a node is to an answer.
+/// The key that the names of the NSEC5 chain are hashed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeKind {
-    /// Its records are answers; an empty non-terminal has none.
-    Authoritative,
-    /// A zone cut.
-    Delegation,
-    /// Occluded by the delegation or the DNAME above.
-    Occluded,
-    /// Owns NSEC3 records only: to queries it does not exist (RFC 5155 §7.2.8).
-    Hash,
+struct Nsec5Key {
+    tag: u16,
+    algorithm: u8,
 }
 
-/// Entry of an RRset's template; 32 octets.
-#[derive(Clone, Copy, Debug)]
-struct RrsetEntry {
-    /// Offset in the blob in units of 4 octets.
-    start: u32,
-    first_patch: u32,
-    /// Octets of the records, and of the signatures behind them.
-    length: u32,
-    signature_length: u32,
-    rtype: Rtype,
-    records: u16,
-    signatures: u16,
-    patches: u16,
-    signature_patches: u16,
-    /// Octets of the question name in the base case.
-    base: u8,
-    role: Role,
+/// The octets of an image.
+#[derive(Clone, Default)]
+struct Sections {
+    /// A block for each name ([`node`]), each from a multiple of [`node::UNIT`] on.
+    blocks: Bytes,
+    /// The table of names ([`index`]).
+    table: Bytes,
+    /// Names that own an NSEC record, or all names where the zone has no chain of denial, in canonical order: the first
+    /// octets of their sort keys, 8 each ...
+    order_keys: Bytes,
+    /// ... and where their blocks are, 4 octets each.
+    order_nodes: Bytes,
+    /// Owners of the NSEC3 chain, in the order of hashes: 20 octets of each hash ...
+    nsec3_hashes: Bytes,
+    /// ... and where their blocks are, 4 octets each.
+    nsec3_nodes: Bytes,
+    /// The same of the NSEC5 chain, whose hashes have 32 octets.
+    nsec5_hashes: Bytes,
+    nsec5_nodes: Bytes,
+    /// What RRSIG records have in common ([`signature`]).
+    forms: Bytes,
 }
 
-/// What a template is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    /// An RRset of the node.
-    Data,
-    /// The addresses that belong to the NS RRset before it, in a referral.
-    Glue,
-    /// Addresses in a referral of servers below the cut itself, which the referral is useless without.
-    RequiredGlue,
+/// Number of sections.
+const SECTIONS: usize = 9;
+
+impl Sections {
+    const fn all(&self) -> [&Bytes; SECTIONS] {
+        [
+            &self.blocks,
+            &self.table,
+            &self.order_keys,
+            &self.order_nodes,
+            &self.nsec3_hashes,
+            &self.nsec3_nodes,
+            &self.nsec5_hashes,
+            &self.nsec5_nodes,
+            &self.forms,
+        ]
+    }
+
+    fn from_all(all: [Bytes; SECTIONS]) -> Self {
+        let [
+            blocks,
+            table,
+            order_keys,
+            order_nodes,
+            nsec3_hashes,
+            nsec3_nodes,
+            nsec5_hashes,
+            nsec5_nodes,
+            forms,
+        ] = all;
+        Self {
+            blocks,
+            table,
+            order_keys,
+            order_nodes,
+            nsec3_hashes,
+            nsec3_nodes,
+            nsec5_hashes,
+            nsec5_nodes,
+            forms,
+        }
+    }
 }
 
-/// A node of an image.
-#[derive(Clone, Copy, Debug)]
-pub struct ImageNode<'i> {
-    image: &'i Image,
-    index: u32,
-}
-
-/// A template of an image.
-#[derive(Clone, Copy, Debug)]
-pub struct Template<'i> {
-    image: &'i Image,
-    entry: &'i RrsetEntry,
-    index: u32,
-}
+/// Names of the sections, in their order, for reports and errors.
+const SECTION_NAMES: [&str; SECTIONS] = [
+    "blocks",
+    "table",
+    "order keys",
+    "order",
+    "NSEC3 hashes",
+    "NSEC3 chain",
+    "NSEC5 hashes",
+    "NSEC5 chain",
+    "forms",
+];
 
 /// What a look-up found.
 #[derive(Clone, Copy, Debug)]
 pub enum Lookup<'i> {
     /// The name exists, or is an empty non-terminal.
     Exact(ImageNode<'i>),
-    /// It does not; this is its closest encloser (RFC 4592 §3.3.1), with the octets of the name in front of it.
+    /// It does not, or is occluded; this is its closest encloser (RFC 4592 §3.3.1), or the zone cut or DNAME above it.
     Encloser(ImageNode<'i>),
 }
 
@@ -133,32 +165,47 @@ impl Image {
     /// The zone's apex, in lower case.
     #[must_use]
     pub const fn apex(&self) -> NameRef<'_> {
-        self.apex.view()
+        self.facts.apex.view()
     }
 
     /// The SOA serial.
     #[must_use]
     pub const fn serial(&self) -> u32 {
-        self.serial
+        self.facts.serial
     }
 
     /// Whether there is a DNSKEY RRset at the apex and denial records to go with it.
     #[must_use]
     pub const fn is_signed(&self) -> bool {
-        self.is_signed
+        self.facts.is_signed
     }
 
-    /// Octets that the image takes in memory.
+    /// Octets of the image.
     #[must_use]
     pub fn octets(&self) -> usize {
-        self.names.len()
-            + self.blob.len()
-            + size_of_val(self.nodes.as_slice())
-            + size_of_val(self.rrsets.as_slice())
-            + size_of_val(self.patches.as_slice())
-            + size_of_val(self.prefixes.as_slice())
-            + self.table.octets()
-            + self.nsec3.hashes.len() * 24
+        self.sections.all().iter().map(|section| section.len()).sum()
+    }
+
+    /// The name of each section and its octets.
+    #[must_use]
+    pub fn section_octets(&self) -> [(&'static str, usize); SECTIONS] {
+        let sections = self.sections.all();
+        std::array::from_fn(|index| (SECTION_NAMES[index], sections[index].len()))
+    }
+
+    /// Whether `name`, given in lower case, is at or below the apex.
+    #[must_use]
+    pub fn contains(&self, name: NameRef<'_>) -> bool {
+        let (wire, apex) = (name.wire(), self.apex().wire());
+        let Some(start) = wire.len().checked_sub(apex.len()).filter(|start| wire[*start..] == *apex) else {
+            return false;
+        };
+        // The octets agree; they must also begin at a label.
+        let mut at = 0;
+        while at < start {
+            at += 1 + usize::from(wire[at]);
+        }
+        at == start
     }
 
     /// Finds `name`, given in lower case and at or below the apex, or its closest encloser.
@@ -169,7 +216,7 @@ impl Image {
         }
         let mut ancestor = name;
         while let Some(parent) = ancestor.parent() {
-            if parent.len() < self.apex.wire().len() {
+            if parent.len() < self.apex().len() {
                 break;
             }
             if let Some(node) = self.find_exact(parent) {
@@ -183,253 +230,107 @@ impl Image {
     /// The node of `name`, given in lower case.
     #[must_use]
     pub fn find_exact(&self, name: NameRef<'_>) -> Option<ImageNode<'_>> {
-        let index = self.table.find(name.wire(), |node| self.wire_name(node))?;
-        Some(self.node(index))
-    }
-
-    const fn node(&self, index: u32) -> ImageNode<'_> {
-        ImageNode { image: self, index }
-    }
-
-    fn wire_name(&self, index: u32) -> &[u8] {
-        let start = self.nodes[index as usize].name as usize;
-        let end = self.nodes.get(index as usize + 1).map_or(self.names.len(), |next| next.name as usize);
-        &self.names[start..end]
-    }
-
-    const fn template(&self, index: u32) -> Template<'_> {
-        Template { image: self, entry: &self.rrsets.as_slice()[index as usize], index }
+        let found = index::find(&self.sections.table, name.wire(), |at| self.node(at).name().wire())?;
+        Some(self.node(found))
     }
 
     /// The SOA RRset with the TTL of negative answers (RFC 2308 §5).
     #[must_use]
-    pub const fn negative_soa(&self) -> Template<'_> {
-        self.template(self.negative_soa)
+    pub fn negative_soa(&self) -> Template<'_> {
+        self.node(0).template_at(self.facts.negative_soa)
     }
 
     /// The NSEC RRset that matches `name` or covers it: its owner is the last one at or before `name` in
     /// canonical order. `None` where the zone has no NSEC chain. `name` is in lower case and in the zone.
     #[must_use]
     pub fn nsec_at_or_before(&self, name: NameRef<'_>) -> Option<Template<'_>> {
-        let after = self.first_after(name);
-        let node = self.nodes.get(after.checked_sub(1)?)?.nsec_node;
-        self.node_nsec(node)
+        let last = self.first_after(name).checked_sub(1)?;
+        self.ordered(last)?.template(Rtype::NSEC)
     }
 
-    fn node_nsec(&self, node: u32) -> Option<Template<'_>> {
-        if node == NONE {
-            return None;
-        }
-        self.node(node).template(Rtype::NSEC)
-    }
-
-    /// The last node from `from` on and before `before`, in canonical order, that a query finds; both are names of the
-    /// zone in lower case.
+    /// The last name from `from` on and before `before`, in canonical order, in the image of a zone that has no chain of
+    /// denial; both are names of the zone in lower case. Occluded names do not count.
     #[must_use]
     pub fn last_name_in(&self, from: NameRef<'_>, before: NameRef<'_>) -> Option<ImageNode<'_>> {
-        let nodes = self.first_from(from)..self.first_from(before);
-        let found =
-            |node: &ImageNode<'_>| matches!(node.kind(), NodeKind::Authoritative | NodeKind::Delegation);
-        nodes.rev().map(|index| self.node(index as u32)).find(found)
+        let after = self.first_after(before);
+        let is_before = |node: &ImageNode<'_>| node.name() != before;
+        let last = (0..after).rev().take(2).filter_map(|place| self.ordered(place)).find(is_before)?;
+        (last.name().cmp_canonical(from) != Ordering::Less).then_some(last)
     }
 
-    /// Index of the first node that is not before `name` in canonical order.
-    fn first_from(&self, name: NameRef<'_>) -> usize {
-        let after = self.first_after(name);
-        match after.checked_sub(1) {
-            Some(last) if self.wire_name(last as u32) == name.wire() => last,
-            _ => after,
-        }
+    /// The name at `place` of those that are listed in canonical order.
+    fn ordered(&self, place: usize) -> Option<ImageNode<'_>> {
+        let at = self.sections.order_nodes.as_chunks::<4>().0.get(place)?;
+        Some(self.node(u32::from_le_bytes(*at)))
     }
 
-    /// Index of the first node after `name` in canonical order.
+    /// Place of the first name after `name` among those that are listed in canonical order.
     fn first_after(&self, name: NameRef<'_>) -> usize {
-        let prefix = index::key_prefix(name, self.apex.view());
-        let low = self.prefixes.partition_point(|other| *other < prefix);
-        let ties = self.prefixes[low..].partition_point(|other| *other == prefix);
-        let (mut low, mut high) = (low, low + ties);
-        while low < high {
-            let middle = low.midpoint(high);
-            let other = NameRef::from_checked(self.wire_name(middle as u32));
-            if other.cmp_canonical(name) == Ordering::Greater {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        low
+        let prefix = index::key_prefix(name, self.apex());
+        let keys = self.sections.order_keys.as_chunks::<8>().0;
+        let nodes = self.sections.order_nodes.as_chunks::<4>().0;
+        let low = keys.partition_point(|key| u64::from_le_bytes(*key) < prefix);
+        let is_tie = |key: &[u8; 8]| u64::from_le_bytes(*key) == prefix;
+        // Mostly there is none, which one look tells.
+        let ties = if keys.get(low).is_some_and(is_tie) { keys[low..].partition_point(is_tie) } else { 0 };
+        let at_or_before =
+            |at: &[u8; 4]| self.node(u32::from_le_bytes(*at)).name().cmp_canonical(name) != Ordering::Greater;
+        low + nodes.get(low..low + ties).map_or(0, |ties| ties.partition_point(at_or_before))
     }
 
     /// Salt and iterations of the NSEC3 chain, where there is one.
     #[must_use]
     pub fn nsec3_parameters(&self) -> Option<(&[u8], u16)> {
-        (!self.nsec3.hashes.is_empty()).then_some((&self.nsec3.salt, self.nsec3.iterations))
+        self.facts.nsec3.as_ref().map(|facts| (facts.salt.as_slice(), facts.iterations))
     }
 
     /// The NSEC3 RRset whose owner is `hash`.
     #[must_use]
     pub fn nsec3_matching(&self, hash: &[u8; 20]) -> Option<Template<'_>> {
-        let position = self.nsec3.position_at_or_before(hash)?;
-        (self.nsec3.hashes[position] == *hash).then(|| self.template(self.nsec3.rrsets[position]))
+        self.nsec3_chain().matching(hash)?.template(Rtype::NSEC3)
     }
 
     /// The NSEC3 RRset that covers `hash`, which no owner equals; the last one covers what wraps around.
     #[must_use]
     pub fn nsec3_covering(&self, hash: &[u8; 20]) -> Option<Template<'_>> {
-        let last = self.nsec3.hashes.len().checked_sub(1)?;
-        let position = self.nsec3.position_at_or_before(hash).unwrap_or(last);
-        (self.nsec3.hashes[position] != *hash).then(|| self.template(self.nsec3.rrsets[position]))
+        self.nsec3_chain().covering(hash)?.template(Rtype::NSEC3)
+    }
+
+    /// Key tag and algorithm of the VRF key that the names of the NSEC5 chain are hashed with, where there is one.
+    #[must_use]
+    pub fn nsec5_key(&self) -> Option<(u16, u8)> {
+        self.facts.nsec5.map(|key| (key.tag, key.algorithm))
     }
 
     /// The NSEC5 RRset whose owner is `hash`.
     #[must_use]
     pub fn nsec5_matching(&self, hash: &[u8; 32]) -> Option<Template<'_>> {
-        let place = self.nsec5.binary_search_by(|(other, _)| other.cmp(hash)).ok()?;
-        Some(self.template(self.nsec5[place].1))
+        self.nsec5_chain().matching(hash)?.template(Rtype::NSEC5)
     }
 
     /// The NSEC5 RRset that covers `hash`, which no owner equals; the last one covers what wraps around.
     #[must_use]
     pub fn nsec5_covering(&self, hash: &[u8; 32]) -> Option<Template<'_>> {
-        let after = self.nsec5.binary_search_by(|(other, _)| other.cmp(hash)).err()?;
-        let covering = if after == 0 { self.nsec5.last()? } else { &self.nsec5[after - 1] };
-        Some(self.template(covering.1))
+        self.nsec5_chain().covering(hash)?.template(Rtype::NSEC5)
+    }
+
+    fn nsec3_chain(&self) -> chain::HashChain<'_, 20> {
+        chain::HashChain::new(self, &self.sections.nsec3_hashes, &self.sections.nsec3_nodes)
+    }
+
+    fn nsec5_chain(&self) -> chain::HashChain<'_, 32> {
+        chain::HashChain::new(self, &self.sections.nsec5_hashes, &self.sections.nsec5_nodes)
     }
 }
 
-impl Nsec3Chain {
-    /// Hashes are spread evenly, so the place of one is guessed from its first octets and then sought nearby.
-    fn position_at_or_before(&self, hash: &[u8; 20]) -> Option<usize> {
-        let count = self.hashes.len();
-        let head =
-            u64::from_be_bytes([hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7]]);
-        let guess = ((u128::from(head) * count as u128) >> 64) as usize;
-        let (mut low, mut high) = (0, count);
-        let mut step = 8;
-        // Invariant: everything before `low` is at or before `hash`, everything from `high` on is after it.
-        if count > 0 && self.hashes[guess] <= *hash {
-            low = guess + 1;
-            while low < count && self.hashes[(low + step).min(count) - 1] <= *hash {
-                low = (low + step).min(count);
-                step *= 2;
-            }
-            high = (low + step).min(count);
-        } else if count > 0 {
-            high = guess;
-            while high > 0 && self.hashes[high.saturating_sub(step)] > *hash {
-                high = high.saturating_sub(step);
-                step *= 2;
-            }
-            low = high.saturating_sub(step);
-        }
-        let after = low + self.hashes[low..high].partition_point(|other| other <= hash);
-        after.checked_sub(1)
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("facts", &self.facts)
+            .field("octets", &self.octets())
+            .finish_non_exhaustive()
     }
 }
 
-impl<'i> ImageNode<'i> {
-    const fn entry(self) -> &'i NodeEntry {
-        &self.image.nodes.as_slice()[self.index as usize]
-    }
-
-    /// The name, in lower case.
-    #[must_use]
-    pub fn name(self) -> NameRef<'i> {
-        NameRef::from_checked(self.image.wire_name(self.index))
-    }
-
-    /// What the node is to an answer.
-    #[must_use]
-    pub const fn kind(self) -> NodeKind {
-        self.entry().kind
-    }
-
-    /// Whether this is the apex.
-    #[must_use]
-    pub const fn is_apex(self) -> bool {
-        self.index == 0
-    }
-
-    /// The delegation or DNAME node that occludes this one.
-    #[must_use]
-    pub fn cover(self) -> Option<Self> {
-        let cover = self.entry().cover;
-        (cover != NONE).then(|| self.image.node(cover))
-    }
-
-    fn all_templates(self) -> impl Iterator<Item = Template<'i>> + Clone {
-        let image = self.image;
-        let next = image.nodes.get(self.index as usize + 1);
-        let end = next.map_or(image.negative_soa, |next| next.first_rrset);
-        (self.entry().first_rrset..end).map(move |index| image.template(index))
-    }
-
-    /// The templates of the node's RRsets, by type; none for an empty non-terminal.
-    pub fn templates(self) -> impl Iterator<Item = Template<'i>> + Clone {
-        self.all_templates().filter(|template| template.entry.role == Role::Data)
-    }
-
-    /// The template of the RRset of `rtype`.
-    #[must_use]
-    pub fn template(self, rtype: Rtype) -> Option<Template<'i>> {
-        self.templates().find(|template| template.entry.rtype == rtype)
-    }
-
-    /// Addresses for a referral: those that it is useless without (RFC 9471 §3.1), then the others.
-    pub fn glue(self) -> impl Iterator<Item = (Template<'i>, bool)> {
-        let glue = self.all_templates().filter(|template| template.entry.role != Role::Data);
-        glue.map(|template| (template, template.entry.role == Role::RequiredGlue))
-    }
-
-    /// The NSEC RRset that matches this node or, at an empty non-terminal, covers it.
-    #[must_use]
-    pub fn nsec(self) -> Option<Template<'i>> {
-        self.image.node_nsec(self.entry().nsec_node)
-    }
-}
-
-impl<'i> Template<'i> {
-    /// The RRset's type.
-    #[must_use]
-    pub const fn rtype(self) -> Rtype {
-        self.entry.rtype
-    }
-
-    /// Number of the template in its image: what is made of its RRset is kept under it.
-    #[must_use]
-    pub const fn index(self) -> u32 {
-        self.index
-    }
-
-    /// Number of records without signatures.
-    #[must_use]
-    pub const fn record_count(self) -> u16 {
-        self.entry.records
-    }
-
-    /// Number of signatures.
-    #[must_use]
-    pub const fn signature_count(self) -> u16 {
-        self.entry.signatures
-    }
-
-    /// Whether `self` and `other` are the same template.
-    #[must_use]
-    pub fn is(self, other: Template<'_>) -> bool {
-        self.index == other.index
-    }
-
-    fn octets(self) -> (&'i [u8], &'i [u8]) {
-        let start = self.entry.start as usize * 4;
-        let middle = start + self.entry.length as usize;
-        let end = middle + self.entry.signature_length as usize;
-        (&self.image.blob[start..middle], &self.image.blob[middle..end])
-    }
-
-    fn patches(self) -> (&'i [Patch], &'i [Patch]) {
-        let start = self.entry.first_patch as usize;
-        let middle = start + usize::from(self.entry.patches);
-        let end = middle + usize::from(self.entry.signature_patches);
-        (&self.image.patches[start..middle], &self.image.patches[middle..end])
-    }
-}
+#[cfg(test)]
+mod tests;

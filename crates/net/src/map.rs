@@ -1,0 +1,75 @@
+//! Memory: files mapped into it, and giving back what is free.
+
+use memmap2::{Mmap, MmapOptions};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// The front of a file, mapped for reading.
+///
+/// Files that are mapped are replaced by renaming others over them, never written in place: then the map keeps the octets
+/// of the file that it was made of. Whoever cuts the file off in place nonetheless makes the process end with SIGBUS when it
+/// reads what is gone, and whoever writes into it changes what is read. So the file wants the permissions of the program.
+#[derive(Debug)]
+pub struct Map(Mmap);
+
+impl Map {
+    /// Maps the first `length` octets of the file at `path`, and reads them into the page cache where they are not in it.
+    ///
+    /// # Errors
+    /// Those of the system; `UnexpectedEof` where the file is shorter.
+    pub fn open(path: &Path, length: usize) -> io::Result<Self> {
+        let file = File::open(path)?;
+        if file.metadata()?.len() < length as u64 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Self::of_file(&file, length)
+    }
+
+    #[allow(unsafe_code)]
+    fn of_file(file: &File, length: usize) -> io::Result<Self> {
+        // SAFETY: the map is read only and private, and has as many octets as the file has. It is undefined when another
+        // process changes these octets in the meantime; the files that are mapped are only ever replaced by renaming (see
+        // above), and whoever may write them is trusted as whoever may write this program.
+        unsafe { MmapOptions::new().len(length).populate().map(file) }.map(Self)
+    }
+}
+
+/// Gives memory that was freed back to the system, as far as the allocator can: what a program has allocated on its way to a
+/// steady state is of no use to it any more.
+pub fn release_free_memory() {
+    #[cfg(target_env = "gnu")]
+    trim();
+}
+
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code)]
+fn trim() {
+    // SAFETY: malloc_trim takes a number, locks what it works on, and touches no memory that is in use.
+    unsafe { libc::malloc_trim(0) };
+}
+
+impl AsRef<[u8]> for Map {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn a_map_keeps_the_octets_of_a_file_that_was_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        File::create(&path).unwrap().write_all(b"first octets").unwrap();
+        File::create(&other).unwrap().write_all(b"second").unwrap();
+        let map = Map::open(&path, 5).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(map.as_ref(), b"first");
+        assert_eq!(Map::open(&path, 6).unwrap().as_ref(), b"second");
+        assert_eq!(Map::open(&path, 7).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+}

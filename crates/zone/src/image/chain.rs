@@ -1,0 +1,144 @@
+//! Chains of hashes: the owners of NSEC3 records (RFC 5155) and of NSEC5 records (draft-vcelak-nsec5), in the order of
+//! their hashes.
+
+use super::Image;
+use super::node::ImageNode;
+
+/// Octets of the greatest hash, that of NSEC5, as a label (base32hex without padding).
+const LABEL: usize = 52;
+
+/// The owners of one chain of hashes of `N` octets.
+pub(super) struct HashChain<'i, const N: usize> {
+    image: &'i Image,
+    hashes: &'i [[u8; N]],
+    nodes: &'i [[u8; 4]],
+}
+
+impl<'i, const N: usize> HashChain<'i, N> {
+    /// A chain of owners with these hashes, whose blocks are at `nodes`.
+    pub(super) fn new(image: &'i Image, hashes: &'i [u8], nodes: &'i [u8]) -> Self {
+        Self { image, hashes: hashes.as_chunks().0, nodes: nodes.as_chunks().0 }
+    }
+
+    /// The owner whose hash is `hash`.
+    pub(super) fn matching(&self, hash: &[u8; N]) -> Option<ImageNode<'i>> {
+        let position = self.position_at_or_before(hash)?;
+        (self.hashes[position] == *hash).then(|| self.node(position))
+    }
+
+    /// The owner of the record that covers `hash`; none where it matches.
+    pub(super) fn covering(&self, hash: &[u8; N]) -> Option<ImageNode<'i>> {
+        let last = self.hashes.len().checked_sub(1)?;
+        let position = self.position_at_or_before(hash).unwrap_or(last);
+        (self.hashes[position] != *hash).then(|| self.node(position))
+    }
+
+    fn node(&self, position: usize) -> ImageNode<'i> {
+        self.image.node(u32::from_le_bytes(self.nodes[position]))
+    }
+
+    fn head(&self, position: usize) -> u64 {
+        head(&self.hashes[position])
+    }
+
+    /// The last owner at or before `hash`.
+    fn position_at_or_before(&self, hash: &[u8; N]) -> Option<usize> {
+        let head = head(hash);
+        let mut after = self.first_after(head);
+        // Hashes of the same first octets: as good as never more than one, and that the one asked for.
+        while after > 0 && self.head(after - 1) == head && self.hashes[after - 1] > *hash {
+            after -= 1;
+        }
+        after.checked_sub(1)
+    }
+
+    /// Hashes are spread evenly, so the place of one is guessed from its first octets and then sought nearby.
+    fn first_after(&self, wanted: u64) -> usize {
+        let count = self.hashes.len();
+        let guess = ((u128::from(wanted) * count as u128) >> 64) as usize;
+        let (mut low, mut high) = (0, count);
+        let mut step = 8;
+        // Invariant: everything before `low` is at or before `wanted`, everything from `high` on is after it.
+        if count > 0 && self.head(guess) <= wanted {
+            low = guess + 1;
+            while low < count && self.head((low + step).min(count) - 1) <= wanted {
+                low = (low + step).min(count);
+                step *= 2;
+            }
+            high = (low + step).min(count);
+        } else if count > 0 {
+            high = guess;
+            while high > 0 && self.head(high.saturating_sub(step)) > wanted {
+                high = high.saturating_sub(step);
+                step *= 2;
+            }
+            low = high.saturating_sub(step);
+        }
+        low + self.hashes[low..high].partition_point(|hash| head(hash) <= wanted)
+    }
+}
+
+/// The first octets of a hash.
+fn head(hash: &[u8]) -> u64 {
+    hash.first_chunk().map_or(0, |head| u64::from_be_bytes(*head))
+}
+
+/// The hash that an owner's first label stands for, where it is one of `N` octets.
+pub(super) fn decode<const N: usize>(label: &[u8]) -> Option<[u8; N]> {
+    let mut hash = [0; N];
+    let mut room = [0; LABEL];
+    let room = room.get_mut(..label.len()).filter(|room| room.len() == (N * 8).div_ceil(5))?;
+    room.copy_from_slice(label);
+    room.make_ascii_uppercase();
+    data_encoding::BASE32HEX_NOPAD.decode_mut(room, &mut hash).ok()?;
+    Some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn labels_are_those_of_base32hex(short in any::<[u8; 20]>(), long in any::<[u8; 32]>()) {
+            let label = |hash: &[u8]| data_encoding::BASE32HEX_NOPAD.encode(hash).to_lowercase();
+            prop_assert_eq!(decode(label(&short).as_bytes()), Some(short));
+            prop_assert_eq!(decode(label(&long).as_bytes()), Some(long));
+        }
+
+        #[test]
+        fn every_place_between_hashes_is_found(
+            tails in proptest::collection::btree_set(any::<(u8, u8)>(), 0..40),
+            wanted in any::<(u8, u8)>(),
+        ) {
+            // Some with the first octets in common, which the guess does not tell apart.
+            let hash = |(first, last): &(u8, u8)| {
+                let mut hash = [0; 20];
+                (hash[0], hash[19]) = (first & 0xf0, *last);
+                hash
+            };
+            let hashes: std::collections::BTreeSet<[u8; 20]> = tails.iter().map(hash).collect();
+            let hashes: Vec<[u8; 20]> = hashes.into_iter().collect();
+            let image = Image::compile(&one_name()).unwrap();
+            let nodes = vec![0; hashes.len() * 4];
+            let chain = HashChain::<20>::new(&image, hashes.as_flattened(), &nodes);
+            let expected = hashes.partition_point(|other| *other <= hash(&wanted)).checked_sub(1);
+            prop_assert_eq!(chain.position_at_or_before(&hash(&wanted)), expected);
+            prop_assert_eq!(chain.matching(&hash(&wanted)).is_some(), hashes.contains(&hash(&wanted)));
+        }
+    }
+
+    fn one_name() -> crate::Contents {
+        let text = b"example. 1 SOA . . 1 1 1 1 1\n";
+        crate::read::read_text(text, std::path::Path::new("zone"), None).unwrap().contents
+    }
+
+    #[test]
+    fn other_labels_are_no_hashes() {
+        assert_eq!(decode::<20>(b"0p9mhaveqvm6t7vbl5lop2u3t2rp3to"), None);
+        assert_eq!(decode::<20>(b"wp9mhaveqvm6t7vbl5lop2u3t2rp3tom"), None);
+        assert_eq!(decode::<32>(&[b'z'; 52]), None);
+        assert_eq!(decode::<20>(&[b'0'; 63]), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! What the octets of an image must keep to so that nothing that is done with them later goes astray: whoever compiles an
+//! image keeps to it; whoever takes one from a file checks it here.
+//!
+//! Offsets and counts are followed once from end to end. Whether what is found there is true, nobody can tell but by making
+//! the image anew: names out of order, records that are malformed or of another type make wrong answers, no more.
+
+use super::node::{BLOCK_HEAD, HEAD, Head, NodeKind, UNIT, bounds, split_block};
+use super::signature::{SIGNATURE_HEAD, check_forms};
+use super::template::Patch;
+use super::{Image, index};
+use nonesuch_proto::NameRef;
+use std::collections::HashMap;
+
+/// Octets of a record's owner, at least, and of its type, class, TTL and length.
+const POINTER_OCTETS: usize = 2;
+const FIXED: usize = 10;
+
+/// Checks an image; the error names what is malformed.
+pub(super) fn check(image: &Image) -> Result<(), &'static str> {
+    let forms = check_forms(&image.sections.forms).ok_or("forms of signatures")?;
+    let starts = check_blocks(image, &forms)?;
+    check_indexes(image, &starts)?;
+    let (name, heads, _) = split_block(&image.sections.blocks);
+    if NameRef::from_checked(name) != image.apex() {
+        return Err("apex");
+    }
+    if heads.len() <= usize::from(image.facts.negative_soa) { Err("SOA of negative answers") } else { Ok(()) }
+}
+
+/// A bit for each place that a block can begin at.
+struct Starts(Vec<u64>);
+
+impl Starts {
+    fn insert(&mut self, at: usize) {
+        self.0[at / 64] |= 1 << (at % 64);
+    }
+
+    fn has(&self, at: u32) -> bool {
+        self.0.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+}
+
+/// Follows the blocks from the first to the last; returns where they begin.
+fn check_blocks(image: &Image, forms: &HashMap<u32, usize>) -> Result<Starts, &'static str> {
+    let blocks = &image.sections.blocks;
+    let units = blocks.len() / UNIT;
+    if blocks.is_empty() || !blocks.len().is_multiple_of(UNIT) || units >= u32::MAX as usize {
+        return Err("blocks");
+    }
+    let mut starts = Starts(vec![0; units.div_ceil(64)]);
+    let mut at = 0;
+    while at < blocks.len() {
+        starts.insert(at / UNIT);
+        at += check_block(image, &blocks[at..], forms).ok_or("block")?;
+    }
+    Ok(starts)
+}
+
+/// Octets of the block that `octets` begin with; `None` where it is malformed.
+fn check_block(image: &Image, octets: &[u8], forms: &HashMap<u32, usize>) -> Option<usize> {
+    let [kind, name_length, low, high, rest @ ..] = octets else { return None };
+    NodeKind::of_code(*kind)?;
+    let heads = usize::from(u16::from_le_bytes([*low, *high])) * HEAD;
+    let before = usize::from(*name_length) + heads;
+    let name = NameRef::from_wire(rest.get(..usize::from(*name_length))?).ok()?;
+    if rest.len() < before || !name.is_at_or_below(image.apex()) {
+        return None;
+    }
+    let (_, heads, bodies) = split_block(octets);
+    let mut length = 0;
+    for (place, head) in heads.iter().enumerate() {
+        let (start, end) = bounds(heads, place);
+        check_rrset(head, bodies.get(start..end)?, forms)?;
+        length = end;
+    }
+    let length = (BLOCK_HEAD + before + length).next_multiple_of(UNIT);
+    (length <= octets.len()).then_some(length)
+}
+
+/// Patches, records and signatures of an RRset fill its octets, and patches lead to octets of the records.
+fn check_rrset(head: &[u8; HEAD], body: &[u8], forms: &HashMap<u32, usize>) -> Option<()> {
+    let (head, body) = Head::read(head, body)?;
+    let (patches, rest) = body.split_at_checked(head.patches.checked_mul(2)?)?;
+    let (records, mut signatures) = rest.split_at_checked(head.length)?;
+    for patch in patches.as_chunks::<2>().0 {
+        records.get(Patch::of_octets(*patch).at()..)?.first_chunk::<2>()?;
+    }
+    let mut rest = records;
+    for _ in 0..head.records {
+        rest = check_record(rest)?;
+    }
+    for _ in 0..head.signatures {
+        let (start, tail) = signatures.split_first_chunk::<SIGNATURE_HEAD>()?;
+        let form = u32::from_le_bytes([start[0], start[1], start[2], start[3]]);
+        signatures = tail.get(*forms.get(&form)?..)?;
+    }
+    (rest.is_empty() && signatures.is_empty()).then_some(())
+}
+
+/// What is behind the record that `octets` begin with.
+fn check_record(octets: &[u8]) -> Option<&[u8]> {
+    let mut at = 0;
+    // An owner ends in the root's label or in a pointer.
+    let owner = loop {
+        match *octets.get(at)? {
+            0 => break at + 1,
+            length @ 1..=63 => at += 1 + usize::from(length),
+            192.. => break at + POINTER_OCTETS,
+            _ => return None,
+        }
+    };
+    let fixed = octets.get(owner..)?.first_chunk::<FIXED>()?;
+    octets.get(owner + FIXED + usize::from(u16::from_be_bytes([fixed[8], fixed[9]]))..)
+}
+
+/// Every entry of an index is where a block begins.
+fn check_indexes(image: &Image, starts: &Starts) -> Result<(), &'static str> {
+    let sections = &image.sections;
+    let is_odd = |octets: &[u8], each: usize| !octets.len().is_multiple_of(each);
+    if is_odd(&sections.table, index::SLOT) || !index::nodes(&sections.table).all(|at| starts.has(at)) {
+        return Err("table of names");
+    }
+    let lists = [
+        (&sections.order_keys, 8, &sections.order_nodes),
+        (&sections.nsec3_hashes, 20, &sections.nsec3_nodes),
+        (&sections.nsec5_hashes, 32, &sections.nsec5_nodes),
+    ];
+    for (keys, each, nodes) in lists {
+        let (nodes, odd) = nodes.as_chunks::<4>();
+        let is_paired = keys.len() == nodes.len() * each && odd.is_empty();
+        if !is_paired || !nodes.iter().all(|at| starts.has(u32::from_le_bytes(*at))) {
+            return Err("index");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,381 @@
+//! Image files: what `zone compile` writes and the server maps.
+//!
+//! All numbers are little-endian. The file is
+//!
+//! | octets | what |
+//! | --- | --- |
+//! | 8 | magic `89 4e 53 43 49 0d 0a 1a`: no text begins so, and a transfer as text spoils it |
+//! | 4 | version of the format, 1 |
+//! | 4 | mark of the byte order, 0x01020304 |
+//! | 8 | octets of the image, this page included |
+//! | 8 | octets of the file |
+//! | 4 | serial of the zone |
+//! | 4 | flags: 1 signed, 2 there is an NSEC3 chain, 4 there is an NSEC5 chain, 8 there are signatures |
+//! | 4 | what was verified before the image was made: 0 nothing, 1 structure, 2 everything |
+//! | 4 | time at which that was valid, in seconds since 1970 modulo 2^32 |
+//! | 4, 4 | latest inception and earliest expiration of the signatures |
+//! | 8 | number of signatures |
+//! | 2 | place of the SOA RRset of negative answers among the RRsets of the apex |
+//! | 2, 2 | NSEC3 iterations, octets of the salt |
+//! | 2, 2 | key tag and algorithm of the NSEC5 chain |
+//! | 6 | 0 |
+//! | 32 | BLAKE3 digest of the contents that were verified, as they stand behind the image |
+//! | 32 | BLAKE3 digest of the image without this page |
+//! | 16 each | offset and octets of each section ([`super::Sections`]), at multiples of 4096 |
+//! | 256, 256 | apex in wire form, salt, each filled up with zeros |
+//! | … | 0 up to 4064 |
+//! | 32 | BLAKE3 digest of these 4064 octets |
+//! | … | the sections |
+//! | … | the contents of the zone as [`compiled`](crate::compiled) has them, to the end of the file |
+//!
+//! The digests tell that the file is as it was written, not who wrote it: whoever may write the file may say that it was
+//! verified. It deserves the trust, and the permissions, that the server's configuration has. Nonetheless every offset in it
+//! is checked ([`super::check`]): a file that lies makes wrong answers, and neither a panic nor an endless loop.
+
+use super::signature::Period;
+use super::{Facts, Image, Nsec3Facts, Nsec5Key, SECTIONS, Sections, check};
+use crate::{Contents, Verification, compiled};
+use bytes::Bytes;
+use nonesuch_proto::NameRef;
+use std::io::{self, Write};
+use std::ops::Range;
+
+const MAGIC: [u8; 8] = *b"\x89NSCI\r\n\x1a";
+const VERSION: u32 = 1;
+const BYTE_ORDER: u32 = 0x0102_0304;
+/// Octets of the first page, and what the offsets of sections are multiples of.
+pub const PAGE: usize = 4096;
+/// Octets of a BLAKE3 digest.
+const DIGEST: usize = 32;
+/// Octets of the page that its digest covers.
+const SEALED: usize = PAGE - DIGEST;
+/// Octets of the room for the apex and for the salt.
+const ROOM: usize = 256;
+const SIGNED: u32 = 1;
+const NSEC3: u32 = 2;
+const NSEC5: u32 = 4;
+const SIGNATURES: u32 = 8;
+
+/// What was verified of a zone before its image was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// How much, and when.
+    pub verification: Verification,
+    /// BLAKE3 digest of the compiled contents that were verified and stand behind the image.
+    pub contents: [u8; DIGEST],
+}
+
+/// An image from a file, with what the file says of it.
+#[derive(Debug)]
+pub struct ImageFile {
+    image: Image,
+    record: Record,
+}
+
+/// Why octets are not an image that can be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImageFileError {
+    /// They do not begin as an image does.
+    #[error("not an image of a zone")]
+    NotImage,
+    /// They have the other byte order.
+    #[error("made in another byte order: compile the zone with this program")]
+    ByteOrder,
+    /// They are of a version that is not known.
+    #[error(
+        "an image in version {0} of the format, and this program knows version {VERSION}: compile the zone anew"
+    )]
+    Version(u32),
+    /// Octets are missing at the end.
+    #[error("cut off: {found} of {expected} octets: copy the file again, or compile the zone anew")]
+    Truncated {
+        /// Octets that there should be.
+        expected: u64,
+        /// Octets that there are.
+        found: u64,
+    },
+    /// A digest is not that of the octets.
+    #[error(
+        "altered since it was made (the digest does not fit): copy the file again, or compile the zone anew"
+    )]
+    Altered,
+    /// The digests fit, but something leads astray.
+    #[error("malformed {0}: compile the zone anew")]
+    Malformed(&'static str),
+}
+
+/// Whether octets begin as an image file does.
+#[must_use]
+pub fn is_image(octets: &[u8]) -> bool {
+    octets.starts_with(&MAGIC)
+}
+
+/// Where the contents of the zone are in the file that begins with `page`, its first [`PAGE`] octets; they end where the
+/// file does.
+///
+/// # Errors
+/// What keeps it from being an image file.
+pub fn contents_range(page: &[u8]) -> Result<Range<u64>, ImageFileError> {
+    let page = read_page(page)?;
+    Ok(page.length..page.file_length)
+}
+
+impl ImageFile {
+    /// Opens the image that `octets` begin with; they are checked by their digests and answered from where they are.
+    ///
+    /// # Errors
+    /// What keeps the octets from being an image.
+    pub fn open(octets: impl AsRef<[u8]> + Send + 'static) -> Result<Self, ImageFileError> {
+        let octets = Bytes::from_owner(octets);
+        let page = read_page(&octets)?;
+        let found = octets.len() as u64;
+        let whole = usize::try_from(page.length).ok().and_then(|length| octets.get(PAGE..length));
+        let whole = whole.ok_or(ImageFileError::Truncated { expected: page.length, found })?;
+        let mut sections: [Bytes; SECTIONS] = Default::default();
+        for (section, (offset, length)) in sections.iter_mut().zip(page.sections) {
+            *section = octets.slice(offset..offset + length);
+        }
+        let image = Image { facts: page.facts, sections: Sections::from_all(sections) };
+        let (digest, sound) =
+            rayon::join(|| blake3::Hasher::new().update_rayon(whole).finalize(), || check::check(&image));
+        if digest != blake3::Hash::from_bytes(page.digest) {
+            return Err(ImageFileError::Altered);
+        }
+        sound.map_err(ImageFileError::Malformed)?;
+        Ok(Self { image, record: page.record })
+    }
+
+    /// What was verified of the zone.
+    #[must_use]
+    pub const fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// The image.
+    #[must_use]
+    pub const fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// When all signatures are valid, so that for every RRset one is; `None` where there are none.
+    #[must_use]
+    pub const fn period(&self) -> Option<Period> {
+        self.image.facts.period
+    }
+
+    /// Number of signatures in the image.
+    #[must_use]
+    pub const fn signatures(&self) -> u64 {
+        self.image.facts.signatures
+    }
+
+    /// The image, without what the file says of it.
+    #[must_use]
+    pub fn into_image(self) -> Image {
+        self.image
+    }
+}
+
+/// Writes an image file: the image of `contents`, with what was verified of them, and the contents behind it.
+///
+/// `of_contents` is what their own header says ([`compiled::write`]).
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(
+    image: &Image,
+    verification: Verification,
+    (contents, of_contents): (&Contents, Verification),
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut hasher = blake3::Hasher::new();
+    compiled::write(contents, of_contents, &mut hasher)?;
+    let record = Record { verification, contents: *hasher.finalize().as_bytes() };
+    image.write(&record, hasher.count(), out)?;
+    compiled::write(contents, of_contents, out)
+}
+
+impl Image {
+    /// Writes the first page and the sections; `behind` is the octets of what will stand behind them.
+    fn write(&self, record: &Record, behind: u64, out: &mut impl Write) -> io::Result<()> {
+        let mut hasher = blake3::Hasher::new();
+        for section in self.sections.all() {
+            hasher.update_rayon(section);
+            hasher.update(padding(section.len()));
+        }
+        out.write_all(&self.page(record, behind, *hasher.finalize().as_bytes()))?;
+        for section in self.sections.all() {
+            out.write_all(section)?;
+            out.write_all(padding(section.len()))?;
+        }
+        Ok(())
+    }
+
+    fn page(&self, record: &Record, behind: u64, digest: [u8; DIGEST]) -> Vec<u8> {
+        let Facts { apex, serial, is_signed, negative_soa, nsec3, nsec5, period, signatures } = &self.facts;
+        let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+        let flags = flag(*is_signed, SIGNED)
+            | flag(nsec3.is_some(), NSEC3)
+            | flag(nsec5.is_some(), NSEC5)
+            | flag(period.is_some(), SIGNATURES);
+        let (kind, at) = match record.verification {
+            Verification::Nothing => (0, 0),
+            Verification::Structural { at } => (1, at),
+            Verification::Full { at } => (2, at),
+        };
+        let (inception, expiration) = period.map_or((0, 0), |period| (period.inception, period.expiration));
+        let (iterations, salt) = nsec3.as_ref().map_or((0, &[][..]), |facts| (facts.iterations, &facts.salt));
+        let (tag, algorithm) = nsec5.map_or((0, 0), |key| (key.tag, key.algorithm));
+        let length: usize =
+            PAGE + self.sections.all().map(|section| padded(section.len())).iter().sum::<usize>();
+        let mut page = Vec::with_capacity(PAGE);
+        page.extend_from_slice(&MAGIC);
+        push_words(&mut page, [VERSION, BYTE_ORDER]);
+        page.extend_from_slice(&(length as u64).to_le_bytes());
+        page.extend_from_slice(&(length as u64 + behind).to_le_bytes());
+        push_words(&mut page, [*serial, flags, kind, at, inception, expiration]);
+        page.extend_from_slice(&signatures.to_le_bytes());
+        for short in [*negative_soa, iterations, salt.len() as u16, tag, u16::from(algorithm), 0, 0, 0] {
+            page.extend_from_slice(&short.to_le_bytes());
+        }
+        page.extend_from_slice(&record.contents);
+        page.extend_from_slice(&digest);
+        let mut offset = PAGE;
+        for section in self.sections.all() {
+            page.extend_from_slice(&(offset as u64).to_le_bytes());
+            page.extend_from_slice(&(section.len() as u64).to_le_bytes());
+            offset += padded(section.len());
+        }
+        for octets in [apex.wire(), salt] {
+            page.extend_from_slice(octets);
+            page.resize(page.len() + ROOM - octets.len(), 0);
+        }
+        page.resize(SEALED, 0);
+        let seal = blake3::hash(&page);
+        page.extend_from_slice(seal.as_bytes());
+        page
+    }
+}
+
+fn push_words<const N: usize>(page: &mut Vec<u8>, words: [u32; N]) {
+    words.iter().for_each(|word| page.extend_from_slice(&word.to_le_bytes()));
+}
+
+const fn padded(length: usize) -> usize {
+    length.next_multiple_of(PAGE)
+}
+
+/// Zeros up to the next section.
+fn padding(length: usize) -> &'static [u8] {
+    &[0; PAGE][..padded(length) - length]
+}
+
+/// What the first page says.
+struct Page {
+    length: u64,
+    file_length: u64,
+    facts: Facts,
+    record: Record,
+    digest: [u8; DIGEST],
+    /// Offset and octets of each, within `length`.
+    sections: [(usize, usize); SECTIONS],
+}
+
+/// Takes numbers from the front of the page; there are always enough, since it has a constant size.
+struct Fields<'p>(&'p [u8]);
+
+impl<'p> Fields<'p> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        self.octets(N).first_chunk().copied().unwrap_or([0; N])
+    }
+
+    fn octets(&mut self, count: usize) -> &'p [u8] {
+        let (head, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        head
+    }
+
+    fn short(&mut self) -> u16 {
+        u16::from_le_bytes(self.take())
+    }
+
+    fn word(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    fn long(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+}
+
+fn read_page(octets: &[u8]) -> Result<Page, ImageFileError> {
+    if !is_image(octets) {
+        return Err(ImageFileError::NotImage);
+    }
+    let found = octets.len() as u64;
+    let page = octets.get(..PAGE).ok_or(ImageFileError::Truncated { expected: PAGE as u64, found })?;
+    let mut fields = Fields(&page[MAGIC.len()..]);
+    match (fields.word(), fields.word()) {
+        (_, mark) if mark == BYTE_ORDER.swap_bytes() => return Err(ImageFileError::ByteOrder),
+        (version, _) if version != VERSION => return Err(ImageFileError::Version(version)),
+        (_, mark) if mark != BYTE_ORDER => return Err(ImageFileError::Malformed("byte order")),
+        _ => {}
+    }
+    if blake3::hash(&page[..SEALED]).as_bytes() != &page[SEALED..] {
+        return Err(ImageFileError::Altered);
+    }
+    read_fields(fields)
+}
+
+/// Reads what stands behind the mark of the byte order.
+fn read_fields(mut fields: Fields<'_>) -> Result<Page, ImageFileError> {
+    let (length, file_length) = (fields.long(), fields.long());
+    let [serial, flags, kind, at, inception, expiration] = std::array::from_fn(|_| fields.word());
+    let signatures = fields.long();
+    let [negative_soa, iterations, salt_length, tag, algorithm, ..]: [u16; 8] =
+        std::array::from_fn(|_| fields.short());
+    let (contents, digest) = (fields.take(), fields.take());
+    let sections = read_table(&mut fields, length)?;
+    let malformed = ImageFileError::Malformed;
+    if file_length < length {
+        return Err(malformed("length of the file"));
+    }
+    let apex = NameRef::split_from(fields.octets(ROOM)).map_err(|_| malformed("apex"))?.0.to_canonical();
+    let salt = fields.octets(ROOM).get(..usize::from(salt_length)).filter(|salt| salt.len() <= 255);
+    let salt = salt.ok_or_else(|| malformed("salt"))?.to_vec();
+    let verification = match kind {
+        0 => Verification::Nothing,
+        1 => Verification::Structural { at },
+        2 => Verification::Full { at },
+        _ => return Err(malformed("record of the verification")),
+    };
+    let algorithm = u8::try_from(algorithm).map_err(|_| malformed("NSEC5 algorithm"))?;
+    let facts = Facts {
+        apex,
+        serial,
+        is_signed: flags & SIGNED != 0,
+        negative_soa,
+        nsec3: (flags & NSEC3 != 0).then_some(Nsec3Facts { iterations, salt }),
+        nsec5: (flags & NSEC5 != 0).then_some(Nsec5Key { tag, algorithm }),
+        period: (flags & SIGNATURES != 0).then_some(Period { inception, expiration }),
+        signatures,
+    };
+    Ok(Page { length, file_length, facts, record: Record { verification, contents }, digest, sections })
+}
+
+/// Sections follow one another from the first page on, each at the next multiple of [`PAGE`], and end where the image does.
+fn read_table(fields: &mut Fields<'_>, length: u64) -> Result<[(usize, usize); SECTIONS], ImageFileError> {
+    let mut sections = [(0, 0); SECTIONS];
+    let mut end = PAGE as u64;
+    for section in &mut sections {
+        let (offset, octets) = (fields.long(), fields.long());
+        let behind =
+            octets.checked_next_multiple_of(PAGE as u64).and_then(|octets| offset.checked_add(octets));
+        let behind = behind.filter(|behind| offset == end && *behind <= length);
+        end = behind.ok_or(ImageFileError::Malformed("table of sections"))?;
+        // They end before `length`, which is not believed before there are so many octets.
+        *section = (offset as usize, octets as usize);
+    }
+    if end == length { Ok(sections) } else { Err(ImageFileError::Malformed("table of sections")) }
+}

@@ -1,0 +1,418 @@
+//! The block of a name: what the name is, and the templates of its RRsets.
+//!
+//! | octets | what |
+//! | --- | --- |
+//! | 1 | kind: 0 authoritative, 1 delegation, 2 hash |
+//! | 1 | octets of the name |
+//! | 2 | number of RRsets |
+//! | … | the name in wire form, lower case |
+//! | 12 each | heads of the RRsets: type (2), role (1), records (1), signatures (1), patches (1), octets of the records (2), where the RRset's octets end (4), counted from the end of the heads |
+//! | … | for each RRset: patches (2 each), records, signatures |
+//! | 0 to 3 | zeros up to the next multiple of 4 |
+//!
+//! Where a number of an RRset does not fit its field, the role says so, and the RRset's octets begin with four numbers of 4
+//! octets: records, signatures, patches, octets of the records.
+
+use super::Image;
+use nonesuch_proto::{NameRef, Rtype};
+use std::fmt;
+
+/// Blocks begin at multiples of so many octets: 32 bits reach 16 GiB.
+pub(super) const UNIT: usize = 4;
+/// Octets before a block's name.
+pub(super) const BLOCK_HEAD: usize = 4;
+/// Octets of an RRset's head.
+pub(super) const HEAD: usize = 12;
+/// Records of which more are counted as so many: no message has room for them, and a few such numbers can be added.
+const MOST: usize = 8192;
+/// Octets of the numbers of an RRset whose head has no room for them.
+pub(super) const WIDE: usize = 16;
+
+/// What a node is to an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// Its records are answers; an empty non-terminal has none.
+    Authoritative,
+    /// A zone cut.
+    Delegation,
+    /// Owns records of a chain of hashes only: to queries it does not exist (RFC 5155 §7.2.8).
+    Hash,
+}
+
+/// What a template is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// An RRset of the node.
+    Data,
+    /// A record of a chain of denial: it proves things about other names, so its owner is written out.
+    Chain,
+    /// The addresses that belong to the NS RRset before it, in a referral.
+    Glue,
+    /// Addresses in a referral of servers below the cut itself, which the referral is useless without.
+    RequiredGlue,
+    /// The apex's SOA RRset with the TTL of negative answers.
+    NegativeSoa,
+}
+
+const DATA: u8 = Role::Data.code();
+const CHAIN: u8 = Role::Chain.code();
+const GLUE: u8 = Role::Glue.code();
+const REQUIRED_GLUE: u8 = Role::RequiredGlue.code();
+const NEGATIVE_SOA: u8 = Role::NegativeSoa.code();
+
+impl Role {
+    /// Set where the numbers of an RRset stand before its octets.
+    const WIDE: u8 = 0x80;
+
+    const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The role that the third octet of a head tells.
+    const fn of_code(code: u8) -> Option<Self> {
+        match code & !Self::WIDE {
+            DATA => Some(Self::Data),
+            CHAIN => Some(Self::Chain),
+            GLUE => Some(Self::Glue),
+            REQUIRED_GLUE => Some(Self::RequiredGlue),
+            NEGATIVE_SOA => Some(Self::NegativeSoa),
+            _ => None,
+        }
+    }
+}
+
+impl NodeKind {
+    const fn code(self) -> u8 {
+        self as u8
+    }
+
+    pub(super) const fn of_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Authoritative),
+            1 => Some(Self::Delegation),
+            2 => Some(Self::Hash),
+            _ => None,
+        }
+    }
+}
+
+/// A node of an image.
+#[derive(Clone, Copy)]
+pub struct ImageNode<'i> {
+    image: &'i Image,
+    /// The node's block and all behind it.
+    block: &'i [u8],
+}
+
+/// A template of an image.
+#[derive(Clone, Copy)]
+pub struct Template<'i> {
+    pub(super) image: &'i Image,
+    /// The block that it stands in and all behind it.
+    block: &'i [u8],
+    head: &'i [u8; HEAD],
+    /// The octets of the RRset.
+    body: &'i [u8],
+}
+
+/// The parts of a template.
+#[derive(Clone, Copy)]
+pub(super) struct Parts<'i> {
+    pub(super) role: Role,
+    pub(super) record_count: u16,
+    pub(super) signature_count: u16,
+    pub(super) patches: &'i [[u8; 2]],
+    pub(super) records: &'i [u8],
+    /// As [`super::signature`] has them.
+    pub(super) signatures: &'i [u8],
+}
+
+/// What stands in the head of an RRset, or before its octets where that has no room for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) rtype: Rtype,
+    pub(super) role: Role,
+    pub(super) records: usize,
+    pub(super) signatures: usize,
+    pub(super) patches: usize,
+    /// Octets of the records.
+    pub(super) length: usize,
+}
+
+impl Head {
+    /// Appends the head to `heads`, for octets that are put at the end of `bodies` by `write`.
+    pub(super) fn push(self, heads: &mut Vec<u8>, bodies: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        let numbers = [self.records, self.signatures, self.patches];
+        let fits = numbers.iter().all(|number| *number <= 0xff) && self.length <= 0xffff;
+        let [records, signatures, patches] = if fits { numbers.map(|number| number as u8) } else { [0; 3] };
+        let role = if fits { self.role.code() } else { self.role.code() | Role::WIDE };
+        if !fits {
+            for number in [self.records, self.signatures, self.patches, self.length] {
+                bodies.extend_from_slice(&(number as u32).to_le_bytes());
+            }
+        }
+        write(bodies);
+        heads.extend_from_slice(&self.rtype.0.to_le_bytes());
+        heads.extend_from_slice(&[role, records, signatures, patches]);
+        heads.extend_from_slice(&(if fits { self.length as u16 } else { 0 }).to_le_bytes());
+        heads.extend_from_slice(&(bodies.len() as u32).to_le_bytes());
+    }
+
+    /// Reads a head and the octets behind it, which begin with its numbers where it has no room for them; returns the
+    /// octets without these.
+    #[inline]
+    pub(super) fn read<'i>(head: &[u8; HEAD], body: &'i [u8]) -> Option<(Self, &'i [u8])> {
+        let [t, u, role, records, signatures, patches, l, m, ..] = *head;
+        let rtype = Rtype(u16::from_le_bytes([t, u]));
+        let is_wide = role & Role::WIDE != 0;
+        let role = Role::of_code(role)?;
+        if is_wide {
+            return Self::read_wide(rtype, role, body);
+        }
+        let [records, signatures, patches] = [records, signatures, patches].map(usize::from);
+        let length = usize::from(u16::from_le_bytes([l, m]));
+        Some((Self { rtype, role, records, signatures, patches, length }, body))
+    }
+
+    #[cold]
+    fn read_wide(rtype: Rtype, role: Role, body: &[u8]) -> Option<(Self, &[u8])> {
+        let (numbers, body) = body.split_first_chunk::<WIDE>()?;
+        let number = |at: usize| word(numbers, at) as usize;
+        let (records, signatures, patches, length) = (number(0), number(4), number(8), number(12));
+        Some((Self { rtype, role, records, signatures, patches, length }, body))
+    }
+}
+
+/// Appends a block to `blocks`, which end at a multiple of [`UNIT`] before and after; `name` is put in lower case. Returns
+/// where `bodies` begin.
+pub(super) fn push_block(
+    kind: NodeKind,
+    name: NameRef<'_>,
+    heads: &[u8],
+    bodies: &[u8],
+    blocks: &mut Vec<u8>,
+) -> usize {
+    let count = (heads.len() / HEAD) as u16;
+    blocks.extend_from_slice(&[kind.code(), name.len() as u8]);
+    blocks.extend_from_slice(&count.to_le_bytes());
+    name.push_canonical(blocks);
+    blocks.extend_from_slice(heads);
+    let start = blocks.len();
+    blocks.extend_from_slice(bodies);
+    blocks.resize(blocks.len().next_multiple_of(UNIT), 0);
+    start
+}
+
+/// The 32-bit number at `at`.
+pub(super) fn word(octets: &[u8], at: usize) -> u32 {
+    octets.get(at..).and_then(|octets| octets.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word))
+}
+
+/// Name, heads of RRsets, and all behind them, of the block that `block` begins with.
+#[inline]
+pub(super) fn split_block(block: &[u8]) -> (&[u8], &[[u8; HEAD]], &[u8]) {
+    let count = usize::from(u16::from_le_bytes([block[2], block[3]]));
+    let (name, rest) = block[BLOCK_HEAD..].split_at(usize::from(block[1]));
+    let (heads, bodies) = rest.split_at(count * HEAD);
+    (name, heads.as_chunks().0, bodies)
+}
+
+/// Where the octets of the RRset at `place` begin and end.
+#[inline]
+pub(super) fn bounds(heads: &[[u8; HEAD]], place: usize) -> (usize, usize) {
+    let end = |head: &[u8; HEAD]| u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
+    let start = if place == 0 { 0 } else { end(&heads[place - 1]) };
+    (start, end(&heads[place]))
+}
+
+const fn rtype_of(head: &[u8; HEAD]) -> Rtype {
+    Rtype(u16::from_le_bytes([head[0], head[1]]))
+}
+
+/// Whether the RRset is one that the node owns.
+const fn is_own(head: &[u8; HEAD]) -> bool {
+    matches!(head[2] & !Role::WIDE, DATA | CHAIN)
+}
+
+const fn is_glue(head: &[u8; HEAD]) -> bool {
+    matches!(head[2] & !Role::WIDE, GLUE | REQUIRED_GLUE)
+}
+
+impl Image {
+    /// The node whose block is at `at`, in units of [`UNIT`] octets.
+    #[inline]
+    pub(super) fn node(&self, at: u32) -> ImageNode<'_> {
+        ImageNode { image: self, block: &self.sections.blocks[at as usize * UNIT..] }
+    }
+}
+
+impl<'i> ImageNode<'i> {
+    /// The name, in lower case.
+    #[must_use]
+    #[inline]
+    pub fn name(self) -> NameRef<'i> {
+        NameRef::from_checked(&self.block[BLOCK_HEAD..BLOCK_HEAD + usize::from(self.block[1])])
+    }
+
+    /// What the node is to an answer.
+    #[must_use]
+    pub fn kind(self) -> NodeKind {
+        // The kinds of all blocks were checked when the image was made or opened.
+        NodeKind::of_code(self.block[0]).unwrap_or(NodeKind::Hash)
+    }
+
+    /// Whether this is the apex.
+    #[must_use]
+    pub fn is_apex(self) -> bool {
+        self.block.len() == self.image.sections.blocks.len()
+    }
+
+    /// The template at `place`, where `heads` and `bodies` are those of the block.
+    #[inline]
+    fn make(self, heads: &'i [[u8; HEAD]], bodies: &'i [u8], place: usize) -> Template<'i> {
+        let (start, end) = bounds(heads, place);
+        Template { image: self.image, block: self.block, head: &heads[place], body: &bodies[start..end] }
+    }
+
+    #[inline]
+    fn filtered(self, wanted: fn(&[u8; HEAD]) -> bool) -> impl Iterator<Item = Template<'i>> + Clone {
+        let (_, heads, bodies) = split_block(self.block);
+        let places = (0..heads.len()).filter(move |place| wanted(&heads[*place]));
+        places.map(move |place| self.make(heads, bodies, place))
+    }
+
+    /// The templates of the node's RRsets, by type; none for an empty non-terminal.
+    #[inline]
+    pub fn templates(self) -> impl Iterator<Item = Template<'i>> + Clone {
+        self.filtered(is_own)
+    }
+
+    /// The template of the RRset of `rtype`.
+    #[must_use]
+    #[inline]
+    pub fn template(self, rtype: Rtype) -> Option<Template<'i>> {
+        let (_, heads, bodies) = split_block(self.block);
+        let place = heads.iter().position(|head| rtype_of(head) == rtype && is_own(head))?;
+        Some(self.make(heads, bodies, place))
+    }
+
+    /// The template at `place`.
+    pub(super) fn template_at(self, place: u16) -> Template<'i> {
+        let (_, heads, bodies) = split_block(self.block);
+        self.make(heads, bodies, usize::from(place))
+    }
+
+    /// Addresses for a referral: those that it is useless without (RFC 9471 §3.1), then the others.
+    #[inline]
+    pub fn glue(self) -> impl Iterator<Item = (Template<'i>, bool)> {
+        // They stand in this order.
+        self.filtered(is_glue).map(|glue| (glue, glue.head[2] & !Role::WIDE == REQUIRED_GLUE))
+    }
+
+    /// The NSEC RRset that matches this node or, at an empty non-terminal, covers it.
+    #[must_use]
+    pub fn nsec(self) -> Option<Template<'i>> {
+        self.template(Rtype::NSEC).or_else(|| self.image.nsec_at_or_before(self.name()))
+    }
+}
+
+impl<'i> Template<'i> {
+    /// The RRset's type.
+    #[must_use]
+    pub const fn rtype(self) -> Rtype {
+        rtype_of(self.head)
+    }
+
+    /// Number of records without signatures.
+    #[must_use]
+    pub fn record_count(self) -> u16 {
+        self.parts().record_count
+    }
+
+    /// Number of signatures.
+    #[must_use]
+    pub fn signature_count(self) -> u16 {
+        self.parts().signature_count
+    }
+
+    /// Whether `self` and `other` are the same template.
+    #[must_use]
+    pub fn is(self, other: Template<'_>) -> bool {
+        std::ptr::eq(self.head, other.head)
+    }
+
+    /// A number that no other template of the image has.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        let blocks = self.image.sections.blocks.as_ptr().addr();
+        (self.head.as_ptr().addr() - blocks) as u64
+    }
+
+    /// The TTL of the RRset in seconds.
+    #[must_use]
+    pub fn ttl(self) -> u32 {
+        let mut octets = self.parts().records;
+        // Behind the owner, which ends in a pointer or in the root, stand type and class.
+        while let [length @ 1..=63, rest @ ..] = octets {
+            octets = rest.get(usize::from(*length)..).unwrap_or_default();
+        }
+        let owner_end = if octets.first() == Some(&0) { 1 } else { 2 };
+        let ttl = octets.get(owner_end + 4..).and_then(|rest| rest.first_chunk());
+        ttl.map_or(0, |ttl| u32::from_be_bytes(*ttl))
+    }
+
+    /// The node whose block the template stands in.
+    pub(super) const fn node(self) -> ImageNode<'i> {
+        ImageNode { image: self.image, block: self.block }
+    }
+
+    /// Octets of the name of that node.
+    #[inline]
+    pub(super) fn name_length(self) -> usize {
+        usize::from(self.block[1])
+    }
+
+    #[inline]
+    pub(super) fn parts(self) -> Parts<'i> {
+        // Every head was checked when the image was made or opened.
+        let Some((head, body)) = Head::read(self.head, self.body) else { return Parts::NONE };
+        let (patches, rest) = body.split_at(head.patches * 2);
+        let (records, signatures) = rest.split_at(head.length);
+        Parts {
+            role: head.role,
+            record_count: head.records.min(MOST) as u16,
+            signature_count: head.signatures.min(MOST) as u16,
+            patches: patches.as_chunks().0,
+            records,
+            signatures,
+        }
+    }
+}
+
+impl Parts<'_> {
+    /// An RRset without records.
+    const NONE: Self = Self {
+        role: Role::Data,
+        record_count: 0,
+        signature_count: 0,
+        patches: &[],
+        records: &[],
+        signatures: &[],
+    };
+}
+
+impl fmt::Debug for ImageNode<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name().to_name().to_string();
+        f.debug_struct("ImageNode").field("name", &name).field("kind", &self.kind()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Template<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Template")
+            .field("node", &self.node())
+            .field("rtype", &self.rtype())
+            .finish_non_exhaustive()
+    }
+}

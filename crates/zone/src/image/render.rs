@@ -1,0 +1,128 @@
+//! Rendering the records of templates, with compression pointers that are right in the base case.
+
+use super::template::{POINTER, Patch, REACH, TO_QUESTION, push_fixed};
+use nonesuch_proto::message::HEADER;
+use nonesuch_proto::{NameRef, Rtype, rdata};
+
+/// Suffixes remembered in one template; more would make large RRsets quadratic.
+const MAX_SUFFIXES: usize = 64;
+
+/// A name that later names can end in a pointer to.
+struct Suffix {
+    /// Lower case.
+    wire: Vec<u8>,
+    pointer: u16,
+    /// Whether it lies in the template being rendered.
+    is_own: bool,
+}
+
+/// The records of one template.
+#[derive(Default)]
+pub(super) struct Rendered {
+    pub(super) records: Vec<u8>,
+    pub(super) patches: Vec<Patch>,
+}
+
+/// Renders the templates of one node, one after the other.
+pub(super) struct Renderer {
+    /// Octets of the question name in the base case.
+    base: usize,
+    suffixes: Vec<Suffix>,
+}
+
+impl Renderer {
+    /// For templates whose base question is `question` in the zone `apex`. With `all_suffixes`, names may
+    /// point to every suffix of the question name, not to the apex alone: right where the template is only
+    /// used with question names below `question`.
+    pub(super) fn new(question: NameRef<'_>, apex: NameRef<'_>, all_suffixes: bool) -> Self {
+        let mut renderer = Self { base: question.len(), suffixes: Vec::new() };
+        let mut name = question;
+        while name.len() >= apex.len() && !name.is_root() {
+            if all_suffixes || name.len() == apex.len() {
+                let pointer = TO_QUESTION + (question.len() - name.len()) as u16;
+                let wire = name.wire().to_ascii_lowercase();
+                renderer.suffixes.push(Suffix { wire, pointer, is_own: false });
+            }
+            let Some(parent) = name.parent() else { break };
+            name = parent;
+        }
+        renderer
+    }
+
+    /// Begins a template in `out`: what the one before wrote cannot be pointed to.
+    pub(super) fn begin(&mut self, out: &mut Rendered) {
+        out.records.clear();
+        out.patches.clear();
+        self.suffixes.retain(|suffix| !suffix.is_own);
+    }
+
+    /// What the last template wrote can be pointed to from all that follow: it always stands directly behind the
+    /// question, as the NS RRset of a referral does before its glue.
+    pub(super) fn keep_suffixes(&mut self) {
+        self.suffixes.iter_mut().for_each(|suffix| suffix.is_own = false);
+    }
+
+    /// Appends one record of the question name.
+    pub(super) fn push_record(&mut self, fixed: (Rtype, u32), rdata: &[u8], out: &mut Rendered) {
+        out.records.extend_from_slice(&TO_QUESTION.to_be_bytes());
+        self.push_body(fixed, rdata, out);
+    }
+
+    /// Appends one record whose owner is written out or pointed to.
+    pub(super) fn push_record_of(
+        &mut self,
+        owner: NameRef<'_>,
+        fixed: (Rtype, u32),
+        rdata: &[u8],
+        out: &mut Rendered,
+    ) {
+        self.push_name(owner, out);
+        self.push_body(fixed, rdata, out);
+    }
+
+    fn push_body(&mut self, (rtype, ttl): (Rtype, u32), octets: &[u8], out: &mut Rendered) {
+        push_fixed(rtype, ttl, 0, &mut out.records);
+        let start = out.records.len();
+        let mut done = 0;
+        // Only the types of RFC 1035 have names that may be compressed (RFC 3597 §4).
+        for name in rdata::names(rtype, octets).filter(|name| name.compress) {
+            out.records.extend_from_slice(&octets[done..name.range.start]);
+            done = name.range.end;
+            self.push_name(NameRef::from_checked(&octets[name.range]), out);
+        }
+        out.records.extend_from_slice(&octets[done..]);
+        let length = (out.records.len() - start) as u16;
+        out.records[start - 2..start].copy_from_slice(&length.to_be_bytes());
+    }
+
+    fn push_name(&mut self, name: NameRef<'_>, out: &mut Rendered) {
+        let known = self.suffixes.len();
+        let mut rest = name;
+        while !rest.is_root() {
+            let at = out.records.len();
+            if let Some(suffix) = self.find(rest, known).filter(|_| at < Patch::LIMIT) {
+                out.patches.push(if suffix.is_own { Patch::to_template(at) } else { Patch::to_question(at) });
+                out.records.extend_from_slice(&suffix.pointer.to_be_bytes());
+                return;
+            }
+            self.remember(rest, at);
+            let label = 1 + usize::from(rest.wire()[0]);
+            out.records.extend_from_slice(&rest.wire()[..label]);
+            rest = rest.parent().unwrap_or(NameRef::ROOT);
+        }
+        out.records.push(0);
+    }
+
+    fn find(&self, name: NameRef<'_>, known: usize) -> Option<&Suffix> {
+        self.suffixes[..known].iter().find(|suffix| suffix.wire.eq_ignore_ascii_case(name.wire()))
+    }
+
+    fn remember(&mut self, name: NameRef<'_>, at: usize) {
+        // A template is only moved while it ends within reach, so a pointer that fits here fits everywhere.
+        let place = HEADER + self.base + 4 + at;
+        if place <= REACH && self.suffixes.len() < MAX_SUFFIXES {
+            let wire = name.wire().to_ascii_lowercase();
+            self.suffixes.push(Suffix { wire, pointer: POINTER | place as u16, is_own: true });
+        }
+    }
+}

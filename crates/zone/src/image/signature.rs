@@ -1,0 +1,172 @@
+//! RRSIG records in an image. Those of a zone have all but two times and the signature itself in common with many others:
+//! type, TTL, length, type covered, algorithm, labels, original TTL, key tag, signer. Such a *form* stands in the image
+//! once. A signature is
+//!
+//! | octets | what |
+//! | --- | --- |
+//! | 4 | where the form is |
+//! | 8 | expiration and inception, as on the wire |
+//! | … | the signature |
+//!
+//! and a form is its octets (2), the octets of a signature (2), and the record in wire form up to the signer's name, with
+//! zeros for the owner (2 octets) and the times.
+
+use super::Image;
+use nonesuch_proto::{Class, NameRef, Rtype, serial};
+use std::collections::HashMap;
+
+/// Octets of a signature before the signature itself.
+pub(super) const SIGNATURE_HEAD: usize = 12;
+/// Where the RDATA length and the times stand in a form.
+const LENGTH: std::ops::Range<usize> = 10..12;
+const TIMES: std::ops::Range<usize> = 20..28;
+/// Octets of a form without the signer's name.
+const FORM: usize = 30;
+/// Octets of the two lengths before it.
+const FORM_HEAD: usize = 4;
+/// Octets of RRSIG RDATA before the signer's name (RFC 4034 §3.1).
+const FIXED: usize = 18;
+
+/// When all signatures of a zone are valid: for every RRset one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// The latest inception, in seconds since 1970 modulo 2^32.
+    pub inception: u32,
+    /// The earliest expiration.
+    pub expiration: u32,
+}
+
+impl Period {
+    /// The period of `self` and `other` at once.
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self {
+            inception: later(self.inception, other.inception),
+            expiration: earlier(self.expiration, other.expiration),
+        }
+    }
+
+    /// From the beginning of the one to the end of the other: of two signatures of one RRset.
+    pub(super) const fn or(self, other: Self) -> Self {
+        Self {
+            inception: earlier(self.inception, other.inception),
+            expiration: later(self.expiration, other.expiration),
+        }
+    }
+}
+
+const fn later(a: u32, b: u32) -> u32 {
+    if serial::is_before(a, b) { b } else { a }
+}
+
+const fn earlier(a: u32, b: u32) -> u32 {
+    if serial::is_before(b, a) { b } else { a }
+}
+
+/// The parts of an RRSIG record: its form, its times, the signature.
+pub(super) struct Split<'z> {
+    pub(super) form: Vec<u8>,
+    pub(super) times: [u8; 8],
+    pub(super) signature: &'z [u8],
+}
+
+/// Splits the RDATA of an RRSIG record; `None` where it is malformed.
+pub(super) fn split(ttl: u32, rdata: &[u8]) -> Option<Split<'_>> {
+    let (fixed, rest) = rdata.split_first_chunk::<FIXED>()?;
+    let (signer, signature) = NameRef::split_from(rest).ok()?;
+    let length = u16::try_from(rdata.len()).ok()?;
+    let mut form = Vec::with_capacity(FORM_HEAD + FORM + signer.len());
+    form.extend_from_slice(&((FORM + signer.len()) as u16).to_le_bytes());
+    form.extend_from_slice(&(signature.len() as u16).to_le_bytes());
+    form.extend_from_slice(&[0, 0]);
+    form.extend_from_slice(&Rtype::RRSIG.0.to_be_bytes());
+    form.extend_from_slice(&Class::IN.0.to_be_bytes());
+    form.extend_from_slice(&ttl.to_be_bytes());
+    form.extend_from_slice(&length.to_be_bytes());
+    form.extend_from_slice(&fixed[..8]);
+    form.extend_from_slice(&[0; 8]);
+    form.extend_from_slice(&fixed[16..]);
+    form.extend_from_slice(signer.wire());
+    let times = fixed[8..].first_chunk().copied()?;
+    Some(Split { form, times, signature })
+}
+
+/// When a signature is valid.
+pub(super) const fn period(times: [u8; 8]) -> Period {
+    let [a, b, c, d, e, f, g, h] = times;
+    Period { expiration: u32::from_be_bytes([a, b, c, d]), inception: u32::from_be_bytes([e, f, g, h]) }
+}
+
+/// The form that `forms` begin with, and the octets of its signatures; `None` where there is none.
+#[inline]
+fn read_form(forms: &[u8]) -> Option<(&[u8], usize)> {
+    let ([a, b, c, d], rest) = forms.split_first_chunk::<FORM_HEAD>()?;
+    let form = rest.get(..usize::from(u16::from_le_bytes([*a, *b])))?;
+    Some((form, usize::from(u16::from_le_bytes([*c, *d]))))
+}
+
+/// Where each form begins, with the octets of its signatures; `None` where one is malformed.
+pub(super) fn check_forms(forms: &[u8]) -> Option<HashMap<u32, usize>> {
+    let mut lengths = HashMap::new();
+    let mut at = 0;
+    while at < forms.len() {
+        let (form, signature) = read_form(&forms[at..])?;
+        let rdata = form.get(LENGTH)?;
+        let is_whole = usize::from(u16::from_be_bytes([rdata[0], rdata[1]])) + LENGTH.end
+            == form.len() + signature
+            && NameRef::from_wire(form.get(FORM..)?).is_ok();
+        lengths.insert(u32::try_from(at).ok().filter(|_| is_whole)?, signature);
+        at += FORM_HEAD + form.len();
+    }
+    Some(lengths)
+}
+
+impl Image {
+    /// Appends `count` RRSIG records with `owner`, a compression pointer, to a message.
+    pub(super) fn append_signatures(&self, count: u16, octets: &[u8], owner: u16, out: &mut Vec<u8>) {
+        let mut rest = octets;
+        for _ in 0..count {
+            let Some((head, tail)) = rest.split_first_chunk::<SIGNATURE_HEAD>() else { return };
+            let [a, b, c, d, times @ ..] = head;
+            let forms = self.sections.forms.get(u32::from_le_bytes([*a, *b, *c, *d]) as usize..);
+            let Some((form, length)) = forms.and_then(read_form) else { return };
+            let Some((signature, behind)) = tail.split_at_checked(length) else { return };
+            let at = out.len();
+            out.reserve(form.len() + length);
+            out.extend_from_slice(form);
+            if let Some(record) = out[at..].first_chunk_mut::<FORM>() {
+                record[..2].copy_from_slice(&owner.to_be_bytes());
+                record[TIMES].copy_from_slice(times);
+            }
+            out.extend_from_slice(signature);
+            rest = behind;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_joined_in_serial_arithmetic() {
+        let early = Period { inception: u32::MAX - 9, expiration: 100 };
+        let late = Period { inception: 5, expiration: 200 };
+        assert_eq!(early.and(late), Period { inception: 5, expiration: 100 });
+        assert_eq!(late.and(early), early.and(late));
+        assert_eq!(early.or(late), Period { inception: u32::MAX - 9, expiration: 200 });
+        assert_eq!(late.or(early), early.or(late));
+    }
+
+    #[test]
+    fn malformed_rdata_has_no_form() {
+        assert!(split(0, &[0; FIXED]).is_none());
+        assert!(split(0, &[7; FIXED + 3]).is_none());
+        let whole = split(9, &[0; FIXED + 4]).unwrap();
+        assert_eq!((whole.form.len(), whole.signature.len()), (FORM_HEAD + FORM + 1, 3));
+        assert_eq!(read_form(&whole.form), Some((&whole.form[FORM_HEAD..], 3)));
+        let twice = whole.form.repeat(2);
+        let second = whole.form.len() as u32;
+        assert_eq!(check_forms(&twice), Some(HashMap::from([(0, 3), (second, 3)])));
+        assert!((1..second as usize).all(|end| check_forms(&twice[..end]).is_none()));
+    }
+}

@@ -1,0 +1,219 @@
+//! Images in files: what is written is answered from as it is in memory; what is damaged is refused.
+
+use super::file::{self, PAGE, contents_range};
+use super::{Image, ImageFile, ImageFileError, Lookup, Owner, Position};
+use crate::read::read_text;
+use crate::{Contents, Verification};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use std::path::Path;
+
+/// Key tag of the NSEC5KEY record.
+const VRF_TAG: u16 = 0x0704;
+const FULL: Verification = Verification::Full { at: 1_700_000_000 };
+
+/// A zone with all that an image can hold: a referral with glue, a chain of each kind, signatures, a large RRset.
+fn contents() -> Contents {
+    let signature = |covered: &str, labels: u8, times: &str| {
+        format!("RRSIG {covered} 13 {labels} 60 {times} 4711 example. AAECAwQFBgc=\n")
+    };
+    let hash = "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom";
+    let vrf = "0".repeat(52);
+    let many: String = (0..300).map(|n| format!("many A 198.18.{}.{}\n", n / 200, n % 200)).collect();
+    let mut text = String::from(
+        "$ORIGIN example.\n$TTL 60\n@ SOA ns hostmaster 7 1 1 1 30\n@ NS ns\n@ DNSKEY 257 3 13 AAAA\n\
+         @ NSEC3PARAM 1 0 0 AB\n@ TYPE65281 \\# 5 0101020304\nns A 192.0.2.1\na MX 1 mail.a\na MX 2 b.a\n*.w TXT x\n\
+         cut NS ns.cut\ncut NS ns\ncut NS ns.other.\nns.cut A 192.0.2.7\nns.cut AAAA 2001:db8::7\n\
+         cut DS 1 13 2 00000000000000000000000000000000000000000000000000000000000000ff\nd DNAME other.\nx.d A 192.0.2.9\n\
+         @ NSEC a SOA\na NSEC cut MX\n",
+    );
+    text.push_str(&many);
+    text.push_str(&format!("@ {}", signature("SOA", 1, "20300101000000 20200101000000")));
+    text.push_str(&format!("ns {}", signature("A", 2, "20290101000000 20210101000000")));
+    text.push_str(&format!("a {}", signature("NSEC", 2, "20310101000000 20200101000000")));
+    text.push_str(&format!(
+        "{hash} NSEC3 1 0 0 AB {hash} A\n{hash} {}",
+        signature("NSEC3", 2, "20300101000000 20200101000000")
+    ));
+    text.push_str(&format!("{vrf} TYPE65280 \\# 39 {VRF_TAG:04x}0020{}000140\n", "11".repeat(32)));
+    read_text(text.as_bytes(), Path::new("zone"), None).unwrap_or_else(|error| panic!("{error}")).contents
+}
+
+fn written(contents: &Contents) -> (Image, Vec<u8>) {
+    let image = Image::compile(contents).unwrap();
+    let mut octets = Vec::new();
+    file::write(&image, FULL, (contents, FULL), &mut octets).unwrap();
+    (image, octets)
+}
+
+/// All that can be had of an image, in a few ways of asking.
+fn walk(image: &Image) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let names = ["@", "ns", "a", "w", "x.w", "*.w", "cut", "ns.cut", "d", "x.d", "many", "none", "zzz"];
+    let apex = image.apex().to_name();
+    for text in names {
+        let Ok(name) = Name::from_text(text.as_bytes(), Some(apex.view())) else { continue };
+        let (Lookup::Exact(node) | Lookup::Encloser(node)) = image.find(name.view());
+        let templates = node.templates().chain(node.glue().map(|glue| glue.0)).chain(node.nsec());
+        for template in templates.chain(image.nsec_at_or_before(name.view())) {
+            found.extend(template.expand().into_iter().map(|record| record.3));
+            for owner in [Owner::AsRendered, Owner::At(0xc00c), Owner::WrittenOut] {
+                let mut out = vec![0; 40];
+                let position = Position { question: name.wire().len(), owner };
+                template.append(position, true, &mut out);
+                template.append_signatures(position, &mut out);
+                found.push(out);
+            }
+        }
+    }
+    let mut chain = vec![Some(image.negative_soa())];
+    for octet in [0, 0x06, 0x40, 0xff] {
+        let (short, long) = ([octet; 20], [octet; 32]);
+        chain.extend([image.nsec3_matching(&short), image.nsec3_covering(&short)]);
+        chain.extend([image.nsec5_matching(&long), image.nsec5_covering(&long)]);
+    }
+    found.extend(chain.into_iter().flatten().flat_map(|template| template.expand()).map(|record| record.3));
+    found
+}
+
+#[test]
+fn an_image_from_a_file_is_that_of_memory() {
+    let contents = contents();
+    let (image, octets) = written(&contents);
+    let opened = ImageFile::open(octets.clone()).unwrap();
+    assert_eq!(opened.image().facts, image.facts);
+    assert_eq!(opened.image().sections.all(), image.sections.all());
+    assert_eq!(walk(opened.image()), walk(&image));
+    assert_eq!(opened.record().verification, FULL);
+    let behind = &octets[contents_range(&octets[..PAGE]).unwrap().start as usize..];
+    assert_eq!(opened.record().contents, *blake3::hash(behind).as_bytes());
+    let (again, _) = crate::compiled::read(behind).unwrap();
+    assert_eq!(Image::compile(&again).unwrap().sections.all(), image.sections.all());
+}
+
+#[test]
+fn chains_and_periods_are_those_of_the_zone() {
+    let (image, octets) = written(&contents());
+    assert!(image.is_signed());
+    assert_eq!(image.nsec3_parameters(), Some((&[0xab][..], 0)));
+    let hash = data_encoding::BASE32HEX_NOPAD.decode(b"0P9MHAVEQVM6T7VBL5LOP2U3T2RP3TOM").unwrap();
+    let hash: [u8; 20] = hash.try_into().unwrap();
+    let matching = image.nsec3_matching(&hash).unwrap();
+    assert_eq!((matching.rtype(), matching.signature_count()), (Rtype::NSEC3, 1));
+    assert!(image.nsec3_covering(&hash).is_none() && image.nsec3_matching(&[7; 20]).is_none());
+    assert!(image.nsec3_covering(&[7; 20]).unwrap().is(matching));
+    assert_eq!(image.nsec5_key(), Some((VRF_TAG, 1)));
+    assert_eq!(image.nsec5_matching(&[0; 32]).unwrap().rtype(), Rtype::NSEC5);
+    assert!(image.nsec5_covering(&[9; 32]).is_some() && image.nsec5_covering(&[0; 32]).is_none());
+    let period = ImageFile::open(octets).unwrap().period().unwrap();
+    // The latest inception and the earliest expiration of all.
+    assert_eq!((period.inception, period.expiration), (1_609_459_200, 1_861_920_000));
+}
+
+#[test]
+fn occluded_names_have_no_block_and_lead_to_what_occludes_them() {
+    let (image, _) = written(&contents());
+    let apex = image.apex();
+    let below = |text: &str| Name::from_text(text.as_bytes(), Some(apex)).unwrap();
+    for (name, above) in [("ns.cut", "cut"), ("x.ns.cut", "cut"), ("x.d", "d")] {
+        let found = image.find(below(name).view());
+        assert!(
+            matches!(found, Lookup::Encloser(node) if node.name() == below(above).view()),
+            "{name}: {above} encloses it"
+        );
+    }
+}
+
+#[test]
+fn every_damaged_octet_is_found() {
+    let (_, octets) = written(&contents());
+    let length = contents_range(&octets[..PAGE]).unwrap().start as usize;
+    for at in (0..length).step_by(64).chain([8, 12, 16, 20, PAGE - 1, length - 1]) {
+        let mut damaged = octets.clone();
+        damaged[at] ^= 0x11;
+        let error = ImageFile::open(damaged).unwrap_err();
+        match at {
+            0 => assert_eq!(error, ImageFileError::NotImage),
+            8 => assert!(matches!(error, ImageFileError::Version(_))),
+            12 => assert!(matches!(error, ImageFileError::Malformed(_))),
+            _ => assert_eq!(error, ImageFileError::Altered, "octet {at}"),
+        }
+    }
+    for end in [0, 7, 8, PAGE - 1, PAGE, length - 1] {
+        let error = ImageFile::open(octets[..end].to_vec()).unwrap_err();
+        assert!(
+            matches!(error, ImageFileError::NotImage | ImageFileError::Truncated { .. }),
+            "{end}: {error}"
+        );
+    }
+}
+
+#[test]
+fn another_version_or_byte_order_says_the_remedy() {
+    let (_, octets) = written(&contents());
+    let error = |place: std::ops::Range<usize>, number: u32| {
+        let mut octets = octets.clone();
+        octets[place].copy_from_slice(&number.to_le_bytes());
+        ImageFile::open(octets).unwrap_err()
+    };
+    assert_eq!(error(8..12, 2), ImageFileError::Version(2));
+    assert_eq!(error(12..16, 0x0403_0201), ImageFileError::ByteOrder);
+    for error in [error(8..12, 2), error(12..16, 0x0403_0201)] {
+        assert!(error.to_string().contains("compile the zone"), "{error}");
+    }
+}
+
+/// Makes the digests fit again.
+pub(super) fn seal(octets: &mut [u8]) {
+    let length = u64::from_le_bytes(octets[16..24].try_into().unwrap()).min(octets.len() as u64) as usize;
+    if length >= PAGE {
+        let digest = *blake3::hash(&octets[PAGE..length]).as_bytes();
+        octets[112..144].copy_from_slice(&digest);
+    }
+    let digest = *blake3::hash(&octets[..PAGE - 32]).as_bytes();
+    octets[PAGE - 32..PAGE].copy_from_slice(&digest);
+}
+
+#[test]
+fn a_file_that_lies_makes_no_panic() {
+    let (_, octets) = written(&contents());
+    let length = contents_range(&octets[..PAGE]).unwrap().start as usize;
+    let (mut taken, mut refused) = (0, 0);
+    // Every octet of the first page that means anything, and a share of the others that are not padding.
+    let used = (PAGE..length).filter(|at| octets[*at] != 0).step_by(5);
+    for (turn, at) in (16..830).step_by(3).chain(used).enumerate() {
+        let mut lying = octets[..length].to_vec();
+        lying[at] ^= [1, 0x80, 0xff][turn % 3];
+        seal(&mut lying);
+        match ImageFile::open(lying) {
+            Ok(file) => {
+                taken += 1;
+                walk(file.image());
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(taken > 0 && refused > 0, "{taken} taken, {refused} refused");
+}
+
+#[test]
+fn names_of_every_length_are_found_again() {
+    let mut label = String::new();
+    let mut text = String::from("$ORIGIN example.\n@ 60 SOA . . 1 1 1 1 1\n");
+    for length in 1..=63 {
+        label.push(char::from(b'a' + length % 26));
+        text.push_str(&format!("{label} 60 TXT x\n{label}.{label} 60 TXT x\n"));
+    }
+    let contents = read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
+    let image = Image::compile(&contents).unwrap();
+    let mut count = 0;
+    for node in contents.nodes() {
+        let name = node.name().to_canonical();
+        assert!(
+            image.find_exact(name.view()).is_some_and(|found| found.name().wire() == name.wire()),
+            "{name}"
+        );
+        count += 1;
+    }
+    assert_eq!(count, 127);
+    assert!(image.find_exact(NameRef::ROOT).is_none());
+}

@@ -1,0 +1,60 @@
+//! Image files: opening never panics, whatever the octets under digests that fit; what is opened answers every query without
+//! a panic, and within the size that the sender takes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nonesuch_authoritative::{Transport, answer};
+use nonesuch_proto::message::{HEADER, push_query};
+use nonesuch_proto::{Name, NameRef, Rtype, edns};
+use nonesuch_zone::ImageFile;
+use nonesuch_zone::image::file::PAGE;
+
+/// Octets of a digest, and where that of the sections and the length of the image stand.
+const DIGEST: usize = 32;
+const SECTIONS: std::ops::Range<usize> = 112..144;
+const LENGTH: std::ops::Range<usize> = 16..24;
+
+const TYPES: [Rtype; 8] =
+    [Rtype::A, Rtype::NS, Rtype::SOA, Rtype::DS, Rtype::MX, Rtype::RRSIG, Rtype::NSEC, Rtype::ANY];
+/// Names below the apex, by their labels.
+const NAMES: [&[&[u8]]; 8] =
+    [&[], &[b"a"], &[b"ns"], &[b"cut"], &[b"x", b"cut"], &[b"x", b"w"], &[b"zzz"], &[b"x", b"y", b"d"]];
+
+fuzz_target!(|data: &[u8]| {
+    let _ = ImageFile::open(data.to_vec());
+    let mut octets = data.to_vec();
+    if octets.len() < PAGE {
+        return;
+    }
+    // The digests are made to fit, so that what lies behind them is reached.
+    let length = u64::from_le_bytes(octets[LENGTH].try_into().unwrap_or_default());
+    let length = usize::try_from(length).unwrap_or(usize::MAX).clamp(PAGE, octets.len());
+    let digest = blake3::hash(&octets[PAGE..length]);
+    octets[SECTIONS].copy_from_slice(digest.as_bytes());
+    let digest = blake3::hash(&octets[..PAGE - DIGEST]);
+    octets[PAGE - DIGEST..PAGE].copy_from_slice(digest.as_bytes());
+    let Ok(file) = ImageFile::open(octets) else { return };
+    let image = file.image();
+    let mut out = Vec::new();
+    for name in NAMES {
+        let Some(name) = below(image.apex(), name) else { continue };
+        for rtype in TYPES {
+            answer(image, &query(&name, rtype), Transport::Udp, &mut out);
+            assert!(out.len() <= 1232, "{} octets", out.len());
+            answer(image, &query(&name, rtype), Transport::Tcp, &mut out);
+            assert!(out.len() <= usize::from(u16::MAX), "{} octets", out.len());
+        }
+    }
+});
+
+fn below(apex: NameRef<'_>, labels: &[&[u8]]) -> Option<Name> {
+    labels.iter().rev().try_fold(apex.to_name(), |name, label| Name::prepend(label, name.view()).ok())
+}
+
+fn query(name: &Name, rtype: Rtype) -> Vec<u8> {
+    let mut query = Vec::new();
+    push_query(name, rtype, 1, 0, &mut query);
+    edns::push_opt(1232, 0, edns::DO, &mut query);
+    query[HEADER - 1] = 1;
+    query
+}
