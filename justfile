@@ -37,6 +37,16 @@ bench-serve *ARGUMENTS:
 bench-load *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench load -- {{ARGUMENTS}}
 
+# Beside the other nameservers with 100,000 questions in each mode, and 10,000 answers with NSEC5 before two validators
+judge:
+    NONESUCH_DIFFERENTIAL_QUESTIONS=100000 cargo test -p nonesuch-cli --test differential --test peers_online
+    cargo build -p nonesuch-dnssec --example validate_lines
+    NONESUCH_CHECKER_ANSWERS=10000 cargo test -p nonesuch-cli --test nsec5_checker
+
+# Build CoreDNS, which `peers_online` compares compact denial with; it must then be in PATH
+coredns:
+    go install github.com/coredns/coredns@v1.15.0
+
 # Fuzz all targets, SECONDS in all
 fuzz SECONDS="600":
     fuzz/run all {{SECONDS}}

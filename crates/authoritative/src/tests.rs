@@ -24,10 +24,9 @@ use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, Veri
 use nonesuch_proto::message::{HEADER, Message, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, edns, rdata};
 use nonesuch_zone::{Contents, Image, ImageFile, Verification, image, read};
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const INCEPTION: u32 = 1_750_000_000;
 const NOW: u32 = INCEPTION + 3600;
@@ -63,7 +62,7 @@ struct Zone {
     published: Published,
     /// The same image, written to a file and opened, where answers are made of that alone.
     from_file: Option<Image>,
-    workshop: RefCell<Workshop>,
+    workshop: Mutex<Workshop>,
     counters: Arc<Counters>,
     signing: Option<Mechanism>,
 }
@@ -164,7 +163,7 @@ impl Zone {
         let published = way.publish(&plain);
         let from_file = (!published.is_online()).then(|| reopen(published.image()));
         let counters = Arc::new(Counters::default());
-        let workshop = RefCell::new(Workshop::new(1 << 20, Arc::clone(&counters)));
+        let workshop = Mutex::new(Workshop::new(1 << 20, Arc::clone(&counters)));
         Self { plain, published, from_file, workshop, counters, signing: way.signing }
     }
 
@@ -186,7 +185,7 @@ impl Zone {
 
     fn send(&self, octets: &[u8], transport: Transport) -> Option<Vec<u8>> {
         let mut out = vec![1, 2, 3];
-        let workshop = &mut *self.workshop.borrow_mut();
+        let workshop = &mut *self.workshop.lock().unwrap();
         workshop.begin();
         let mut outcome = answer_published(&self.published, workshop, NOW, octets, transport, &mut out);
         if outcome == Outcome::Wanting {

@@ -180,7 +180,7 @@ fn signatures_are_made_once() {
 #[test]
 fn one_batch_makes_all() {
     let zone = zone_of(&Way::new(Some(Mechanism::MinimalNsec)));
-    let workshop = &mut *zone.workshop.borrow_mut();
+    let workshop = &mut *zone.workshop.lock().unwrap();
     let (mut out, mut queries) = (Vec::new(), Vec::new());
     for number in 0..40 {
         queries.push(query(&name(&format!("n{}.example.", number % 20)), Rtype::A, Some((1232, true))));
@@ -206,7 +206,7 @@ fn signatures_are_made_anew_in_time() {
     let zone = zone_of(&Way::new(Some(Mechanism::Compact)));
     let octets = query(&name("host.example."), Rtype::A, Some((1232, true)));
     let ask = |now: u32| {
-        let workshop = &mut *zone.workshop.borrow_mut();
+        let workshop = &mut *zone.workshop.lock().unwrap();
         let mut out = Vec::new();
         workshop.begin();
         if answer_published(&zone.published, workshop, now, &octets, Transport::Udp, &mut out)

@@ -223,7 +223,12 @@ impl Drop for Running {
 
 /// Starts `nonesuch serve` on a free port.
 pub fn serve(file: &Path, more: &[&str]) -> Running {
-    let mut child = nonesuch(["serve", "--listen", "127.0.0.1:0", "--workers", "1", text(file)])
+    serve_at(file, "127.0.0.1:0", more)
+}
+
+/// Starts `nonesuch serve` at this address.
+pub fn serve_at(file: &Path, listen: &str, more: &[&str]) -> Running {
+    let mut child = nonesuch(["serve", "--listen", listen, "--workers", "1", text(file)])
         .args(more)
         .stdout(Stdio::piped())
         .spawn()

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 pub(crate) enum Peer {
     Nsd,
     Knot,
+    Bind,
 }
 
 /// One question, both replies, and the zone.
@@ -42,11 +43,12 @@ pub(crate) struct Class {
 }
 
 const BOTH: &[Peer] = &[Peer::Nsd, Peer::Knot];
+const ALL: &[Peer] = &[Peer::Nsd, Peer::Knot, Peer::Bind];
 
 pub(crate) const CLASSES: &[Class] = &[
     Class {
         name: "case-of-compressed-names",
-        peers: BOTH,
+        peers: ALL,
         rule: "RFC 4343 §4.1: names compare without case; a name compressed into the question takes the question's case, and each server compresses others",
         right: Right::Both,
         explain: case_of_compressed_names,
@@ -67,7 +69,7 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     Class {
         name: "any",
-        peers: BOTH,
+        peers: ALL,
         rule: "RFC 8482 §4.1: one RRset of the server's choice, all, or a part",
         right: Right::Both,
         explain: any,
@@ -81,7 +83,7 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     Class {
         name: "nsec-query-at-alias",
-        peers: BOTH,
+        peers: ALL,
         rule: "RFC 1034 §4.3.2 step 3a: an alias without the type asked for is followed, whatever the type but CNAME",
         right: Right::Ours,
         explain: denial_query_at_alias,
@@ -92,6 +94,20 @@ pub(crate) const CLASSES: &[Class] = &[
         rule: "RFC 1034 §3.6.2 sets no limit: we follow 16 aliases, Knot DNS 4, NSD more; the resolver goes on",
         right: Right::Both,
         explain: alias_chain_length,
+    },
+    Class {
+        name: "alias-chain-fails",
+        peers: &[Peer::Bind],
+        rule: "RFC 1034 §3.6.2 sets no limit: where aliases lead in a circle, or on and on, BIND gives what it has with SERVFAIL",
+        right: Right::Both,
+        explain: alias_chain_fails,
+    },
+    Class {
+        name: "nsec-query-at-cut",
+        peers: &[Peer::Bind],
+        rule: "RFC 4035 §3.1.4: a question at a delegation gets the referral, DS excepted; BIND gives the parent's NSEC RRset",
+        right: Right::Both,
+        explain: nsec_query_at_cut,
     },
     Class {
         name: "dname-into-itself",
@@ -137,7 +153,7 @@ pub(crate) const CLASSES: &[Class] = &[
     },
     Class {
         name: "denial-of-empty-wildcard-type",
-        peers: &[Peer::Knot],
+        peers: &[Peer::Knot, Peer::Bind],
         rule: "RFC 4035 §3.1.3.4: the wildcard's lack of the type is proved too, for an empty non-terminal by the record before it",
         right: Right::Ours,
         explain: denial_of_empty_wildcard_type,
@@ -159,7 +175,9 @@ pub(crate) const CLASSES: &[Class] = &[
 ];
 
 fn case_of_compressed_names(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {
-    if !case.question.name.wire().iter().any(u8::is_ascii_uppercase) || ours == theirs {
+    let is_mixed = case.question.name.wire().iter().any(u8::is_ascii_uppercase);
+    // BIND gives names the case of the zone file, whatever the question's.
+    if !(is_mixed || case.peer == Peer::Bind) || ours == theirs {
         return false;
     }
     let before = (ours.clone(), theirs.clone());
@@ -206,6 +224,22 @@ fn any(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {
     };
     let covered: BTreeSet<Rtype> =
         ours.answer.iter().filter(|seen| is_data(seen)).map(Seen::covered).collect();
+    if case.question.rtype == Rtype::ANY
+        && ours.answer != theirs.answer
+        && ours.answer.is_subset(&theirs.answer)
+    {
+        ours.answer.clone_from(&theirs.answer);
+        return true;
+    }
+    // BIND stops behind the alias.
+    if case.question.rtype == Rtype::ANY && ours.answer == theirs.answer && !theirs.answer.is_empty() {
+        let stops =
+            theirs.rcode == Rcode::NOERROR && theirs.authority.is_empty() && ours.rcode != theirs.rcode;
+        if stops {
+            theirs.clone_from(ours);
+        }
+        return stops;
+    }
     if ours.answer == theirs.answer || covered.len() != 1 {
         return false;
     }
@@ -261,6 +295,32 @@ fn alias_chain_length(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> 
     }
     longer.clone_from(shorter);
     true
+}
+
+fn alias_chain_fails(_: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {
+    let fails = theirs.rcode == Rcode::SERVFAIL
+        && theirs.answer.is_subset(&ours.answer)
+        && theirs.answer.iter().any(|seen| seen.rtype == Rtype::CNAME);
+    if fails {
+        theirs.clone_from(ours);
+    }
+    fails
+}
+
+fn nsec_query_at_cut(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {
+    let at_cut = case.zone.cut(case.question.name.view()) == Some(case.question.name.view());
+    let given = at_cut
+        && case.question.rtype == Rtype::NSEC
+        && !ours.authoritative
+        && !theirs.answer.is_empty()
+        && theirs
+            .answer
+            .iter()
+            .all(|seen| seen.covered() == Rtype::NSEC && seen.owner() == case.question.name);
+    if given {
+        theirs.clone_from(ours);
+    }
+    given
 }
 
 fn dname_into_itself(case: &Case<'_>, ours: &mut Reply, theirs: &mut Reply) -> bool {

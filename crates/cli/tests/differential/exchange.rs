@@ -129,17 +129,12 @@ fn connect(server: SocketAddr, wait: Duration) -> std::io::Result<UdpSocket> {
 /// The replies to `questions`, in their order.
 pub(crate) fn ask_all(server: SocketAddr, questions: &[Question]) -> Vec<Reply> {
     let socket = connect(server, WAIT).expect("a socket");
-    let mut stream = TcpStream::connect(server).expect("a connection");
-    stream.set_nodelay(true).expect("an option");
     let mut replies = Vec::with_capacity(questions.len());
     for batch in questions.chunks(OUTSTANDING) {
         let over_udp = ask_batch(&socket, batch);
         for (question, message) in batch.iter().zip(over_udp) {
-            let message = if message.header.flags & flags::TC != 0 {
-                ask_over_tcp(&mut stream, question)
-            } else {
-                message
-            };
+            let message =
+                if message.header.flags & flags::TC != 0 { ask_over_tcp(server, question) } else { message };
             replies.push(Reply::from_message(&message, question));
         }
     }
@@ -178,7 +173,9 @@ fn ask_batch(socket: &UdpSocket, batch: &[Question]) -> Vec<Message> {
     batch.iter().zip(messages).map(answered).collect()
 }
 
-fn ask_over_tcp(stream: &mut TcpStream, question: &Question) -> Message {
+/// Over a connection of its own: some servers end one after so many questions, or when it is idle.
+fn ask_over_tcp(server: SocketAddr, question: &Question) -> Message {
+    let mut stream = TcpStream::connect(server).expect("a connection");
     let query = question.query(0);
     let mut framed = (query.len() as u16).to_be_bytes().to_vec();
     framed.extend_from_slice(&query);

@@ -1,6 +1,6 @@
-//! NSD and Knot DNS, each a process of its own with a configuration and a folder of its own.
+//! Other nameservers, each a process of its own with a configuration and a folder of its own.
 
-use super::common::{Running, start_peer};
+use super::common::{Running, run, start_peer, text};
 use super::exchange::{Question, ask_once};
 use std::fs;
 use std::net::SocketAddr;
@@ -46,6 +46,81 @@ pub(crate) fn start_knot(folder: &Path, file: &Path, origin: &str) -> Running {
         fs::write(&configuration, text).expect("written");
         let mut command = Command::new("knotd");
         command.arg("-c").arg(configuration);
+        command
+    })
+}
+
+/// Starts BIND likewise.
+pub(crate) fn start_bind(folder: &Path, file: &Path, origin: &str) -> Running {
+    start(folder, origin, |address| {
+        let (at, port, file) = (folder.display(), address.port(), file.display());
+        let text = format!(
+            "options {{\n directory \"{at}\";\n listen-on port {port} {{ 127.0.0.1; }};\n listen-on-v6 {{ none; }};\n \
+             pid-file none;\n session-keyfile none;\n recursion no;\n notify no;\n dnssec-validation no;\n \
+             minimal-responses yes;\n minimal-any no;\n edns-udp-size 4096;\n max-udp-size 4096;\n answer-cookie no;\n \
+             empty-zones-enable no;\n}};\ncontrols {{ }};\n\
+             zone \"{origin}\" {{\n type primary;\n file \"{file}\";\n check-names ignore;\n check-integrity no;\n}};\n"
+        );
+        let configuration = folder.join("named.conf");
+        fs::write(&configuration, text).expect("written");
+        let mut command = Command::new("named");
+        command.args(["-g", "-n", "1", "-c"]).arg(configuration);
+        command
+    })
+}
+
+/// Starts PowerDNS with `file`, a zone without signatures, as `origin`: it signs with the keys of `keys` (names of files
+/// `K….private` and whether it is a KSK) and denies with NSEC3 records made when asked ("narrow").
+pub(crate) fn start_powerdns(folder: &Path, file: &Path, origin: &str, keys: &[(&Path, bool)]) -> Running {
+    fs::create_dir_all(folder).expect("a folder");
+    let zone = origin.trim_end_matches('.');
+    let database = folder.join("dnssec.sqlite");
+    let domains = format!("zone \"{zone}\" {{ type native; file \"{}\"; }};\n", file.display());
+    fs::write(folder.join("named.conf"), domains).expect("written");
+    let configure = |port: u16| {
+        let at = folder.display();
+        let text = format!(
+            "launch=bind\nbind-config={at}/named.conf\nbind-dnssec-db={at}/dnssec.sqlite\nlocal-address=127.0.0.1\n\
+             local-port={port}\nsocket-dir={at}\nsetuid=\nsetgid=\ndname-processing=yes\n8bit-dns=yes\nreceiver-threads=1\n\
+             distributor-threads=1\nudp-truncation-threshold=4096\ncache-ttl=0\nquery-cache-ttl=0\n\
+             negquery-cache-ttl=0\n"
+        );
+        fs::write(folder.join("pdns.conf"), text).expect("written");
+    };
+    configure(0);
+    let option = format!("--config-dir={}", folder.display());
+    let utility = |arguments: &[&str]| {
+        let mut command = Command::new("pdnsutil");
+        run(command.arg(&option).args(arguments)).expect_done("pdnsutil");
+    };
+    utility(&["create-bind-db", text(&database)]);
+    for (key, is_ksk) in keys {
+        utility(&["import-zone-key", zone, text(key), "active", if *is_ksk { "ksk" } else { "zsk" }]);
+    }
+    utility(&["set-nsec3", zone, "1 0 0 -", "narrow"]);
+    start(folder, origin, |address| {
+        configure(address.port());
+        let mut command = Command::new("pdns_server");
+        command.arg(&option).args(["--daemon=no", "--guardian=no", "--disable-syslog", "--write-pid=no"]);
+        command
+    })
+}
+
+/// Starts CoreDNS with `file`, a zone without signatures, as `origin`: it signs with the key files `K…` and denies with
+/// NSEC records at the name that is asked for ("black lies").
+pub(crate) fn start_coredns(folder: &Path, file: &Path, origin: &str, keys: &[&Path]) -> Running {
+    let keys: Vec<&str> = keys.iter().map(|key| text(key)).collect();
+    start(folder, origin, |address| {
+        let text = format!(
+            "{origin}:{} {{\n bind 127.0.0.1\n file {}\n dnssec {{\n  key file {}\n }}\n}}\n",
+            address.port(),
+            file.display(),
+            keys.join(" ")
+        );
+        let configuration = folder.join("Corefile");
+        fs::write(&configuration, text).expect("written");
+        let mut command = Command::new("coredns");
+        command.arg("-conf").arg(configuration);
         command
     })
 }

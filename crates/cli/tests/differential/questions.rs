@@ -5,7 +5,7 @@ use super::zone::Zone;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::collections::BTreeSet;
 
-/// Missing names asked for in each mode.
+/// Missing names asked for in each mode, unless the environment wants a number of questions.
 const MISSING: usize = 10_000;
 /// What the missing names are drawn from.
 const SEED: u64 = 0x6e6f_6e65_7375_6368;
@@ -14,7 +14,25 @@ const TYPES: [Rtype; 8] =
     [Rtype::A, Rtype::A, Rtype::A, Rtype::A, Rtype::TXT, Rtype::DS, Rtype::CNAME, Rtype::NS];
 
 /// All questions about the zone, with DO and without.
+#[allow(dead_code)] // `peers_online` asks with DO alone
 pub(crate) fn questions(zone: &Zone) -> Vec<Question> {
+    let pairs = pairs(zone, 2);
+    let both = |dnssec_ok| {
+        let ask =
+            move |(name, rtype): &(Name, Rtype)| Question { name: name.clone(), rtype: *rtype, dnssec_ok };
+        pairs.iter().map(ask)
+    };
+    both(true).chain(both(false)).collect()
+}
+
+/// All questions about the zone, with DO.
+#[allow(dead_code)] // `differential` asks without DO too
+pub(crate) fn questions_with_do(zone: &Zone) -> Vec<Question> {
+    pairs(zone, 1).into_iter().map(|(name, rtype)| Question { name, rtype, dnssec_ok: true }).collect()
+}
+
+/// Names and types; each is asked `times`.
+fn pairs(zone: &Zone, times: usize) -> Vec<(Name, Rtype)> {
     let mut pairs: Vec<(Name, Rtype)> = Vec::new();
     for name in zone.all_names() {
         let mut types: BTreeSet<Rtype> = zone.types(name.view()).into_iter().collect();
@@ -24,18 +42,15 @@ pub(crate) fn questions(zone: &Zone) -> Vec<Question> {
         pairs.extend(types.into_iter().map(|rtype| (name.clone(), rtype)));
     }
     let mut random = Random(SEED);
-    let missing = missing_names(zone, &mut random);
+    let wanted = std::env::var("NONESUCH_DIFFERENTIAL_QUESTIONS").ok().and_then(|count| count.parse().ok());
+    let count = wanted.map_or(MISSING, |questions: usize| (questions / times).saturating_sub(pairs.len()));
+    let missing = missing_names(zone, count, &mut random);
     pairs.extend(missing.into_iter().map(|name| (name, *random.pick(&TYPES))));
-    let both = |dnssec_ok| {
-        let ask =
-            move |(name, rtype): &(Name, Rtype)| Question { name: name.clone(), rtype: *rtype, dnssec_ok };
-        pairs.iter().map(ask)
-    };
-    both(true).chain(both(false)).collect()
+    pairs
 }
 
 /// Names that own nothing, of every kind of neighbourhood, some in mixed case.
-fn missing_names(zone: &Zone, random: &mut Random) -> Vec<Name> {
+fn missing_names(zone: &Zone, count: usize, random: &mut Random) -> Vec<Name> {
     let all: Vec<&Name> = zone.all_names().collect();
     let present: BTreeSet<&Name> = all.iter().copied().collect();
     let below: Vec<Vec<&Name>> = [
@@ -51,7 +66,7 @@ fn missing_names(zone: &Zone, random: &mut Random) -> Vec<Name> {
     .map(|wanted| all.iter().copied().filter(|name| wanted(zone, name.view())).collect())
     .collect();
     let mut names = BTreeSet::new();
-    while names.len() < MISSING {
+    while names.len() < count {
         let any = random.pick(&all);
         let candidate = match random.below(5) {
             0 => neighbour(any, random),

@@ -1,0 +1,192 @@
+//! The validators: Unbound and Knot Resolver as servers that are asked, `delv` as a program that is run.
+
+use super::common::{Ended, Running, installed, run, start_peer, text};
+use nonesuch_crypto::DigestType;
+use nonesuch_dnssec::keys::KeyRecord;
+use nonesuch_proto::edns::{self, push_opt};
+use nonesuch_proto::message::{Header, flags, push_query};
+use nonesuch_proto::{Name, Rtype};
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Longest wait for an answer of a resolver.
+const WAIT: Duration = Duration::from_secs(15);
+
+/// What a validator says of an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) rcode: u8,
+    pub(crate) secure: bool,
+    pub(crate) has_answer: bool,
+}
+
+/// A DS record as trust anchor: tag, algorithm, digest type, digest.
+#[derive(Clone)]
+pub(crate) struct Anchor {
+    pub(crate) zone: String,
+    pub(crate) fields: String,
+}
+
+impl Anchor {
+    /// Of the public key file of a KSK or CSK.
+    pub(crate) fn of(zone: &str, key_file: &Path) -> Self {
+        let record = KeyRecord::parse(&fs::read_to_string(key_file).expect("a key file")).expect("a key");
+        let rdata = record.ds_rdata(DigestType::SHA256).expect("a digest");
+        let digest = data_encoding::HEXUPPER.encode(&rdata[4..]);
+        let tag = u16::from_be_bytes([rdata[0], rdata[1]]);
+        Self { zone: zone.to_owned(), fields: format!("{tag} {} {} {digest}", rdata[2], rdata[3]) }
+    }
+
+    /// The record in presentation form.
+    pub(crate) fn record(&self) -> String {
+        format!("{} 3600 IN DS {}", self.zone, self.fields)
+    }
+}
+
+/// A validator at work.
+pub(crate) enum Validator {
+    Unbound(Running),
+    KnotResolver(Running),
+    Delv { anchor: PathBuf, zone: String, server: SocketAddr },
+}
+
+impl Validator {
+    /// The validators that are installed, in front of `server`.
+    pub(crate) fn all(folder: &Path, anchor: &Anchor, server: SocketAddr) -> Vec<Self> {
+        let mut all = Vec::new();
+        if installed("unbound") {
+            all.push(Self::Unbound(start_unbound(folder, anchor, server)));
+        }
+        if installed("kresd") {
+            all.push(Self::KnotResolver(start_knot_resolver(folder, anchor, server)));
+        }
+        if installed("delv") {
+            let line = anchor.fields.splitn(4, ' ').collect::<Vec<_>>();
+            let fields = format!("{} {} {} \"{}\"", line[0], line[1], line[2], line[3]);
+            let file = folder.join("anchor.conf");
+            let content = format!("trust-anchors {{ {} static-ds {fields}; }};\n", anchor.zone);
+            fs::write(&file, content).expect("written");
+            all.push(Self::Delv { anchor: file, zone: anchor.zone.clone(), server });
+        }
+        all
+    }
+
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::Unbound(_) => "Unbound",
+            Self::KnotResolver(_) => "Knot Resolver",
+            Self::Delv { .. } => "delv",
+        }
+    }
+
+    /// Whether it goes where a referral leads; the others ask one server alone.
+    pub(crate) const fn follows_referrals(&self) -> bool {
+        matches!(self, Self::Unbound(_))
+    }
+
+    pub(crate) fn ask(&self, name: &str, rtype: u16) -> Verdict {
+        match self {
+            Self::Unbound(server) | Self::KnotResolver(server) => ask_over_tcp(server.address, name, rtype),
+            Self::Delv { anchor, zone, server } => read_delv(&run_delv(anchor, zone, *server, name, rtype)),
+        }
+    }
+}
+
+/// Asks with RD, AD and DO set. What is truncated over UDP, Knot Resolver gives the RCODE of a failure.
+fn ask_over_tcp(server: SocketAddr, name: &str, rtype: u16) -> Verdict {
+    let mut query = vec![0, 0];
+    let name: Name = name.parse().expect("a name");
+    push_query(&name, Rtype(rtype), 0x1234, flags::RD | flags::AD, &mut query);
+    query[2 + 11] = 1;
+    push_opt(1232, 0, edns::DO, &mut query);
+    let length = u16::try_from(query.len() - 2).expect("a short query").to_be_bytes();
+    query[..2].copy_from_slice(&length);
+    let mut stream = TcpStream::connect(server).expect("connected");
+    stream.set_read_timeout(Some(WAIT)).expect("a limit");
+    stream.write_all(&query).expect("sent");
+    let mut length = [0; 2];
+    stream.read_exact(&mut length).unwrap_or_else(|error| panic!("no answer for {name}: {error}"));
+    let mut response = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut response).expect("a whole response");
+    let header = Header::read(&response).expect("a header");
+    Verdict {
+        rcode: header.rcode().0 as u8,
+        secure: header.flags & flags::AD != 0,
+        has_answer: header.counts[1] > 0,
+    }
+}
+
+fn run_delv(anchor: &Path, zone: &str, server: SocketAddr, name: &str, rtype: u16) -> Ended {
+    let (port, root, rtype) = (server.port().to_string(), format!("+root={zone}"), format!("TYPE{rtype}"));
+    let mut command = Command::new("delv");
+    command.args(["@127.0.0.1", "-p", &port, "-a", text(anchor), &root, "-q", name, "-t", &rtype]);
+    run(&mut command)
+}
+
+/// `delv` prints one verdict in front of what it got; a denial stands there as a comment.
+fn read_delv(ended: &Ended) -> Verdict {
+    let said = ended.text();
+    let is_secure = said.contains("fully validated") && !said.contains("unsigned answer");
+    let rcode = match () {
+        () if said.contains("-$NXDOMAIN") => 3,
+        () if said.contains("-$NXRRSET") || is_secure || said.contains("; unsigned answer") => 0,
+        () => 2,
+    };
+    let has_answer =
+        said.lines().any(|line| !line.starts_with(';') && line.split_whitespace().nth(2) == Some("IN"));
+    Verdict { rcode, secure: is_secure, has_answer }
+}
+
+/// Unbound asks `server` for the zone, whatever else it needs it looks for where referrals lead.
+fn start_unbound(folder: &Path, anchor: &Anchor, server: SocketAddr) -> Running {
+    let file = folder.join("anchor");
+    fs::write(&file, anchor.record() + "\n").expect("written");
+    start_peer(&folder.join("unbound.log"), |address| {
+        let (at, port) = (folder.display(), address.port());
+        let configuration = format!(
+            "server:\n interface: 127.0.0.1\n port: {port}\n do-daemonize: no\n username: \"\"\n chroot: \"\"\n \
+             directory: \"{at}\"\n pidfile: \"{at}/pid\"\n use-syslog: no\n logfile: \"\"\n num-threads: 1\n \
+             do-ip6: no\n do-not-query-localhost: no\n module-config: \"validator iterator\"\n \
+             trust-anchor-file: \"{}\"\n trust-anchor-signaling: no\n aggressive-nsec: no\n \
+             access-control: 127.0.0.0/8 allow\nremote-control:\n control-enable: no\n\
+             stub-zone:\n name: {}\n stub-addr: 127.0.0.1@{}\n stub-prime: no\n\
+             stub-zone:\n name: .\n stub-addr: 127.0.0.1@1\n",
+            file.display(),
+            anchor.zone,
+            server.port()
+        );
+        let file = folder.join("unbound.conf");
+        fs::write(&file, configuration).expect("written");
+        let mut command = Command::new("unbound");
+        command.arg("-d").arg("-c").arg(file);
+        command
+    })
+}
+
+/// Knot Resolver forwards to `server` and keeps nothing, so that each question is a question to the server.
+fn start_knot_resolver(folder: &Path, anchor: &Anchor, server: SocketAddr) -> Running {
+    start_peer(&folder.join("kresd.log"), |address| {
+        let configuration = format!(
+            "net.ipv6 = false\nnet.listen('127.0.0.1', {}, {{ kind = 'dns' }})\ncache.size = 10 * MB\n\
+             modules.unload('ta_signal_query')\nmodules.unload('priming')\nmodules.unload('detect_time_skew')\n\
+             modules.unload('detect_time_jump')\nmodules.unload('ta_update')\ntrust_anchors.remove('.')\n\
+             trust_anchors.add('{}')\npolicy.add(policy.all(policy.FLAGS({{'NO_CACHE'}})))\n\
+             policy.add(policy.suffix(policy.FORWARD({{'127.0.0.1@{}'}}), policy.todnames({{'{}'}})))\n\
+             policy.add(policy.all(policy.REFUSE))\n",
+            address.port(),
+            anchor.record(),
+            server.port(),
+            anchor.zone
+        );
+        let (file, at) = (folder.join("kresd.conf"), folder.join("kresd"));
+        fs::write(&file, configuration).expect("written");
+        fs::create_dir_all(&at).expect("a folder");
+        let mut command = Command::new("kresd");
+        command.args(["-n", "-q", "-c"]).arg(file).arg(at);
+        command
+    })
+}
