@@ -21,7 +21,7 @@ const ZONE: &str =
     "$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n*.w TXT \"x\"\nx.y.z A 192.0.2.3\n";
 /// Octets of a private key of P-256 or Ed25519.
 const SECRET: usize = 32;
-/// Different octets among 32 random ones: fewer than this many in one of 10^12.
+/// Different octets among 32 random ones, of which 30 are to be expected; fewer than this many hardly ever.
 const LEAST_DIFFERENT: usize = 22;
 
 /// A zone that is signed and served with NSEC5.
@@ -159,22 +159,34 @@ fn private_key(algorithm: Algorithm, secret: &[u8]) -> Option<PrivateKey> {
     .ok()
 }
 
-/// All that stands at a multiple of 8 octets in memory that is written, and looks random, in both orders of octets.
-fn candidates(memory: &[(Vec<u8>, bool)]) -> HashSet<[u8; SECRET]> {
+/// All in memory that is written and looks random: of P-256, whose scalars are words, at multiples of 8 octets and in both
+/// orders of octets; of Ed25519, whose seeds are octets, anywhere.
+fn candidates(memory: &[(Vec<u8>, bool)], are_words: bool) -> HashSet<[u8; SECRET]> {
     let mut found = HashSet::new();
     for (octets, _) in memory.iter().filter(|(_, is_written)| *is_written) {
-        for at in (0..octets.len().saturating_sub(SECRET)).step_by(8) {
-            let mut window = [0; SECRET];
-            window.copy_from_slice(&octets[at..at + SECRET]);
-            let different: HashSet<u8> = window.iter().copied().collect();
-            if different.len() >= LEAST_DIFFERENT {
-                found.insert(window);
-                window.reverse();
-                found.insert(window);
+        for window in octets.windows(SECRET).step_by(if are_words { 8 } else { 1 }) {
+            if !looks_random(window) {
+                continue;
+            }
+            let mut secret: [u8; SECRET] = window.try_into().expect("of that length");
+            found.insert(secret);
+            if are_words {
+                secret.reverse();
+                found.insert(secret);
             }
         }
     }
     found
+}
+
+fn looks_random(octets: &[u8]) -> bool {
+    // Most of memory is zero.
+    if octets.starts_with(&[0; 4]) {
+        return false;
+    }
+    let mut seen = [false; 256];
+    octets.iter().for_each(|octet| seen[usize::from(*octet)] = true);
+    seen.iter().filter(|seen| **seen).count() >= LEAST_DIFFERENT
 }
 
 /// The public keys of the zone's DNSKEY records.
@@ -209,7 +221,7 @@ fn search(algorithm: &str, vrf: &str) {
     // Every secret that is found is tried as a signing key, the VRF key first; nothing validates.
     let dnskeys = dnskeys(&site);
     let algorithms: HashSet<Algorithm> = dnskeys.iter().map(|(algorithm, _)| *algorithm).collect();
-    let tried: HashSet<[u8; SECRET]> = candidates(&memory);
+    let tried: HashSet<[u8; SECRET]> = candidates(&memory, algorithm == "ecdsap256sha256");
     assert!(tried.contains(vrf_secret.as_slice()), "the VRF key is among what is tried");
     for (secret, algorithm) in tried.iter().flat_map(|secret| algorithms.iter().map(move |a| (secret, *a))) {
         let Some(key) = private_key(algorithm, secret) else { continue };
