@@ -80,8 +80,6 @@ pub struct MechanismEntry {
     pub made: Made,
     /// Whether insecure delegations are left out of its chain.
     pub opt_out: bool,
-    /// Whether the nameserver of this project serves zones with it.
-    pub served: bool,
 }
 
 /// Every mechanism; adding one is a row here, a variant above and a folder beside this file.
@@ -94,7 +92,6 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         mapping: Mapping::Itself,
         made: Made::WhenSigned,
         opt_out: false,
-        served: true,
     },
     MechanismEntry {
         mechanism: Mechanism::Nsec3,
@@ -104,7 +101,6 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         mapping: Mapping::Sha1,
         made: Made::WhenSigned,
         opt_out: false,
-        served: true,
     },
     MechanismEntry {
         mechanism: Mechanism::Nsec3OptOut,
@@ -114,7 +110,6 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         mapping: Mapping::Sha1,
         made: Made::WhenSigned,
         opt_out: true,
-        served: true,
     },
     MechanismEntry {
         mechanism: Mechanism::Nsec5,
@@ -124,7 +119,6 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         mapping: Mapping::Vrf,
         made: Made::WhenSigned,
         opt_out: false,
-        served: false,
     },
     MechanismEntry {
         mechanism: Mechanism::Nsec5OptOut,
@@ -134,7 +128,6 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         mapping: Mapping::Vrf,
         made: Made::WhenSigned,
         opt_out: true,
-        served: false,
     },
     MechanismEntry {
         mechanism: Mechanism::MinimalNsec,
@@ -144,7 +137,6 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         mapping: Mapping::Itself,
         made: Made::WhenAsked,
         opt_out: false,
-        served: true,
     },
     MechanismEntry {
         mechanism: Mechanism::Compact,
@@ -154,7 +146,6 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         mapping: Mapping::Itself,
         made: Made::WhenAsked,
         opt_out: false,
-        served: true,
     },
     MechanismEntry {
         mechanism: Mechanism::WhiteLies,
@@ -164,7 +155,6 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         mapping: Mapping::Sha1,
         made: Made::WhenAsked,
         opt_out: false,
-        served: true,
     },
 ];
 
