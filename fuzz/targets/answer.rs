@@ -73,14 +73,16 @@ fn verification() -> VerifyOptions {
 }
 
 fn publish(contents: Contents) -> Published {
-    let verified = into_verified(contents, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.1.faults));
+    let verified =
+        into_verified(contents, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.1.faults));
     Published::new(&verified).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn online(contents: Contents, mechanism: Mechanism) -> Published {
     let pair = pair(contents.apex(), false);
     let record = KeyRecord::parse(&pair.key_file_text()).unwrap_or_else(|error| panic!("{error}"));
-    let options = OnlineOptions { mechanism, records: vec![record], pairs: vec![pair], validity: DEFAULT_VALIDITY };
+    let options =
+        OnlineOptions { mechanism, records: vec![record], pairs: vec![pair], validity: DEFAULT_VALIDITY };
     let prepared = prepare(contents, options, &verification()).unwrap_or_else(|error| panic!("{error}"));
     Published::online(prepared).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -89,7 +91,8 @@ fn nsec5(mechanism: Mechanism) -> Published {
     let vrf = VrfPrivateKey::from_secret(VrfAlgorithm::EDWARDS25519_SHA512_ELL2, &[5; 32]);
     let vrf = vrf.unwrap_or_else(|error| panic!("{error}"));
     let plain = plain();
-    let proofs = prove_chain(&plain, &vrf, &ProveOptions::new(mechanism)).unwrap_or_else(|error| panic!("{error}")).0;
+    let proofs =
+        prove_chain(&plain, &vrf, &ProveOptions::new(mechanism)).unwrap_or_else(|error| panic!("{error}")).0;
     let signed = sign_with(&plain, mechanism, Some(Nsec5Chain { proofs: &proofs, keep_keys: false }));
     let prover = Nsec5Prover::new(&signed, vrf, Some(proofs)).unwrap_or_else(|error| panic!("{error}"));
     let verified = into_verified(signed, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.1.faults));

@@ -139,6 +139,7 @@ fn nothing_to_measure_is_an_error() {
         now: 0,
         command: String::new(),
         program: Path::new("/nonexistent/nonesuch"),
+        levels_chosen: false,
         progress: &|_| {},
     };
     assert!(matches!(run_any(&definition, &options), Err(RunError::Nothing { .. })));
