@@ -173,11 +173,11 @@ impl Handler for ZoneHandler {
         self.current.make(&mut self.workshop, self.now);
     }
 
-    /// All that was wanted is there now, but where the batch was full, the library failed, or another connection's batch
-    /// came between: then it is made for this message alone, or the answer is SERVFAIL.
+    /// All that was wanted is there now, but where the batch was full or the library failed: then the answer is SERVFAIL, so
+    /// that a batch takes bounded time. Over TCP another connection's batch may have come between, and it is made again.
     fn answer_again(&mut self, message: &[u8], _sender: SocketAddr, out: &mut Vec<u8>) -> bool {
         let mut outcome = self.answer_online(message, out);
-        if outcome == Outcome::Wanting {
+        if outcome == Outcome::Wanting && self.transport == Transport::Tcp {
             self.make();
             outcome = self.answer_online(message, out);
         }

@@ -128,6 +128,12 @@ pub(crate) enum Failure {
         path.display(), dir.display()
     )]
     Nsec5KeysNeeded { path: PathBuf, dir: PathBuf },
+    #[error(
+        "{}: --keys is for records that are made when asked: say which with --denial minimal-nsec, compact or white-lies, or leave \
+         --keys out",
+        path.display()
+    )]
+    KeysWithoutDenial { path: PathBuf },
     #[error("{}: the zone is not signed with NSEC5: leave --nsec5-keys out", path.display())]
     NotNsec5 { path: PathBuf },
     #[error(

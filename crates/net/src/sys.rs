@@ -1,7 +1,7 @@
 //! The system calls that the standard library lacks: datagrams in batches, socket options, CPU pinning, what an ended
 //! process has cost.
 //!
-//! Every `unsafe` block of this crate is here. The arrays that the kernel reads and writes are owned by the
+//! Every `unsafe` block of this crate is here or in `map`. The arrays that the kernel reads and writes are owned by the
 //! batch types; their pointers are taken anew before each call, so that no pointer outlives a borrow.
 
 use std::io;

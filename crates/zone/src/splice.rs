@@ -98,7 +98,9 @@ impl<'a> Splice<'a> {
 
 fn push_loaded(zone: &StoredZone, places: Range<usize>, run: &mut Run) -> Result<(), CompiledError> {
     for place in places {
-        let Some(node) = zone.node(place) else { return zone.failure().map_or(Ok(()), Err) };
+        let Some(node) = zone.node(place) else {
+            return Err(zone.failure().unwrap_or(CompiledError::Altered));
+        };
         run.push_node(node);
     }
     Ok(())

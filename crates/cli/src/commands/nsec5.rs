@@ -14,6 +14,7 @@ use nonesuch_dnssec::denial::nsec5::{
     prove_chain,
 };
 use nonesuch_dnssec::keys::{Nsec5Key, proofs_file_name};
+use nonesuch_dnssec::online::chain_tag;
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::Contents;
@@ -153,10 +154,10 @@ pub(super) fn load_for_server(
     let zone = contents.apex();
     let proofs = read_proofs(&dir.join(proofs_file_name(zone)))?;
     let mut keys = keys_of(dir, zone)?;
-    let of_proofs =
-        |key: &VrfPrivateKey| proofs.as_ref().is_none_or(|proofs| *proofs.key() == Nsec5Key::of(key));
-    // While one key takes the place of another, both are in the zone: the chain is of the key that proved it.
-    let place = keys.iter().position(|(_, key)| is_in_zone(contents, key) && of_proofs(key));
+    let chain = chain_tag(contents);
+    let of_chain = |key: &VrfPrivateKey| chain.is_none_or(|chain| Nsec5Key::of(key).tag() == chain);
+    // While one key takes the place of another, both are in the zone: the chain is of one of them.
+    let place = keys.iter().position(|(_, key)| is_in_zone(contents, key) && of_chain(key));
     let place = place.or_else(|| keys.iter().position(|(_, key)| is_in_zone(contents, key)));
     match place {
         Some(place) => Ok((keys.swap_remove(place).1, proofs)),

@@ -29,7 +29,9 @@ pub(super) enum Way {
 
 /// Whether an option asks for answers that are made when asked.
 pub(super) const fn is_asked_for(arguments: &ServeArguments) -> bool {
-    arguments.online.denial.is_some() || arguments.online.nsec5_keys.is_some()
+    arguments.online.denial.is_some()
+        || arguments.online.nsec5_keys.is_some()
+        || arguments.online.keys.is_some()
 }
 
 /// Finds out how `contents` are to be served, and refuses options that do not go with them.
@@ -49,6 +51,9 @@ pub(super) fn choose(arguments: &ServeArguments, contents: &Contents) -> Result<
         return Err(Failure::NotNsec5 { path: arguments.file.clone() });
     }
     match arguments.online.denial {
+        None if arguments.online.keys.is_some() => {
+            Err(Failure::KeysWithoutDenial { path: arguments.file.clone() })
+        }
         None => Ok(Way::AsItIs),
         Some(mechanism) if mechanism.entry().made == Made::WhenAsked => Ok(Way::Online(mechanism)),
         Some(mechanism) => Err(Failure::NotOnline { path: arguments.file.clone(), mechanism }),
@@ -123,9 +128,9 @@ fn holds_signing_key(path: &Path) -> bool {
     if pkcs8_algorithms(&octets).is_ok() {
         return true;
     }
-    let Ok(text) = std::str::from_utf8(&octets) else { return false };
+    let text = String::from_utf8_lossy(&octets);
     // Keys that are encrypted, or of a form that is not read here, count too.
-    text.contains("Private-key-format:") || text.contains("PRIVATE KEY-----") || decode_pem(text).is_ok()
+    text.contains("Private-key-format:") || text.contains("PRIVATE KEY-----") || decode_pem(&text).is_ok()
 }
 
 #[cfg(test)]
@@ -152,6 +157,11 @@ mod tests {
         let der =
             [&b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20"[..], &[7; 32]].concat();
         assert!(found("a.der", &der));
+        // A comment in another character set hides nothing.
+        assert!(found(
+            "old.txt",
+            b"# caf\xe9\n-----BEGIN PRIVATE KEY-----\nAA==\n-----END PRIVATE KEY-----\n"
+        ));
         for (name, text) in [
             ("Kexample.+015+00001.key", &b"example. IN DNSKEY 257 3 15 AAAA"[..]),
             ("Nexample.+001+00001.private", b"Nonesuch-VRF-key-format: v1\n"),

@@ -50,6 +50,17 @@ pub enum OnlineKeyError {
         /// The zone.
         zone: Name,
     },
+    /// The DNSKEY RRset has no signature, and of one of its algorithms no key could sign it (RFC 4035 §2.2).
+    #[error(
+        "the DNSKEY RRset of {zone} is not signed, and the folder has no private key-signing key of {algorithm}: add it, or \
+         sign where that key is, with `nonesuch zone sign --only-keys`, and serve that file"
+    )]
+    KeysNotSignedBy {
+        /// The zone.
+        zone: Name,
+        /// The algorithm.
+        algorithm: Algorithm,
+    },
     /// There is no DNSKEY record to publish.
     #[error("there is no key of the zone {0}: make one with `nonesuch key generate {0}`")]
     NoKey(Name),
@@ -107,7 +118,7 @@ impl OnlineKeys {
         if for_data.is_empty() {
             return Err(OnlineKeyError::NoKey(zone.clone()));
         }
-        let id = identify(&pairs, validity);
+        let id = identify(zone, &pairs, validity);
         Ok(Self { zone: zone.clone(), pairs, for_keys, for_data, validity, id })
     }
 
@@ -136,6 +147,13 @@ impl OnlineKeys {
     /// Whether a key here can sign the DNSKEY RRset.
     pub(super) const fn signs_keys(&self) -> bool {
         !self.for_keys.is_empty()
+    }
+
+    /// An algorithm of `dnskeys` that no key here can sign the DNSKEY RRset with.
+    pub(super) fn key_set_gap(&self, dnskeys: &[Vec<u8>]) -> Option<Algorithm> {
+        let algorithms = published_roles(dnskeys).into_iter().map(|(rdata, _)| Algorithm(rdata[3]));
+        let signs = |algorithm| self.for_keys.iter().any(|index| self.pairs[*index].algorithm() == algorithm);
+        algorithms.into_iter().find(|algorithm| !signs(*algorithm))
     }
 
     /// Tags of private keys that sign nothing but keys: better kept elsewhere.
@@ -170,8 +188,9 @@ fn published_roles(dnskeys: &[Vec<u8>]) -> Vec<(&Vec<u8>, Role)> {
     keys.into_iter().zip(roles(&kinds)).collect()
 }
 
-fn identify(pairs: &[KeyPair], validity: u32) -> u64 {
+fn identify(zone: &Name, pairs: &[KeyPair], validity: u32) -> u64 {
     let mut all = validity.to_be_bytes().to_vec();
+    all.extend_from_slice(zone.wire());
     pairs.iter().for_each(|pair| all.extend_from_slice(&pair.dnskey_rdata()));
     first_octets(&all)
 }

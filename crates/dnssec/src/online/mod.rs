@@ -9,7 +9,7 @@ mod counters;
 mod key_set;
 mod keys;
 mod period;
-mod prepare;
+pub(crate) mod prepare;
 mod prover;
 mod stored;
 mod workshop;
@@ -19,7 +19,7 @@ pub use key_set::{KeySetOptions, KeySetSignError, sign_key_set};
 pub use keys::{OnlineKeyError, OnlineKeys};
 pub use period::{DEFAULT_VALIDITY, LEAST_VALIDITY, MOST_VALIDITY, Period};
 pub use prepare::{OnlineOptions, PrepareError, Prepared, prepare};
-pub use prover::{Nsec5Prover, ProverError};
+pub use prover::{Nsec5Prover, ProverError, chain_tag};
 pub use workshop::{MOST_WANTED, Rrset, Workshop};
 
 #[cfg(test)]

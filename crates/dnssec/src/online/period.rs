@@ -26,11 +26,11 @@ impl Period {
     /// The period of a signature made at `now` over an RRset of `ttl`, in seconds, that is to be valid for `validity`.
     ///
     /// It begins an hour or two before, for validators whose clocks are late. It outlives the TTL of every answer that it
-    /// is put into: with a TTL of more than half of `validity` it lasts twice as long as that TTL.
+    /// is put into: with a TTL of more than half of `validity` it lasts twice as long as that TTL, but no longer
+    /// than two years.
     #[must_use]
     pub fn at(now: u32, ttl: u32, validity: u32) -> Self {
-        let validity =
-            validity.max(LEAST_VALIDITY).max(ttl.saturating_mul(2)).min(i32::MAX as u32 - 2 * HOUR);
+        let validity = validity.max(LEAST_VALIDITY).max(ttl.saturating_mul(2)).min(2 * MOST_VALIDITY);
         let inception = (now - now % HOUR).wrapping_sub(HOUR);
         let expiration = inception.wrapping_add(HOUR).wrapping_add(validity);
         let reserve = (validity / 4).max(ttl.min(validity / 2));

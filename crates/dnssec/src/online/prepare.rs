@@ -119,6 +119,9 @@ pub fn prepare(
     if !is_key_set_signed && !keys.signs_keys() {
         return Err(OnlineKeyError::KeysNotSigned { zone: apex }.into());
     }
+    if let Some(algorithm) = keys.key_set_gap(&dnskeys).filter(|_| !is_key_set_signed) {
+        return Err(OnlineKeyError::KeysNotSignedBy { zone: apex, algorithm }.into());
+    }
     let contents = strip(&contents, ttl, &dnskeys);
     Ok(Prepared { contents, mechanism, keys })
 }
@@ -182,15 +185,16 @@ fn dnskeys(contents: &Contents, records: &[KeyRecord]) -> (u32, Vec<Vec<u8>>) {
     (contents.soa().map_or(0, |soa| soa.ttl), rdatas)
 }
 
-/// The zone without the records of a chain and their signatures, with the DNSKEY RRset.
-fn strip(contents: &Contents, key_ttl: u32, dnskeys: &[Vec<u8>]) -> Contents {
+/// The zone without the records of a chain, without ZONEMD, whose digest would not fit, and without their signatures; with
+/// the DNSKEY RRset.
+pub(crate) fn strip(contents: &Contents, key_ttl: u32, dnskeys: &[Vec<u8>]) -> Contents {
     let mut run = Run::default();
     run.begin_node(contents.apex().view());
     if contents.apex_rrset(Rtype::DNSKEY).is_none() {
         run.begin_rrset(Rtype::DNSKEY, Rtype::DNSKEY, key_ttl);
         dnskeys.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
     }
-    replace_apex(contents, &run.into_contents(contents.apex()), |_, _| true)
+    replace_apex(contents, &run.into_contents(contents.apex()), |covered, _| covered != Rtype::ZONEMD)
 }
 
 /// The zone without the records of a chain and their signatures; of its other RRsets those that `keep` wants, by type covered

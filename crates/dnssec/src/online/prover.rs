@@ -3,6 +3,7 @@
 
 use super::keys::first_octets;
 use super::stored::StoredProofs;
+use crate::denial::is_made_by_signing;
 use crate::denial::nsec5::Proofs;
 use crate::keys::Nsec5Key;
 use nonesuch_crypto::vrf::{VRF_HASH_OCTETS, VrfPrivateKey};
@@ -27,6 +28,18 @@ pub enum ProverError {
         /// Tag of the key.
         tag: u16,
     },
+    /// The chain is of another key: while one key takes the place of another, both are in the zone.
+    #[error(
+        "the NSEC5 records of {zone} are of VRF key {chain}, not of {tag}: give the folder of the key that signed the zone"
+    )]
+    KeyNotOfChain {
+        /// The zone.
+        zone: Name,
+        /// Tag of the key.
+        tag: u16,
+        /// Tag that the NSEC5 records carry.
+        chain: u16,
+    },
     /// The proofs are of another zone or key.
     #[error(
         "the stored proofs are of another zone or VRF key than {zone} with key {tag}: sign the zone again to make them anew"
@@ -47,6 +60,15 @@ pub enum ProverError {
     },
 }
 
+/// Tag of the VRF key that the names of the zone's NSEC5 chain are hashed with; `None` where there is no chain.
+#[must_use]
+pub fn chain_tag(zone: &Contents) -> Option<u16> {
+    let apex = zone.apex().view();
+    let chain = zone.nodes().filter(|node| is_made_by_signing(Rtype::NSEC5, node.name(), apex));
+    let mut rdatas = chain.filter_map(|node| node.rrset(Rtype::NSEC5)).flat_map(|rrset| rrset.rdatas());
+    rdatas.find_map(|rdata| rdata.first_chunk().map(|tag| u16::from_be_bytes(*tag)))
+}
+
 /// The VRF key and the stored proofs of one zone.
 pub struct Nsec5Prover {
     key: VrfPrivateKey,
@@ -59,13 +81,16 @@ impl Nsec5Prover {
     /// Takes the key of `zone`, and the proofs stored for it.
     ///
     /// # Errors
-    /// Where the key is not published in the zone, or the proofs are not of this zone and key.
+    /// Where the key is not published in the zone or the chain is of another one, or the proofs are not of this zone and key.
     pub fn new(zone: &Contents, key: VrfPrivateKey, proofs: Option<Proofs>) -> Result<Self, ProverError> {
         let public = Nsec5Key::of(&key);
         let (tag, apex) = (public.tag(), zone.apex());
         let published = zone.apex_rrset(Rtype::NSEC5KEY).into_iter().flat_map(|rrset| rrset.rdatas());
         if !published.into_iter().any(|rdata| rdata == public.rdata()) {
             return Err(ProverError::KeyNotInZone { zone: apex.clone(), tag });
+        }
+        if let Some(chain) = chain_tag(zone).filter(|chain| *chain != tag) {
+            return Err(ProverError::KeyNotOfChain { zone: apex.clone(), tag, chain });
         }
         if proofs.as_ref().is_some_and(|proofs| proofs.zone() != apex || *proofs.key() != public) {
             return Err(ProverError::ForeignProofs { zone: apex.clone(), tag });

@@ -78,7 +78,7 @@ impl Workshop {
         }
     }
 
-    /// Whether one more thing may be wanted in this batch. Budgets for each client belong here.
+    /// Whether one more thing may be wanted in this batch.
     #[must_use]
     pub fn may_make(&self) -> bool {
         self.rrsets.len() + self.names.len() < MOST_WANTED
@@ -87,6 +87,10 @@ impl Workshop {
     /// Begins a batch: a first pass.
     pub fn begin(&mut self) {
         self.again = false;
+        // What a batch before could not make is not made with the keys of another zone.
+        self.rrsets.clear();
+        self.names.clear();
+        self.listed.clear();
         self.batch = self.batch.wrapping_add(1);
     }
 
@@ -214,8 +218,11 @@ impl Workshop {
         let periods: Vec<Period> =
             wants.iter().map(|want| Period::at(now, want.what.ttl, keys.validity())).collect();
         for index in 0..keys.len() {
-            let of_key =
-                |want: &Want<Rrset>| keys.signers(want.what.owner.view(), want.what.rtype).contains(&index);
+            // An RRset of more records than a message has room for comes without them; nothing is signed of that.
+            let of_key = |want: &Want<Rrset>| {
+                let signers = keys.signers(want.what.owner.view(), want.what.rtype);
+                !want.what.rdatas.is_empty() && signers.contains(&index)
+            };
             let places: Vec<usize> = (0..wants.len()).filter(|place| of_key(&wants[*place])).collect();
             if places.is_empty() {
                 continue;

@@ -206,6 +206,9 @@ impl<'v> Walk<'v> {
                 return Err(self.refuse(place, Reason::ForgedAlias(name.clone())));
             }
             self.known[place] = RrsetStatus::Synthesised;
+            // It may be kept no longer than the DNAME record that vouches for it.
+            let ttl = self.rrsets.at(place).ttl;
+            self.good[place] = self.good[dname].map(|good| Good { ttl: good.ttl.min(ttl), ..good });
         }
         if self.question.rtype == Rtype::CNAME {
             // The record that is made is what was asked for; who wants it can make it.

@@ -45,8 +45,14 @@ impl Period {
         }
     }
 
-    /// From the beginning of the one to the end of the other: of two signatures of one RRset.
+    /// From the beginning of the one to the end of the other: of two signatures of one RRset. Where time is left between
+    /// them, that of `self`.
     pub(super) const fn or(self, other: Self) -> Self {
+        if serial::is_before(self.expiration, other.inception)
+            || serial::is_before(other.expiration, self.inception)
+        {
+            return self;
+        }
         Self {
             inception: earlier(self.inception, other.inception),
             expiration: later(self.expiration, other.expiration),
