@@ -256,6 +256,7 @@ fn what_cannot_be_served_is_refused_with_the_remedy() {
     refused(&[zone, "--denial", "compact"], &["--keys"]);
     refused(&[zone, "--denial", "nsec", "--keys", text(&empty)], &["zone sign --denial nsec"]);
     refused(&[zone, "--denial", "compact", "--keys", text(&empty)], &["nonesuch key generate"]);
+    refused(&[zone, "--keys", text(&empty)], &["--denial", "leave --keys out"]);
     refused(&[zone, "--nsec5-keys", text(&empty)], &["leave --nsec5-keys out"]);
     // A key-signing key without its private file, and a key set without signature.
     let base = generate_key(&keys, ORIGIN, "ed25519", &["--ksk"]);

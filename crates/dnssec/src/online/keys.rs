@@ -1,7 +1,7 @@
 //! The keys of a zone that is signed when asked: which of them the server has, and what each signs.
 
 use crate::keys::{KeyPair, Role, ZONE_KEY, roles};
-use nonesuch_crypto::{Algorithm, DigestType};
+use nonesuch_crypto::{Algorithm, DigestType, SignError, sign_batch};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::fmt;
 
@@ -60,6 +60,16 @@ pub enum OnlineKeyError {
         zone: Name,
         /// The algorithm.
         algorithm: Algorithm,
+    },
+    /// A key cannot sign.
+    #[error("key {tag} of {zone} makes no signature ({source}): make another one")]
+    CannotSign {
+        /// The zone.
+        zone: Name,
+        /// Tag of the key.
+        tag: u16,
+        /// Why.
+        source: SignError,
     },
     /// There is no DNSKEY record to publish.
     #[error("there is no key of the zone {0}: make one with `nonesuch key generate {0}`")]
@@ -154,6 +164,17 @@ impl OnlineKeys {
         let algorithms = published_roles(dnskeys).into_iter().map(|(rdata, _)| Algorithm(rdata[3]));
         let signs = |algorithm| self.for_keys.iter().any(|index| self.pairs[*index].algorithm() == algorithm);
         algorithms.into_iter().find(|algorithm| !signs(*algorithm))
+    }
+
+    /// Makes a few signatures with each key: what libraries make at the first one is there when the first answer wants it.
+    pub(super) fn try_all(&self) -> Result<(), OnlineKeyError> {
+        let mut signatures = Vec::new();
+        for pair in &self.pairs {
+            let signed = sign_batch(pair.private(), &[&b"nonesuch"[..]; 8], &mut signatures);
+            let (zone, tag) = (self.zone.clone(), pair.tag());
+            signed.map_err(|source| OnlineKeyError::CannotSign { zone, tag, source })?;
+        }
+        Ok(())
     }
 
     /// Tags of private keys that sign nothing but keys: better kept elsewhere.

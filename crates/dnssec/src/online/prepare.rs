@@ -122,6 +122,7 @@ pub fn prepare(
     if let Some(algorithm) = keys.key_set_gap(&dnskeys).filter(|_| !is_key_set_signed) {
         return Err(OnlineKeyError::KeysNotSignedBy { zone: apex, algorithm }.into());
     }
+    keys.try_all().map_err(PrepareError::Keys)?;
     let contents = strip(&contents, ttl, &dnskeys);
     Ok(Prepared { contents, mechanism, keys })
 }

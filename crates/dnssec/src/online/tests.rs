@@ -119,6 +119,10 @@ fn keys_have_roles_by_all_that_is_published() {
     assert_eq!(only_zsk, OnlineKeyError::KeysNotSigned { zone: apex.clone() });
     let unpublished = refuse(options(compact, &[&ksk()], vec![ksk(), zsk()]));
     assert_eq!(unpublished, OnlineKeyError::NotPublished { zone: apex.clone(), tag: zsk().tag() });
+    // RFC 4035 §2.2: the DNSKEY RRset is signed with each of its algorithms.
+    let p256 = || pair(257, Algorithm::ECDSAP256SHA256, 3);
+    let half = refuse(options(compact, &[&ksk(), &zsk(), &p256()], vec![zsk(), p256()]));
+    assert_eq!(half, OnlineKeyError::KeysNotSignedBy { zone: apex.clone(), algorithm: Algorithm::ED25519 });
     // An algorithm that nobody here signs with.
     let other = pair(256, Algorithm::ECDSAP256SHA256, 3);
     let missing = refuse(options(compact, &[&ksk(), &zsk(), &other], vec![ksk(), zsk()]));
@@ -187,6 +191,14 @@ fn a_prover_is_of_its_zone() {
     let prover = Nsec5Prover::new(&signed, key(9), Some(proofs.clone())).unwrap();
     assert_eq!(prover.stored_count(), proofs.len());
     assert!(matches!(Nsec5Prover::new(&signed, key(8), None), Err(ProverError::KeyNotInZone { .. })));
+    // In a roll-over both keys are published; the chain is of one.
+    let kept = SignOptions {
+        nsec5: Some(Nsec5Chain { proofs: &prove(&signed, 8), keep_keys: true }),
+        ..SignOptions::new(Mechanism::Nsec5, NOW - 3600, NOW + 86_400)
+    };
+    let rolled = sign(&signed, &keys, &kept).unwrap().into_contents();
+    assert!(Nsec5Prover::new(&rolled, key(8), None).is_ok());
+    assert!(matches!(Nsec5Prover::new(&rolled, key(9), None), Err(ProverError::KeyNotOfChain { .. })));
     let foreign = prove(&plain, 8);
     assert!(matches!(
         Nsec5Prover::new(&signed, key(9), Some(foreign)),

@@ -214,7 +214,8 @@ impl Raw<'_> {
 }
 
 /// The value that `text` stands for, in place of `old`: TOML, else a word. Where `old` is a list, so is the value: in
-/// TOML, else of the words between commas (an algorithm's number is a word here).
+/// TOML, else of what stands between commas: numbers where the old ones are numbers, else words (an algorithm's number is a
+/// word).
 fn value_like(old: &Value, text: &str) -> Value {
     let single = |text: &str| {
         let read: Option<Table> = toml::from_str(&format!("value = {text}")).ok();
@@ -224,9 +225,11 @@ fn value_like(old: &Value, text: &str) -> Value {
     };
     match (old, single(text)) {
         (Value::Array(_), list @ Value::Array(_)) => list,
-        (Value::Array(_), _) => {
+        (Value::Array(before), _) => {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-            Value::Array(parts.map(|part| Value::String(part.to_owned())).collect())
+            let are_words = before.first().is_none_or(Value::is_str);
+            let value = |part: &str| if are_words { Value::String(part.to_owned()) } else { single(part) };
+            Value::Array(parts.map(value).collect())
         }
         (_, value) => value,
     }

@@ -161,6 +161,9 @@ mod tests {
         assert_eq!(late.and(early), early.and(late));
         assert_eq!(early.or(late), Period { inception: u32::MAX - 9, expiration: 200 });
         assert_eq!(late.or(early), early.or(late));
+        // Between them no signature would be valid.
+        let far = Period { inception: 300, expiration: 400 };
+        assert_eq!((late.or(far), far.or(late)), (late, far));
     }
 
     #[test]

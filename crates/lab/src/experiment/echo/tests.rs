@@ -131,6 +131,14 @@ fn parameters_are_those_of_the_file_and_wrong_ones_are_refused() {
 }
 
 #[test]
+fn lists_of_numbers_are_set_as_words_are() {
+    for octets in ["[160, 400]", "160,400", "160"] {
+        let set = [("octets".to_owned(), octets.to_owned())];
+        assert!(Definition::find("echo-floor", Choices { full: false, set: &set }).is_ok(), "{octets}");
+    }
+}
+
+#[test]
 fn nothing_to_measure_is_an_error() {
     let set = [("octets".to_owned(), "[]".to_owned()), ("queries".to_owned(), "[]".to_owned())];
     let definition = Definition::find("echo-floor", Choices { full: false, set: &set }).expect("sound");
