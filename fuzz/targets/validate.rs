@@ -125,7 +125,7 @@ impl<'z> Prover<'z> {
         let apex = self.signed.apex().view();
         let is_there = |name: NameRef<'_>| self.find(self.prove(name).1).1;
         if is_there(name.view()) {
-            let response = self.response(&name, 0, &[name.clone()]);
+            let response = self.response(&name, 0, std::slice::from_ref(&name));
             return (name, Rtype::NS, response);
         }
         let mut next = name.view();
