@@ -5,7 +5,7 @@ mod common;
 
 use common::{
     EVERY_TYPE, EVERY_TYPE_ORIGIN, Header, MECHANISMS, PEER_ALGORITHMS, Running, ask, data, done, folder,
-    generate_key, installed, nonesuch, run, serve, sign, start_peer, text,
+    generate_key, installed, nonesuch, run, serve, sign, text,
 };
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -104,27 +104,7 @@ fn serve_signed(algorithm: &str, mechanism: &str) -> Served {
 
 /// Starts Unbound with the zone's DS record as its trust anchor and `server` as the zone's server.
 fn start_unbound(folder: &Path, ds: &str, server: SocketAddr) -> Running {
-    let anchor = folder.join("anchor");
-    fs::write(&anchor, ds).expect("written");
-    start_peer(&folder.join("unbound.log"), |address| {
-        let (at, port) = (folder.display(), address.port());
-        let configuration = format!(
-            "server:\n interface: 127.0.0.1\n port: {port}\n do-daemonize: no\n username: \"\"\n chroot: \"\"\n \
-             directory: \"{at}\"\n pidfile: \"{at}/pid\"\n use-syslog: no\n logfile: \"\"\n num-threads: 1\n \
-             do-ip6: no\n do-not-query-localhost: no\n module-config: \"validator iterator\"\n \
-             trust-anchor-file: \"{}\"\n trust-anchor-signaling: no\n aggressive-nsec: no\n \
-             access-control: 127.0.0.0/8 allow\nremote-control:\n control-enable: no\n\
-             stub-zone:\n name: {EVERY_TYPE_ORIGIN}\n stub-addr: 127.0.0.1@{}\n stub-prime: no\n\
-             stub-zone:\n name: .\n stub-addr: 127.0.0.1@1\n",
-            anchor.display(),
-            server.port()
-        );
-        let file = folder.join("unbound.conf");
-        fs::write(&file, configuration).expect("written");
-        let mut command = Command::new("unbound");
-        command.arg("-d").arg("-c").arg(file);
-        command
-    })
+    common::start_unbound(folder, EVERY_TYPE_ORIGIN, ds, server)
 }
 
 fn has(programs: &[&str]) -> bool {

@@ -105,11 +105,7 @@ pub fn load_octets(
 /// What keeps the file from being a compiled zone, as far as it is looked at, or one of that origin.
 pub fn open_compiled(path: &Path, origin: Option<&Name>) -> Result<Option<StoredZone>, LoadError> {
     let compiled = |source| LoadError::Compiled { path: path.to_path_buf(), source };
-    // What cannot be opened is for the reader of zone files to complain of.
-    if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
-        return Ok(None);
-    }
-    let Ok(mut file) = File::open(path) else { return Ok(None) };
+    let Some(mut file) = open_regular(path) else { return Ok(None) };
     let before = image_octets(&mut file, path)?;
     let mut magic = [0; MAGIC_OCTETS];
     let is_there = file.seek(io::SeekFrom::Start(before)).and_then(|_| fill(&mut file, &mut magic));
@@ -129,13 +125,18 @@ pub fn open_compiled(path: &Path, origin: Option<&Name>) -> Result<Option<Stored
 /// Those of reading.
 pub fn compare_signed(path: &Path, new: &Contents) -> Result<Option<Compared>, LoadError> {
     let unreadable = |source| LoadError::Compiled { path: path.to_path_buf(), source };
-    // What cannot be opened is for the reader of zone files to complain of.
-    if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
-        return Ok(None);
-    }
-    let Ok(file) = File::open(path) else { return Ok(None) };
+    let Some(file) = open_regular(path) else { return Ok(None) };
     let length = file.metadata().map_err(|error| unreadable(error.into()))?.len();
     compiled::compare_text(file, length, new).map_err(unreadable)
+}
+
+/// Opens a regular file: a pipe would wait for its writer. What cannot be opened is for the reader of zone files to complain
+/// of.
+fn open_regular(path: &Path) -> Option<File> {
+    if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return None;
+    }
+    File::open(path).ok()
 }
 
 /// Octets of the image in front of the contents, in a file that begins with `head`; 0 where there is none.

@@ -1,6 +1,6 @@
 //! The validators: Unbound and Knot Resolver as servers that are asked, `delv` as a program that is run.
 
-use super::common::{Ended, Running, installed, run, start_peer, text};
+use super::common::{Ended, Running, installed, run, start_peer, start_unbound, text};
 use nonesuch_crypto::DigestType;
 use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_proto::edns::{self, push_opt};
@@ -59,7 +59,7 @@ impl Validator {
     pub(crate) fn all(folder: &Path, anchor: &Anchor, server: SocketAddr) -> Vec<Self> {
         let mut all = Vec::new();
         if installed("unbound") {
-            all.push(Self::Unbound(start_unbound(folder, anchor, server)));
+            all.push(Self::Unbound(start_unbound(folder, &anchor.zone, &(anchor.record() + "\n"), server)));
         }
         if installed("kresd") {
             all.push(Self::KnotResolver(start_knot_resolver(folder, anchor, server)));
@@ -139,32 +139,6 @@ fn read_delv(ended: &Ended) -> Verdict {
     let has_answer =
         said.lines().any(|line| !line.starts_with(';') && line.split_whitespace().nth(2) == Some("IN"));
     Verdict { rcode, secure: is_secure, has_answer }
-}
-
-/// Unbound asks `server` for the zone, whatever else it needs it looks for where referrals lead.
-fn start_unbound(folder: &Path, anchor: &Anchor, server: SocketAddr) -> Running {
-    let file = folder.join("anchor");
-    fs::write(&file, anchor.record() + "\n").expect("written");
-    start_peer(&folder.join("unbound.log"), |address| {
-        let (at, port) = (folder.display(), address.port());
-        let configuration = format!(
-            "server:\n interface: 127.0.0.1\n port: {port}\n do-daemonize: no\n username: \"\"\n chroot: \"\"\n \
-             directory: \"{at}\"\n pidfile: \"{at}/pid\"\n use-syslog: no\n logfile: \"\"\n num-threads: 1\n \
-             do-ip6: no\n do-not-query-localhost: no\n module-config: \"validator iterator\"\n \
-             trust-anchor-file: \"{}\"\n trust-anchor-signaling: no\n aggressive-nsec: no\n \
-             access-control: 127.0.0.0/8 allow\nremote-control:\n control-enable: no\n\
-             stub-zone:\n name: {}\n stub-addr: 127.0.0.1@{}\n stub-prime: no\n\
-             stub-zone:\n name: .\n stub-addr: 127.0.0.1@1\n",
-            file.display(),
-            anchor.zone,
-            server.port()
-        );
-        let file = folder.join("unbound.conf");
-        fs::write(&file, configuration).expect("written");
-        let mut command = Command::new("unbound");
-        command.arg("-d").arg("-c").arg(file);
-        command
-    })
 }
 
 /// Knot Resolver forwards to `server` and keeps nothing, so that each question is a question to the server.

@@ -37,6 +37,11 @@ pub(crate) fn is_kept(contents: &Contents, node: Node<'_>) -> bool {
     node.index() == 0 || node.rrsets().any(|rrset| !made(rrset.rtype()))
 }
 
+/// Whether `hash` lies between `owner` and `next` of a record (RFC 5155 §1.3); the last record leads back to the first.
+pub(crate) fn covers<H: Ord>(owner: &H, next: &H, hash: &H) -> bool {
+    if owner < next { owner < hash && hash < next } else { hash > owner || hash < next }
+}
+
 /// A delegation without DS (RFC 5155 §6).
 pub(crate) fn is_insecure_delegation(node: Node<'_>, standing: Standing) -> bool {
     standing == Standing::Delegation && !node.has(Rtype::DS)

@@ -2,8 +2,8 @@
 //! signs all else when asked needs no key-signing key then.
 
 use super::prepare::{KEY_SET, replace_apex};
+use super::workshop::{Rrset, sign_rrsets};
 use crate::keys::{KeyPair, KeyRecord, Role, cds_rdata, roles};
-use crate::rrsig::{Rrsig, push_signed_data};
 use nonesuch_crypto::{Algorithm, SignError};
 use nonesuch_proto::{Name, Rtype, rdata, serial};
 use nonesuch_zone::{Contents, Run};
@@ -143,25 +143,11 @@ fn push_signed(
 ) -> Result<(), SignError> {
     run.begin_rrset(rtype, rtype, ttl);
     rdatas.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
+    let rrset = Rrset { owner: zone.clone(), rtype, ttl, rdatas: rdatas.to_vec(), made_for: None };
     let mut signatures = Vec::new();
     for key in signers {
-        let fields = Rrsig {
-            covered: rtype,
-            algorithm: key.algorithm(),
-            labels: zone.view().rrsig_labels(),
-            original_ttl: ttl,
-            expiration: options.expiration,
-            inception: options.inception,
-            tag: key.tag(),
-            signer: zone.view(),
-            signature: &[],
-        };
-        let mut message = Vec::new();
-        push_signed_data(&fields, zone.view(), rdatas.iter().map(Vec::as_slice), &mut message);
-        let mut rdata = Vec::new();
-        fields.push_fields(&mut rdata);
-        key.private().sign(&message, &mut rdata)?;
-        signatures.push(rdata);
+        let jobs = [(&rrset, options.inception, options.expiration)];
+        signatures.extend(sign_rrsets(key, zone.view(), &jobs)?);
     }
     signatures.sort_by(|a, b| rdata::cmp_canonical(Rtype::RRSIG, a, b));
     run.begin_rrset(Rtype::RRSIG, rtype, ttl);

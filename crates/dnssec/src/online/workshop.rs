@@ -10,9 +10,10 @@ use super::keys::OnlineKeys;
 use super::period::Period;
 use super::prover::Nsec5Prover;
 use crate::denial::Mechanism;
+use crate::keys::KeyPair;
 use crate::rrsig::{Rrsig, push_signed_data};
-use nonesuch_crypto::sign_batch;
 use nonesuch_crypto::vrf::VRF_HASH_OCTETS;
+use nonesuch_crypto::{SignError, sign_batch};
 use nonesuch_proto::{Name, NameRef, Rtype, serial};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -218,6 +219,7 @@ impl Workshop {
         let periods: Vec<Period> =
             wants.iter().map(|want| Period::at(now, want.what.ttl, keys.validity())).collect();
         for index in 0..keys.len() {
+            let pair = keys.pair(index);
             // An RRset of more records than a message has room for comes without them; nothing is signed of that.
             let of_key = |want: &Want<Rrset>| {
                 let signers = keys.signers(want.what.owner.view(), want.what.rtype);
@@ -227,15 +229,18 @@ impl Workshop {
             if places.is_empty() {
                 continue;
             }
-            let jobs: Vec<(&Rrset, Period)> =
-                places.iter().map(|place| (&wants[*place].what, periods[*place])).collect();
-            let Some(rdatas) = sign_rrsets(keys, index, &jobs) else {
+            let job = |place: &usize| {
+                let Period { inception, expiration, .. } = periods[*place];
+                (&wants[*place].what, inception, expiration)
+            };
+            let jobs: Vec<(&Rrset, u32, u32)> = places.iter().map(job).collect();
+            let Ok(rdatas) = sign_rrsets(pair, keys.zone().view(), &jobs) else {
                 self.counters.failed.fetch_add(places.len() as u64, Relaxed);
                 places.iter().for_each(|place| values[*place] = None);
                 continue;
             };
-            for ((place, rdata), (rrset, _)) in places.iter().zip(rdatas).zip(&jobs) {
-                let algorithm = keys.pair(index).algorithm();
+            for ((place, rdata), (rrset, ..)) in places.iter().zip(rdatas).zip(&jobs) {
+                let algorithm = pair.algorithm();
                 let made_for = |mechanism| Operation::SignDenial(mechanism, algorithm);
                 self.counters.count(rrset.made_for.map_or(Operation::SignData(algorithm), made_for), 1);
                 if let Some(value) = &mut values[*place] {
@@ -270,39 +275,43 @@ impl Workshop {
     }
 }
 
-/// RDATA of one RRSIG record of each RRset, by one key; `None` where the library fails.
-fn sign_rrsets(keys: &OnlineKeys, index: usize, jobs: &[(&Rrset, Period)]) -> Option<Vec<Vec<u8>>> {
-    let pair = keys.pair(index);
-    let (algorithm, tag) = (pair.algorithm(), pair.tag());
+/// RDATA of one RRSIG record of each RRset of `zone` by `pair`; with each RRset come inception and expiration.
+///
+/// # Errors
+/// Where the library fails.
+pub(super) fn sign_rrsets(
+    pair: &KeyPair,
+    zone: NameRef<'_>,
+    jobs: &[(&Rrset, u32, u32)],
+) -> Result<Vec<Vec<u8>>, SignError> {
+    let (algorithm, tag, octets) = (pair.algorithm(), pair.tag(), pair.private().signature_octets());
     let (mut messages, mut ends) = (Vec::new(), Vec::with_capacity(jobs.len()));
     let mut rdatas = Vec::with_capacity(jobs.len());
-    for (rrset, period) in jobs {
+    for &(rrset, inception, expiration) in jobs {
         let fields = Rrsig {
             covered: rrset.rtype,
             algorithm,
             labels: rrset.owner.view().rrsig_labels(),
             original_ttl: rrset.ttl,
-            expiration: period.expiration,
-            inception: period.inception,
+            expiration,
+            inception,
             tag,
-            signer: keys.zone().view(),
+            signer: zone,
             signature: &[],
         };
-        let octets = rrset.rdatas.iter().map(Vec::as_slice);
-        push_signed_data(&fields, rrset.owner.view(), octets, &mut messages);
+        let records = rrset.rdatas.iter().map(Vec::as_slice);
+        push_signed_data(&fields, rrset.owner.view(), records, &mut messages);
         ends.push(messages.len());
-        let mut rdata = Vec::with_capacity(fields.fields_len() + pair.private().signature_octets());
+        let mut rdata = Vec::with_capacity(fields.fields_len() + octets);
         fields.push_fields(&mut rdata);
         rdatas.push(rdata);
     }
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let messages: Vec<&[u8]> = starts.zip(&ends).map(|(start, end)| &messages[start..*end]).collect();
     let mut signatures = Vec::new();
-    sign_batch(pair.private(), &messages, &mut signatures).ok()?;
-    for (rdata, signature) in
-        rdatas.iter_mut().zip(signatures.chunks_exact(pair.private().signature_octets()))
-    {
+    sign_batch(pair.private(), &messages, &mut signatures)?;
+    for (rdata, signature) in rdatas.iter_mut().zip(signatures.chunks_exact(octets)) {
         rdata.extend_from_slice(signature);
     }
-    Some(rdatas)
+    Ok(rdatas)
 }

@@ -2,6 +2,7 @@
 //! asked (RFC 7129, appendix B) included.
 
 use super::{Hash, Nsec3, Nsec3Params, OPT_OUT, SHA1, chain};
+use crate::denial::names::covers;
 use crate::denial::prove::next_closer;
 use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
 use crate::validate::{Budget, Insecurity, Reason, Refusal, wildcard_below};
@@ -39,12 +40,8 @@ impl<'m> Nsec3Record<'m> {
         Ok(Self { hash, next, fields })
     }
 
-    /// RFC 5155 §1.3: the hash lies between owner and next; the last record leads back to the first.
     fn covers(&self, hash: &Hash) -> bool {
-        if self.hash < self.next {
-            return self.hash < *hash && *hash < self.next;
-        }
-        *hash > self.hash || (*hash < self.next)
+        covers(&self.hash, &self.next, hash)
     }
 
     const fn is_opt_out(&self) -> bool {

@@ -2,6 +2,7 @@
 //! the hash of which a record stands or is missing.
 
 use super::{Hash, Nsec5, OPT_OUT, WILDCARD, hash_of};
+use crate::denial::names::covers;
 use crate::denial::prove::next_closer;
 use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
 use crate::validate::{Budget, Reason, Refusal, wildcard_below};
@@ -33,10 +34,7 @@ impl<'m> Nsec5Record<'m> {
     }
 
     fn covers(&self, hash: &Hash) -> bool {
-        if self.hash < self.next {
-            return self.hash < *hash && *hash < self.next;
-        }
-        *hash > self.hash || *hash < self.next
+        covers(&self.hash, &self.next, hash)
     }
 
     const fn has_flag(&self, flag: u8) -> bool {
