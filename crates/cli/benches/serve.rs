@@ -4,7 +4,8 @@
 //! server's processes, all threads; each round loads every server once, so that a change of the machine's speed meets all
 //! of them alike, and ratios are taken round by round. The servers are the rows of `servers`.
 //!
-//! `--section presigned`, `online` or `latency` measures one part alone. Others: `--names`, `--runs`, `--seconds`,
+//! `--section presigned`, `online`, `latency`, `workers` or `loading` measures one part alone. The last two leave the CPUs to
+//! the system. Others: `--names`, `--runs`, `--seconds`,
 //! `--sockets`.
 
 mod peers;
@@ -12,12 +13,12 @@ mod servers;
 
 use nonesuch_lab::load::{LoadOptions, LoadReport, QueryList, run as run_load};
 use peers::{MODES, Mode, ORIGIN, OURS, argument, prepare, ratio, run, spread};
-use servers::{ONLINE, PRESIGNED, Server, start_all, start_echo};
+use servers::{Cpus, ONLINE, PRESIGNED, Server, WORKERS, start_all, start_echo};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Seconds of each load before anything counts.
 const WARM_UP: Duration = Duration::from_millis(200);
@@ -74,6 +75,12 @@ fn main() {
     if wanted("latency") {
         bench.latency();
     }
+    if wanted("workers") {
+        bench.workers();
+    }
+    if wanted("loading") {
+        bench.loading();
+    }
 }
 
 fn queries(dir: &Path, names: u64, name: &str, denied: &str) -> Arc<QueryList> {
@@ -124,7 +131,7 @@ impl Bench {
     /// A signed zone, every mode, names that exist and names that do not.
     fn presigned(&self) {
         for mode in MODES {
-            let servers = start_all(PRESIGNED, &self.dir, &self.sign(mode), self.keys());
+            let servers = start_all(PRESIGNED, &self.dir, &self.sign(mode), self.keys(), Cpus::First);
             for (kind, list) in [("existing", &self.existing), ("denied", &self.denied)] {
                 let options = self.options(list);
                 // The floor is that of answers as large as ours.
@@ -141,7 +148,7 @@ impl Bench {
 
     /// Denials that are made when they are asked for, of names that were never asked for.
     fn online(&self) {
-        let servers = start_all(ONLINE, &self.dir, &self.zone, self.keys());
+        let servers = start_all(ONLINE, &self.dir, &self.zone, self.keys(), Cpus::First);
         let all: Vec<&Server> = servers.iter().collect();
         let options = LoadOptions { random_prefix: true, ..self.options(&self.fresh) };
         let figures = self.race(&all, &options);
@@ -161,12 +168,60 @@ impl Bench {
         println!();
     }
 
+    /// What a second worker costs.
+    fn workers(&self) {
+        let servers = start_all(WORKERS, &self.dir, &self.sign(Mode::Nsec3), self.keys(), Cpus::All);
+        let all: Vec<&Server> = servers.iter().collect();
+        for (kind, list) in [("existing", &self.existing), ("denied", &self.denied)] {
+            let options = LoadOptions { cpus: None, sockets: 16, outstanding: 512, ..self.options(list) };
+            let figures = self.race(&all, &options);
+            heading(&format!("nsec3, {kind}, on all CPUs"));
+            table(&all, &figures);
+            if let [one, two] = figures.as_slice() {
+                println!("  two workers / one: {}\n", ratio(&two.cpu, &one.cpu));
+            }
+        }
+    }
+
+    /// How long a server takes from its start to its first answer.
+    fn loading(&self) {
+        for mode in MODES {
+            let zone = self.sign(mode);
+            let mut figures = vec![(Vec::new(), Vec::new()); PRESIGNED.len()];
+            for round in 0..self.runs {
+                for (row, (wall, cpu)) in PRESIGNED.iter().zip(&mut figures) {
+                    let folder = self.dir.join(format!("loading-{round}"));
+                    let begun = Instant::now();
+                    let servers =
+                        start_all(std::slice::from_ref(row), &folder, &zone, self.keys(), Cpus::All);
+                    let Some(server) = servers.first() else { continue };
+                    wall.push(begun.elapsed().as_secs_f64());
+                    let (user, system) = server.cpu();
+                    cpu.push((user + system) / 1e6);
+                }
+            }
+            println!(
+                "{:32} {:>8} {:>8}   ours / theirs: seconds, CPU",
+                format!("{}, loading", mode.name()),
+                "seconds",
+                "CPU s"
+            );
+            for (row, (wall, cpu)) in PRESIGNED.iter().zip(&figures).filter(|(_, (wall, _))| !wall.is_empty())
+            {
+                let (our_wall, our_cpu) = &figures[0];
+                let compared = format!("{}  {}", ratio(our_wall, wall), ratio(our_cpu, cpu));
+                println!("  {:30} {:8.3} {:8.3}   {compared}", row.name, spread(wall).0, spread(cpu).0);
+            }
+            println!();
+        }
+    }
+
     /// Latency at half of the highest rate, from when each query was due: alone, and with denials made beside.
     fn latency(&self) {
         let signed = self.sign(Mode::Nsec3);
         heading_of_latency();
         for row in PRESIGNED {
-            let servers = start_all(std::slice::from_ref(row), &self.dir, &signed, self.keys());
+            let servers = start_all(std::slice::from_ref(row), &self.dir, &signed, self.keys(), Cpus::First);
             self.latency_of(servers.first(), &format!("presigned, {}", row.name), false);
         }
         for row in ONLINE {
@@ -176,7 +231,13 @@ impl Bench {
             } else {
                 &signed
             };
-            let servers = start_all(std::slice::from_ref(row), &self.dir.join("latency"), zone, self.keys());
+            let servers = start_all(
+                std::slice::from_ref(row),
+                &self.dir.join("latency"),
+                zone,
+                self.keys(),
+                Cpus::First,
+            );
             self.latency_of(servers.first(), &format!("{BESIDE} denials/s beside, {}", row.name), true);
         }
     }

@@ -32,6 +32,17 @@ pub(crate) struct Site<'a> {
     /// A folder with a KSK and a ZSK, for those that sign, and their base names.
     pub(crate) keys: &'a Path,
     pub(crate) key_names: &'a [String; 2],
+    /// CPUs that the server is given.
+    pub(crate) cpus: Cpus,
+}
+
+/// CPUs that a server is given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cpus {
+    /// CPU 0 alone.
+    First,
+    /// All.
+    All,
 }
 
 /// Servers of a signed zone; ours is first.
@@ -40,6 +51,12 @@ pub(crate) const PRESIGNED: &[Row] = &[
     Row { name: "nsd", programs: &["nsd"], start: start_nsd },
     Row { name: "knot", programs: &["knotd", "taskset"], start: start_knot },
     Row { name: "bind", programs: &["named", "taskset"], start: start_bind },
+];
+
+/// Ours with one worker and with two, on any CPU.
+pub(crate) const WORKERS: &[Row] = &[
+    Row { name: "one worker", programs: &[], start: |site| start_workers(site, "1") },
+    Row { name: "two workers", programs: &[], start: |site| start_workers(site, "2") },
 ];
 
 /// Servers that make denials when they are asked.
@@ -63,7 +80,13 @@ pub(crate) const ONLINE: &[Row] = &[
 ];
 
 /// Starts the servers of `rows` that can be started, each in a folder of its own below `dir`; says what is left out.
-pub(crate) fn start_all(rows: &[Row], dir: &Path, zone: &Path, keys: (&Path, &[String; 2])) -> Vec<Server> {
+pub(crate) fn start_all(
+    rows: &[Row],
+    dir: &Path,
+    zone: &Path,
+    keys: (&Path, &[String; 2]),
+    cpus: Cpus,
+) -> Vec<Server> {
     let mut servers = Vec::new();
     for row in rows {
         if let Some(missing) = row.programs.iter().find(|program| find_program(program).is_none()) {
@@ -76,7 +99,7 @@ pub(crate) fn start_all(rows: &[Row], dir: &Path, zone: &Path, keys: (&Path, &[S
             zone.file_name().unwrap_or_default().display()
         ));
         fs::create_dir_all(&folder).expect("a folder for the server");
-        let site = Site { folder, zone, keys: keys.0, key_names: keys.1 };
+        let site = Site { folder, zone, keys: keys.0, key_names: keys.1, cpus };
         match (row.start)(&site) {
             Ok(mut server) => {
                 server.name = row.name;
@@ -147,19 +170,22 @@ impl Server {
 }
 
 fn start_ours(site: &Site<'_>, more: &[&str]) -> Result<Server, String> {
+    let mut command = serve_command(site);
+    command.args(["--workers", "1"]);
+    if site.cpus == Cpus::First {
+        command.args(["--cpus", "0"]);
+    }
+    start_and_read(command.args(more))
+}
+
+fn start_workers(site: &Site<'_>, workers: &str) -> Result<Server, String> {
+    start_and_read(serve_command(site).args(["--workers", workers]))
+}
+
+fn serve_command(site: &Site<'_>) -> Command {
     let mut command = Command::new(OURS);
-    command.args([
-        "serve",
-        "--workers",
-        "1",
-        "--cpus",
-        "0",
-        "--listen",
-        "127.0.0.1:0",
-        "--verify",
-        "structural",
-    ]);
-    start_and_read(command.args(["-o", ORIGIN]).args(more).arg(site.zone))
+    command.args(["serve", "--listen", "127.0.0.1:0", "--verify", "structural", "-o", ORIGIN]).arg(site.zone);
+    command
 }
 
 fn start_online(site: &Site<'_>, denial: &str) -> Result<Server, String> {
@@ -227,8 +253,11 @@ fn write(site: &Site<'_>, name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// A command that is given CPU 0 alone: for programs that choose the CPUs of their threads themselves.
-fn on_cpu_0(program: &str) -> Command {
+/// A command that is given CPU 0 alone, or all: for programs that choose the CPUs of their threads themselves.
+fn on_cpus(site: &Site<'_>, program: &str) -> Command {
+    if site.cpus == Cpus::All {
+        return Command::new(find_program(program).unwrap_or_else(|| program.into()));
+    }
     let mut command = Command::new("taskset");
     command.args(["-c", "0"]).arg(find_program(program).unwrap_or_else(|| program.into()));
     command
@@ -236,10 +265,14 @@ fn on_cpu_0(program: &str) -> Command {
 
 fn start_nsd(site: &Site<'_>) -> Result<Server, String> {
     let address = free_address();
+    let affinity = match site.cpus {
+        Cpus::First => "cpu-affinity: 0\n  server-1-cpu-affinity: 0\n  ",
+        Cpus::All => "",
+    };
     let text = format!(
         "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  zonesdir: \"{dir}\"\n  database: \"\"\n  \
          pidfile: \"{dir}/nsd.pid\"\n  xfrdfile: \"{dir}/xfrd.state\"\n  zonelistfile: \"{dir}/zone.list\"\n  minimal-responses: yes\n  \
-         cpu-affinity: 0\n  server-1-cpu-affinity: 0\n  rrl-ratelimit: 0\nremote-control:\n  control-enable: no\nzone:\n  name: {ORIGIN}\n  \
+         {affinity}rrl-ratelimit: 0\nremote-control:\n  control-enable: no\nzone:\n  name: {ORIGIN}\n  \
          zonefile: \"{zone}\"\n",
         port = address.port(),
         dir = site.folder.display(),
@@ -273,7 +306,7 @@ fn start_knot_with(site: &Site<'_>, sections: &str, zone: &str) -> Result<Server
         dir = site.folder.display(),
     );
     let config = write(site, "knot.conf", &text);
-    start(on_cpu_0("knotd").arg("-c").arg(config), address)
+    start(on_cpus(site, "knotd").arg("-c").arg(config), address)
 }
 
 fn start_bind(site: &Site<'_>) -> Result<Server, String> {
@@ -287,7 +320,7 @@ fn start_bind(site: &Site<'_>) -> Result<Server, String> {
         zone = site.zone.display()
     );
     let config = write(site, "named.conf", &text);
-    start(on_cpu_0("named").args(["-f", "-n", "1", "-c"]).arg(config), address)
+    start(on_cpus(site, "named").args(["-f", "-n", "1", "-c"]).arg(config), address)
 }
 
 /// NSEC3 white lies ("narrow") with P-256, by one thread.
@@ -316,7 +349,7 @@ fn start_powerdns(site: &Site<'_>) -> Result<Server, String> {
         run(Command::new("pdnsutil").arg(&config).args(step));
     }
     let more = ["--daemon=no", "--guardian=no", "--disable-syslog", "--write-pid=no"];
-    start(on_cpu_0("pdns_server").arg(&config).args(more), address)
+    start(on_cpus(site, "pdns_server").arg(&config).args(more), address)
 }
 
 fn start_coredns(site: &Site<'_>) -> Result<Server, String> {
@@ -331,7 +364,7 @@ fn start_coredns(site: &Site<'_>) -> Result<Server, String> {
         zsk = zsk.display()
     );
     let config = write(site, "Corefile", &text);
-    start(on_cpu_0("coredns").env("GOMAXPROCS", "1").arg("-conf").arg(config), address)
+    start(on_cpus(site, "coredns").env("GOMAXPROCS", "1").arg("-conf").arg(config), address)
 }
 
 /// Starts a peer in silence and waits until it answers.
@@ -347,7 +380,7 @@ fn start(command: &mut Command, address: SocketAddr) -> Result<Server, String> {
 fn wait_until_ready(server: &mut Server) -> Result<(), String> {
     let socket = UdpSocket::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     socket.connect(server.address).map_err(|error| error.to_string())?;
-    socket.set_read_timeout(Some(Duration::from_millis(200))).map_err(|error| error.to_string())?;
+    socket.set_read_timeout(Some(Duration::from_millis(20))).map_err(|error| error.to_string())?;
     let query = b"\0\x07\0\0\0\x01\0\0\0\0\0\0\x07example\0\0\x06\0\x01";
     let begun = Instant::now();
     while begun.elapsed() < READY {
@@ -359,7 +392,7 @@ fn wait_until_ready(server: &mut Server) -> Result<(), String> {
         if let Ok(Some(status)) = server.child.try_wait() {
             return Err(format!("it ended: {status}"));
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(2));
     }
     Err(format!("it does not answer at {}", server.address))
 }
