@@ -5,13 +5,18 @@
 //!
 //! For Ed25519 and P-256 there are three forms: all items of one key that was used before; all items of one key that was just
 //! parsed, so that a batch pays for the key's table; a key of its own for each item. The last column, of Ed25519, is for
-//! comparison: the batch equation of ed25519-dalek, whose acceptance is not that of the single check. Options: `--rounds N`, and
-//! `--algorithm NAME` for one algorithm alone.
+//! comparison: the batch equation of ed25519-dalek, whose acceptance is not that of the single check.
+//!
+//! Last come the batches of P-256 without and with eight lanes of AVX-512 IFMA, where the processor has it: then the columns
+//! are the batch of the scalar code and that of the lanes. Options: `--rounds N`, `--algorithm NAME` for one algorithm alone, and
+//! `--lanes` for the last part alone.
 
 use std::hint::black_box;
 
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey, VrfPublicKey};
 use nonesuch_crypto::{
     ALGORITHMS, Algorithm, AlgorithmEntry, PrivateKey, PublicKey, VerifyItem, sign_batch, verify_batch,
+    without_lanes,
 };
 
 type Failure = Box<dyn std::error::Error>;
@@ -205,6 +210,65 @@ fn with_tables(rounds: usize, algorithm: Algorithm) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Proofs of the VRF on P-256 without lanes and with them; then verifications, one by one and in a batch.
+fn vrf_rows(rounds: usize) -> Result<(), Failure> {
+    let key = VrfPrivateKey::generate(VrfAlgorithm::P256_SHA256_TAI)?;
+    let public = VrfPublicKey::parse(key.algorithm(), key.public_key())?;
+    let octets = key.algorithm().entry().map_or(0, |entry| entry.proof_octets);
+    println!("\n{}, without lanes and with them: prove; verify one by one and in a batch", key.algorithm());
+    for count in SIZES {
+        let names: Vec<Vec<u8>> = (0..count).map(|place| format!("name {place}").into_bytes()).collect();
+        let alphas: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+        let prove = || {
+            let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
+            assert!(key.prove_batch(black_box(&alphas), &mut proofs, &mut hashes).is_ok(), "proving fails");
+            (proofs, hashes)
+        };
+        let (proofs, hashes) = prove();
+        assert!(without_lanes(prove) == (proofs.clone(), hashes.clone()), "the proofs differ");
+        println!("prove  {}", race(rounds, count, || drop(without_lanes(prove)), || drop(prove())));
+        let items: Vec<(&[u8], &[u8])> = alphas.iter().copied().zip(proofs.chunks_exact(octets)).collect();
+        let expected: Vec<_> = hashes.into_iter().map(Ok).collect();
+        let each = || {
+            let verified = black_box(&items).iter().map(|(alpha, proof)| public.verify(alpha, proof));
+            assert!(verified.eq(expected.iter().cloned()), "a proof is refused");
+        };
+        let batch = || {
+            let mut outcome = Vec::new();
+            public.verify_batch(black_box(&items), &mut outcome);
+            assert!(outcome == expected, "a proof is refused");
+        };
+        println!("verify {}", race(rounds, count, each, batch));
+    }
+    Ok(())
+}
+
+/// Batches of ECDSA on P-256 without lanes and with them, by keys whose tables are made.
+fn ecdsa_rows(rounds: usize) -> Result<(), Failure> {
+    let algorithm = Algorithm::ECDSAP256SHA256;
+    let private = PrivateKey::generate(algorithm, None)?;
+    println!("\n{algorithm}, without lanes and with them: sign, verify");
+    // A table has the form of the arithmetic that made it.
+    let [plain, packed] = [(); 2].map(|()| Work::new(algorithm, 256, std::slice::from_ref(&private)));
+    let (plain, packed) = (plain?, packed?);
+    let verify = |work: &Work, count: usize| {
+        let mut outcome = Vec::new();
+        verify_batch(&black_box(work.items())[..count], &mut outcome);
+        assert!(outcome.iter().all(Result::is_ok), "a signature is refused");
+    };
+    without_lanes(|| verify(&plain, 256));
+    verify(&packed, 256);
+    for count in SIZES {
+        let message = [7; MESSAGE];
+        let messages = vec![&message[..]; count];
+        let sign = || assert!(sign_batch(&private, black_box(&messages), &mut Vec::new()).is_ok());
+        println!("sign   {}", race(rounds, count, || without_lanes(sign), sign));
+        let with_scalars = || without_lanes(|| verify(&plain, count));
+        println!("verify {}", race(rounds, count, with_scalars, || verify(&packed, count)));
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().collect();
     let option = |name: &str| {
@@ -216,6 +280,10 @@ fn main() -> Result<(), Failure> {
     let is_wanted = |algorithm: Algorithm| wanted.is_none_or(|wanted| wanted == algorithm);
     println!("µs of CPU time for each signature, median (least-greatest) of {rounds} rounds");
     println!("{:>4}  {:>26}  {:>26}  {:>22}  {:>26}", "n", "loop", "batch", "ratio", "equation of dalek");
+    if arguments.iter().any(|argument| argument == "--lanes") {
+        vrf_rows(rounds)?;
+        return ecdsa_rows(rounds);
+    }
     for algorithm in
         [Algorithm::ECDSAP256SHA256, Algorithm::ED25519].into_iter().filter(|each| is_wanted(*each))
     {
@@ -230,6 +298,10 @@ fn main() -> Result<(), Failure> {
             println!("verify {}", verify_row(rounds, &work));
             println!("sign   {}", sign_row(rounds, &key, count));
         }
+    }
+    if is_wanted(Algorithm::ECDSAP256SHA256) {
+        vrf_rows(rounds)?;
+        ecdsa_rows(rounds)?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::bind_format::{PRIVATE_KEY, PrivateFile};
 use crate::der;
 use crate::error::{BadSignature, KeyError, SignError};
 use crate::key::{Signer, SignerResult, Verifier, VerifierResult};
-use crate::p256::SecretWorkspace;
+use crate::p256::{Engine, SecretWorkspace};
 use crate::wipe::wiping_stack;
 
 /// A curve and the hash function that goes with it.
@@ -54,11 +54,8 @@ const UNCOMPRESSED: u8 = 0x04;
 /// two; a file with more missing was cut off.
 const LEADING_ZEROS: usize = 2;
 
-/// Signatures from which on a batch takes less time than as many single ones.
-const WORTH_A_BATCH: usize = 16;
-
 /// Octets of stack that a batch may leave secrets in.
-const STACK: usize = 16 * 1024;
+const STACK: usize = 24 * 1024;
 
 struct Private {
     curve: &'static Curve,
@@ -132,7 +129,8 @@ impl Signer for Private {
         // Groups of one size: what is left over of full ones might not be worth a batch.
         let groups = messages.len().div_ceil(GROUP).max(1);
         let signed = messages.chunks(messages.len().div_ceil(groups).max(1)).try_for_each(|group| {
-            let Some(key) = self.batch.as_ref().filter(|_| group.len() >= WORTH_A_BATCH) else {
+            let is_worth = group.len() >= Engine::detect().worth_signing_together();
+            let Some(key) = self.batch.as_ref().filter(|_| is_worth) else {
                 return self.sign_each(group, out);
             };
             match wiping_stack::<STACK, _>(|| key.sign(group, &mut workspace, out)) {
@@ -148,9 +146,6 @@ impl Signer for Private {
     }
 }
 
-/// Signatures from which on a table of the key is worth making: it costs as much as it saves on about 25 of them.
-const WORTH_A_TABLE: usize = 32;
-
 /// Octets of both coordinates on P-256.
 const P256_OCTETS: usize = 64;
 
@@ -164,7 +159,7 @@ struct Public {
 impl Public {
     fn table(&self, count: usize) -> Option<&KeyTable> {
         let (coordinates, lazy) = self.batch.as_ref()?;
-        lazy.table(count, WORTH_A_TABLE, || KeyTable::new(coordinates))
+        lazy.table(count, Engine::detect().worth_a_table(), || KeyTable::new(coordinates))
     }
 }
 

@@ -6,6 +6,7 @@
 //! - [`ALGORITHMS`] is the one place that knows which algorithms there are; each has a row there and a module.
 //! - [`PrivateKey`] signs, is read from and written to BIND's `.private` files, and read from PKCS#8.
 //! - [`PublicKey`] verifies; it is parsed once from the DNSKEY public key field.
+//! - [`hmac`] makes and verifies message authentication codes.
 //! - [`vrf`] has the verifiable random functions of NSEC5, with a table and keys of their own.
 //! - [`DigestType`] makes DS digests, [`key_tag`] key tags, [`nsec3_hash`] the hashed owner names of NSEC3.
 //!
@@ -28,6 +29,7 @@ mod falcon;
 // Calls into aws-lc that write where they are told.
 #[allow(unsafe_code)]
 mod hash;
+pub mod hmac;
 mod key;
 mod limbs;
 mod mayo;
@@ -50,4 +52,6 @@ pub use digest::{DigestType, HashFunction, Hasher, key_tag};
 pub use error::{BadSignature, KeyError, SignError};
 pub use key::{PrivateKey, PublicKey};
 pub use nsec3::nsec3_hash;
+#[doc(hidden)]
+pub use p256::without_lanes;
 pub use pkcs8::{decode_pem, pkcs8_algorithms};

@@ -3,7 +3,12 @@
 //!
 //! What is for secrets takes constant time; what is for public values says so, and branches on them.
 
+mod engine;
 mod field;
+// Intrinsics that only some processors have.
+#[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+#[allow(unsafe_code)]
+mod lanes;
 mod multiply;
 mod nonce;
 mod point;
@@ -13,11 +18,14 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use self::engine::without_lanes;
+pub(crate) use self::engine::{Engine, Statement};
 #[cfg(test)]
 pub(crate) use self::field::PRIME;
+#[cfg(test)]
+pub(crate) use self::multiply::Comb;
 pub(crate) use self::multiply::{
-    Comb, SecretWorkspace, ShortTable, double_multiply_public, multiply_base, multiply_base_all,
-    multiply_base_public,
+    SecretWorkspace, ShortTable, double_multiply_public, multiply_base, multiply_base_public,
 };
 pub(crate) use self::nonce::nonce_of_digest;
 pub(crate) use self::point::{Affine, COMPRESSED, EVEN, Encoded, Jacobian};

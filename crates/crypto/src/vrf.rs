@@ -363,6 +363,23 @@ impl VrfPublicKey {
         }
     }
 
+    /// Verifies many proofs: each item is an input and its proof. `outcome` is emptied, then holds what
+    /// [`VrfPublicKey::verify`] returns for each item, in order.
+    ///
+    /// On P-256 it takes a fraction of the time of single verifications where the processor has AVX-512 IFMA; elsewhere it is a
+    /// loop.
+    pub fn verify_batch(
+        &self,
+        items: &[(&[u8], &[u8])],
+        outcome: &mut Vec<Result<[u8; VRF_HASH_OCTETS], BadProof>>,
+    ) {
+        outcome.clear();
+        match &*self.key {
+            Public::P256(key) => key.verify_batch(items, outcome),
+            _ => outcome.extend(items.iter().map(|(alpha, proof)| self.verify(alpha, proof))),
+        }
+    }
+
     /// The algorithm of the key.
     #[must_use]
     pub fn algorithm(&self) -> VrfAlgorithm {

@@ -33,6 +33,12 @@ impl Field {
         Self(limbs)
     }
 
+    /// Its Montgomery form.
+    #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+    pub(super) const fn montgomery(self) -> [u64; 4] {
+        self.0
+    }
+
     /// Reads 32 octets, big-endian; `None` from p on.
     pub(crate) fn from_octets(octets: &[u8; 32]) -> Option<Self> {
         let limbs = limbs::from_octets(octets);

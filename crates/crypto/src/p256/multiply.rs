@@ -19,13 +19,13 @@ use super::scalar::{DIGITS, Scalar};
 use super::sum::sum_different;
 
 /// Digits that are taken together.
-const TEETH: usize = 5;
+pub(super) const TEETH: usize = 5;
 
 /// Digits between two teeth of a [`Comb`], and windows of the table of the base point.
-const SPACING: usize = DIGITS / TEETH;
+pub(super) const SPACING: usize = DIGITS / TEETH;
 
 /// Entries of a table: the digit of the last tooth is only a sign.
-const ENTRIES: usize = 1 << (TEETH - 1);
+pub(super) const ENTRIES: usize = 1 << (TEETH - 1);
 
 /// Sums of one point's multiples, for the sign of each.
 type Table = [Affine; ENTRIES];
@@ -125,7 +125,7 @@ fn select(table: &Table, digits: u64) -> Affine {
 
 /// The table of the base point B: in window w, entry e holds 2⁵ʷ·(2⁴·B + Σ ±2ʲ·B), as in [`Comb`]. 53 kB, made
 /// when it is first used.
-fn base_table() -> &'static [Table; SPACING] {
+pub(super) fn base_table() -> &'static [Table; SPACING] {
     static TABLE: OnceLock<Box<[Table; SPACING]>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let mut sums = Vec::with_capacity(SPACING * ENTRIES);
@@ -170,6 +170,15 @@ pub(super) fn multiply_base_without_rescue(scalar: &Scalar) -> Jacobian {
 pub(crate) struct SecretWorkspace {
     terms: Zeroizing<Vec<Affine>>,
     products: Zeroizing<Vec<Field>>,
+}
+
+#[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+impl SecretWorkspace {
+    /// Keeps points that were made elsewhere in the place of those of [`multiply_base_all`].
+    pub(super) fn keep(&mut self, points: Vec<Affine>) -> &[Affine] {
+        self.terms = Zeroizing::new(points);
+        &self.terms
+    }
 }
 
 /// scalar·B for each of the scalars, in constant time. The additions of all share their inversions: it takes

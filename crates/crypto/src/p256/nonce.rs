@@ -3,7 +3,7 @@
 use zeroize::Zeroizing;
 
 use super::scalar::Scalar;
-use crate::hash::hmac_sha256;
+use crate::hash::sha256;
 
 /// Octets of what may go into a nonce besides the key and the digest.
 const EXTRA: usize = 32;
@@ -11,9 +11,28 @@ const EXTRA: usize = 32;
 /// V, an octet, the secret scalar, the digest, and what is extra.
 const MESSAGE: usize = 32 + 1 + 32 + 32 + EXTRA;
 
+/// Octets that SHA-256 takes at a time.
+const BLOCK: usize = 64;
+
+/// HMAC-SHA-256 (RFC 2104) of up to [`MESSAGE`] octets. The library's own makes contexts on the heap, which takes longer than
+/// to hash messages as short as these.
+fn hmac_sha256(key: &[u8; 32], message: &[u8]) -> Zeroizing<[u8; 32]> {
+    let mut padded = Zeroizing::new([0x36; BLOCK + MESSAGE]);
+    for (octet, key) in padded.iter_mut().zip(key) {
+        *octet ^= key;
+    }
+    padded[BLOCK..][..message.len()].copy_from_slice(message);
+    let inner = Zeroizing::new(sha256(&padded[..BLOCK + message.len()]));
+    for octet in &mut padded[..BLOCK] {
+        *octet ^= 0x36 ^ 0x5c;
+    }
+    padded[BLOCK..][..inner.len()].copy_from_slice(&*inner);
+    Zeroizing::new(sha256(&padded[..BLOCK + inner.len()]))
+}
+
 /// A nonce from 1 to below the order: a function of the secret, of the digest as a scalar, and of `extra`, which is up to
 /// 32 octets (section 3.6: empty, or randomness). No number is more likely than another: one that is not below the order
-/// is thrown away. `None` where the library fails.
+/// is thrown away. `None` where `extra` is longer.
 pub(crate) fn nonce_of_digest(secret: &Scalar, digest: Scalar, extra: &[u8]) -> Option<Zeroizing<Scalar>> {
     let secret = Zeroizing::new(secret.to_octets());
     let mut value = Zeroizing::new([1; 32]);
@@ -26,11 +45,11 @@ pub(crate) fn nonce_of_digest(secret: &Scalar, digest: Scalar, extra: &[u8]) -> 
     for round in [0, 1] {
         message[..32].copy_from_slice(&*value);
         message[32] = round;
-        key = hmac_sha256(&key, &message[..length])?;
-        value = hmac_sha256(&key, &*value)?;
+        key = hmac_sha256(&key, &message[..length]);
+        value = hmac_sha256(&key, &*value);
     }
     loop {
-        value = hmac_sha256(&key, &*value)?;
+        value = hmac_sha256(&key, &*value);
         match Scalar::from_octets(&value) {
             Some(nonce) if nonce != Scalar::ZERO => return Some(Zeroizing::new(nonce)),
             // One in 2³².
@@ -38,7 +57,7 @@ pub(crate) fn nonce_of_digest(secret: &Scalar, digest: Scalar, extra: &[u8]) -> 
         }
         message[..32].copy_from_slice(&*value);
         message[32] = 0;
-        key = hmac_sha256(&key, &message[..33])?;
-        value = hmac_sha256(&key, &*value)?;
+        key = hmac_sha256(&key, &message[..33]);
+        value = hmac_sha256(&key, &*value);
     }
 }

@@ -11,7 +11,7 @@ use zeroize::DefaultIsZeroes;
 use super::field::Field;
 
 /// The coefficient b.
-const B: Field = Field::from_montgomery([
+pub(super) const B: Field = Field::from_montgomery([
     0xd89c_df62_29c4_bddf,
     0xacf0_05cd_7884_3090,
     0xe5a2_20ab_f721_2ed6,
@@ -32,6 +32,8 @@ pub(crate) struct Affine {
 }
 
 impl DefaultIsZeroes for Affine {}
+
+impl DefaultIsZeroes for Jacobian {}
 
 /// Any point.
 #[derive(Clone, Copy, Default)]
@@ -109,15 +111,18 @@ impl Affine {
 
     /// Reads a compressed point; `None` where the octets are none, or x is not below p.
     pub(crate) fn from_compressed(octets: &[u8; COMPRESSED]) -> Option<Self> {
-        let (&first, x) = octets.split_first()?;
-        if first & !1 != EVEN {
-            return None;
-        }
-        let x = Field::from_octets(x.try_into().ok()?)?;
+        let (x, is_odd) = Self::split_compressed(octets)?;
         let root = right_side(x).square_root()?;
         // No point of this curve has y = 0: its order is odd.
-        let y = if root.is_odd() == (first & 1 == 1) { root } else { -root };
+        let y = if root.is_odd() == is_odd { root } else { -root };
         Some(Self { x, y })
+    }
+
+    /// x of a compressed point, which may be none, and whether y is odd.
+    pub(super) fn split_compressed(octets: &[u8; COMPRESSED]) -> Option<(Field, bool)> {
+        let (&first, x) = octets.split_first()?;
+        let x = Field::from_octets(x.try_into().ok()?)?;
+        (first & !1 == EVEN).then_some((x, first & 1 == 1))
     }
 
     pub(crate) fn to_compressed(self) -> [u8; COMPRESSED] {

@@ -16,8 +16,8 @@ use super::error::{BadProof, ProveError, VrfKeyError};
 use super::{VRF_HASH_OCTETS, VrfAlgorithm};
 use crate::hash::sha256;
 use crate::p256::{
-    Affine, COMPRESSED, Comb, EVEN, Encoded, Jacobian, Scalar, ShortTable, double_multiply_public,
-    multiply_base, multiply_base_public, nonce_of_digest,
+    Affine, COMPRESSED, EVEN, Encoded, Engine, Jacobian, Scalar, ShortTable, Statement,
+    double_multiply_public, multiply_base, multiply_base_public, nonce_of_digest,
 };
 
 const SUITE: u8 = 0x01;
@@ -48,18 +48,14 @@ pub(super) struct Public {
     table: ShortTable,
 }
 
+/// What a verification comes to: the hash of the proof, or that it does not fit.
+type Verdict = Result<[u8; VRF_HASH_OCTETS], BadProof>;
+
 /// A proof in its parts.
 struct Proof {
     gamma: Affine,
     challenge: u128,
     s: Scalar,
-}
-
-/// An input on its way to a proof.
-struct Commitment {
-    nonce: Zeroizing<Scalar>,
-    /// Γ = x·H, U = k·B, V = k·H.
-    points: [Jacobian; 3],
 }
 
 impl Private {
@@ -104,30 +100,26 @@ impl Private {
         proofs: &mut Vec<u8>,
         hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
     ) -> Result<(), ProveError> {
-        let hash = |alpha: &&[u8]| hash_to_curve(&self.compressed, alpha).ok_or(ProveError::NoPoint);
-        let inputs: Vec<(Affine, [u8; COMPRESSED])> = alphas.iter().map(hash).collect::<Result<_, _>>()?;
+        let engine = Engine::detect();
+        let inputs = hash_all_to_curve(engine, &self.compressed, alphas).ok_or(ProveError::NoPoint)?;
+        let mut nonces = Zeroizing::new(Vec::with_capacity(inputs.len()));
+        for (_, octets) in &inputs {
+            nonces.push(*nonce(&self.scalar, octets).ok_or(ProveError::Library)?);
+        }
         let points: Vec<Affine> = inputs.iter().map(|(point, _)| *point).collect();
-        let commit = |(comb, (_, octets)): (&Comb, &(Affine, _))| self.commit(comb, octets);
-        let commitments: Vec<Commitment> =
-            Comb::prepare_all(&points).iter().zip(&inputs).map(commit).collect::<Result<_, _>>()?;
-        let points: Vec<Jacobian> = commitments.iter().flat_map(|commitment| commitment.points).collect();
-        let encoded = Jacobian::encode_all(&points);
-        for (((_, h), commitment), points) in inputs.iter().zip(&commitments).zip(encoded.chunks_exact(3)) {
-            let [gamma, u, v] = points else { return Err(ProveError::Library) };
-            let challenge = challenge(&self.compressed, h, gamma.as_slice(), u, v);
+        // Γ = x·H, U = k·B, V = k·H.
+        let products = engine.commit(&points, &self.scalar, &nonces);
+        for (((_, h), nonce), points) in inputs.iter().zip(&*nonces).zip(products) {
+            let [gamma, u, v] = points.map(Encoded::from);
+            let gamma = gamma.as_slice();
+            let challenge = challenge(&self.compressed, h, gamma, &u, &v);
             let product = Zeroizing::new(Scalar::from_short(challenge).multiply(*self.scalar));
-            proofs.extend_from_slice(gamma.as_slice());
+            proofs.extend_from_slice(gamma);
             proofs.extend_from_slice(&challenge.to_be_bytes());
-            proofs.extend_from_slice(&commitment.nonce.add(*product).to_octets());
-            hashes.push(hash_point(gamma.as_slice()));
+            proofs.extend_from_slice(&nonce.add(*product).to_octets());
+            hashes.push(hash_point(gamma));
         }
         Ok(())
-    }
-
-    fn commit(&self, comb: &Comb, h: &[u8; COMPRESSED]) -> Result<Commitment, ProveError> {
-        let nonce = nonce(&self.scalar, h).ok_or(ProveError::Library)?;
-        let points = [comb.multiply(&self.scalar), multiply_base(&nonce), comb.multiply(&nonce)];
-        Ok(Commitment { nonce, points })
     }
 }
 
@@ -160,6 +152,46 @@ impl Public {
         Ok(hash_point(gamma))
     }
 
+    /// Appends what [`Public::verify`] returns for each input and its proof to `outcome`, in order.
+    pub(super) fn verify_batch(&self, items: &[(&[u8], &[u8])], outcome: &mut Vec<Verdict>) {
+        let engine = Engine::detect();
+        let single = |(alpha, proof): &(&[u8], &[u8])| self.verify(alpha, proof);
+        for items in items.chunks(super::BATCH) {
+            let is_worth = engine.worth_verifying_together().is_some_and(|least| items.len() >= least);
+            let judged = if is_worth { self.judge(engine, items) } else { None };
+            let judged = judged.unwrap_or_else(|| vec![None; items.len()]);
+            let pairs = judged.into_iter().zip(items);
+            outcome.extend(pairs.map(|(verdict, item)| verdict.unwrap_or_else(|| single(item))));
+        }
+    }
+
+    /// The verdict for each item, or `None` where the single verification must serve.
+    fn judge(&self, engine: Engine, items: &[(&[u8], &[u8])]) -> Option<Vec<Option<Verdict>>> {
+        let proofs = Proof::parse_all(engine, items);
+        let well_formed =
+            || items.iter().zip(&proofs).filter_map(|(item, proof)| Some((item, proof.as_ref()?)));
+        let alphas: Vec<&[u8]> = well_formed().map(|((alpha, _), _)| *alpha).collect();
+        let inputs = hash_all_to_curve(engine, &self.compressed, &alphas)?;
+        let statement = |((_, proof), (h, _)): ((_, &Proof), &(Affine, _))| {
+            let Proof { gamma, challenge, s } = *proof;
+            Statement { h: *h, gamma, challenge, s }
+        };
+        let statements: Vec<Statement> = well_formed().zip(&inputs).map(statement).collect();
+        let mut verdicts = well_formed().zip(&inputs).zip(engine.commitments(&self.point, &statements)).map(
+            |((((_, octets), proof), (_, h)), points)| {
+                let ([u, v], gamma) = (points?.map(Encoded::from), &octets[..COMPRESSED]);
+                let fits = challenge(&self.compressed, h, gamma, &u, &v) == proof.challenge;
+                Some(if fits { Ok(hash_point(gamma)) } else { Err(BadProof) })
+            },
+        );
+        Some(
+            proofs
+                .iter()
+                .map(|proof| proof.as_ref().map_or(Some(Err(BadProof)), |_| verdicts.next()?))
+                .collect(),
+        )
+    }
+
     /// U = s·B − c·Y and V = s·H − c·Γ.
     fn commitments(&self, h: &Affine, proof: &Proof) -> [Encoded; 2] {
         let u = multiply_base_public(self.table.multiply(proof.challenge).negate(), &proof.s);
@@ -173,12 +205,25 @@ impl Public {
 impl Proof {
     /// Splits a proof (RFC 9381, section 5.4.4). `None` where its point is none, or s is not below the order.
     fn parse(octets: &[u8]) -> Option<Self> {
+        let (gamma, challenge, s) = Self::split(octets)?;
+        Some(Self { gamma: Affine::from_compressed(gamma)?, challenge, s })
+    }
+
+    /// As [`Proof::parse`], for the proof of each item.
+    fn parse_all(engine: Engine, items: &[(&[u8], &[u8])]) -> Vec<Option<Self>> {
+        let parts: Vec<_> = items.iter().map(|(_, proof)| Self::split(proof)).collect();
+        let gammas: Vec<_> = parts.iter().flatten().map(|(gamma, ..)| **gamma).collect();
+        let mut gammas = engine.decompress(&gammas).into_iter();
+        let mut proof = |(_, challenge, s)| Some(Self { gamma: gammas.next()??, challenge, s });
+        parts.into_iter().map(|parts| parts.and_then(&mut proof)).collect()
+    }
+
+    /// The octets of the point, the challenge and s. `None` where s is not below the order.
+    fn split(octets: &[u8]) -> Option<(&[u8; COMPRESSED], u128, Scalar)> {
         let octets: &[u8; PROOF] = octets.try_into().ok()?;
         let (gamma, rest) = octets.split_first_chunk::<COMPRESSED>()?;
         let (challenge, s) = rest.split_first_chunk::<CHALLENGE>()?;
-        let s = Scalar::from_octets(s.try_into().ok()?)?;
-        let gamma = Affine::from_compressed(gamma)?;
-        Some(Self { gamma, challenge: u128::from_be_bytes(*challenge), s })
+        Some((gamma, u128::from_be_bytes(*challenge), Scalar::from_octets(s.try_into().ok()?)?))
     }
 }
 
@@ -195,23 +240,68 @@ fn hash_point(gamma: &[u8]) -> [u8; VRF_HASH_OCTETS] {
     sha256(&message)
 }
 
-/// Try and increment (RFC 9381, section 5.4.1.1): two tries on average, 256 at most.
-fn hash_to_curve(salt: &[u8; COMPRESSED], alpha: &[u8]) -> Option<(Affine, [u8; COMPRESSED])> {
-    let mut message = Vec::with_capacity(2 + COMPRESSED + alpha.len() + 2);
-    message.extend_from_slice(&[SUITE, 0x01]);
-    message.extend_from_slice(salt);
-    message.extend_from_slice(alpha);
-    message.extend_from_slice(&[0, 0]);
-    let counter = message.len() - 2;
-    let mut octets = [EVEN; COMPRESSED];
-    for count in 0..=u8::MAX {
-        message[counter] = count;
-        octets[1..].copy_from_slice(&sha256(&message));
-        if let Some(point) = Affine::from_compressed(&octets) {
-            return Some((point, octets));
-        }
+/// The octets that an input is tried with, in order (RFC 9381, section 5.4.1.1): two tries on average, 256 at most.
+struct Tries {
+    message: Vec<u8>,
+    counters: std::ops::RangeInclusive<u8>,
+}
+
+impl Tries {
+    fn new(salt: &[u8; COMPRESSED], alpha: &[u8]) -> Self {
+        let mut message = Vec::with_capacity(2 + COMPRESSED + alpha.len() + 2);
+        message.extend_from_slice(&[SUITE, 0x01]);
+        message.extend_from_slice(salt);
+        message.extend_from_slice(alpha);
+        message.extend_from_slice(&[0, 0]);
+        Self { message, counters: 0..=u8::MAX }
     }
-    None
+}
+
+impl Iterator for Tries {
+    type Item = [u8; COMPRESSED];
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let counter = self.message.len() - 2;
+        self.message[counter] = self.counters.next()?;
+        let mut octets = [EVEN; COMPRESSED];
+        octets[1..].copy_from_slice(&sha256(&self.message));
+        Some(octets)
+    }
+}
+
+/// Try and increment.
+fn hash_to_curve(salt: &[u8; COMPRESSED], alpha: &[u8]) -> Option<(Affine, [u8; COMPRESSED])> {
+    Tries::new(salt, alpha).find_map(|octets| Some((Affine::from_compressed(&octets)?, octets)))
+}
+
+/// Try and increment for several inputs. Where there is room in a vector, an input is tried with several counters at once; the
+/// first that fits is taken.
+fn hash_all_to_curve(
+    engine: Engine,
+    salt: &[u8; COMPRESSED],
+    alphas: &[&[u8]],
+) -> Option<Vec<(Affine, [u8; COMPRESSED])>> {
+    let mut tries: Vec<Tries> = alphas.iter().map(|alpha| Tries::new(salt, alpha)).collect();
+    let mut found = vec![None; alphas.len()];
+    let mut wanted: Vec<usize> = (0..alphas.len()).collect();
+    let (mut inputs, mut candidates) = (Vec::new(), Vec::new());
+    while !wanted.is_empty() {
+        inputs.clear();
+        candidates.clear();
+        let each = engine.candidates(wanted.len()) / wanted.len();
+        for input in &wanted {
+            candidates.extend(tries[*input].by_ref().take(each));
+            inputs.resize(candidates.len(), *input);
+        }
+        if candidates.is_empty() {
+            return None;
+        }
+        for ((input, octets), point) in inputs.iter().zip(&candidates).zip(engine.decompress(&candidates)) {
+            found[*input] = found[*input].or_else(|| Some((point?, *octets)));
+        }
+        wanted.retain(|input| found[*input].is_none());
+    }
+    found.into_iter().collect()
 }
 
 /// The challenge (RFC 9381, section 5.4.3), over the key too: without it, and without every point that the proof speaks of,

@@ -14,7 +14,7 @@
 use zeroize::Zeroizing;
 
 use crate::hash::sha256;
-use crate::p256::{Affine, Scalar, ScalarForm, SecretWorkspace, multiply_base_all, nonce_of_digest};
+use crate::p256::{Affine, Engine, Scalar, ScalarForm, SecretWorkspace, nonce_of_digest};
 
 /// Octets of randomness for each nonce.
 const RANDOM: usize = 32;
@@ -64,7 +64,7 @@ impl BatchKey {
         for (digest, extra) in digests.iter().zip(extra) {
             nonces.push(*nonce_of_digest(&self.0, *digest, extra)?);
         }
-        let points = multiply_base_all(&nonces, workspace)?;
+        let points = Engine::detect().multiply_base_all(&nonces, workspace)?;
         let mut inverses: Zeroizing<Vec<ScalarForm>> =
             Zeroizing::new(nonces.iter().map(|nonce| ScalarForm::new(*nonce)).collect());
         ScalarForm::invert_all(&mut inverses);

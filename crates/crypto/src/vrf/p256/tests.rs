@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER;
 use super::*;
 use crate::der;
 use crate::limbs;
-use crate::p256::{ORDER, PRIME};
+use crate::p256::{Comb, ORDER, PRIME, without_lanes};
 use crate::vrf::tests::examples;
 
 #[test]
@@ -114,4 +114,115 @@ fn s_from_the_order_on_is_refused() {
     below[31] -= 1;
     proofs[COMPRESSED + CHALLENGE..].copy_from_slice(&below);
     assert!(Proof::parse(&proofs).is_some());
+}
+
+/// Proofs of all inputs, by the fastest arithmetic and by the scalar code.
+fn prove_both_ways(key: &Private, alphas: &[&[u8]]) -> (Vec<u8>, Vec<[u8; VRF_HASH_OCTETS]>) {
+    let prove = || {
+        let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
+        key.prove_batch(alphas, &mut proofs, &mut hashes).unwrap();
+        (proofs, hashes)
+    };
+    let (found, expected) = (prove(), without_lanes(prove));
+    assert_eq!(found, expected, "{} inputs", alphas.len());
+    found
+}
+
+/// Checks that a batch has the outcome of single verifications, and returns how many proofs are good.
+fn verify_both_ways(public: &Public, items: &[(&[u8], &[u8])]) -> usize {
+    let expected: Vec<Verdict> = items.iter().map(|(alpha, proof)| public.verify(alpha, proof)).collect();
+    let mut found = Vec::new();
+    public.verify_batch(items, &mut found);
+    assert_eq!(found, expected);
+    found.clear();
+    without_lanes(|| public.verify_batch(items, &mut found));
+    assert_eq!(found, expected);
+    expected.iter().flatten().count()
+}
+
+#[test]
+fn batches_of_every_size_have_the_same_proofs() {
+    let mut greatest = ORDER;
+    greatest[31] -= 1;
+    let mut least = [0; SECRET];
+    least[31] = 1;
+    let names: Vec<Vec<u8>> = (0..40_u8).map(|place| vec![place; usize::from(place)]).collect();
+    let alphas: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+    for (secret, sizes) in [([0x5a; 32], 0..=40), (greatest, 7..=9), (least, 7..=9)] {
+        let key = Private::from_secret(&secret).unwrap();
+        let public = Public::parse(key.public_key()).unwrap();
+        let (proofs, hashes) = prove_both_ways(&key, &alphas);
+        let items: Vec<(&[u8], &[u8])> = alphas.iter().copied().zip(proofs.chunks_exact(PROOF)).collect();
+        for size in sizes {
+            let (some, some_hashes) = prove_both_ways(&key, &alphas[..size]);
+            assert_eq!((&some[..], &some_hashes[..]), (&proofs[..size * PROOF], &hashes[..size]));
+            assert_eq!(verify_both_ways(&public, &items[..size]), size);
+        }
+    }
+}
+
+#[test]
+fn the_examples_are_verified_in_batches() {
+    for example in examples(ALGORITHM) {
+        let key = Private::from_secret(&example.octets("secret")).unwrap();
+        let public = Public::parse(key.public_key()).unwrap();
+        let (alpha, proof) = (example.octets("alpha"), example.octets("pi"));
+        let (proofs, hashes) = prove_both_ways(&key, &[alpha.as_slice(); 9]);
+        assert_eq!(proofs, proof.repeat(9));
+        assert!(hashes.iter().all(|hash| hash.as_slice() == example.octets("beta")));
+        assert_eq!(verify_both_ways(&public, &[(alpha.as_slice(), proof.as_slice()); 9]), 9);
+    }
+}
+
+/// A bit in every part of a proof, every length about the right one, points and scalars that are none, among good ones.
+#[test]
+fn a_bad_proof_in_a_batch_harms_no_other() {
+    let key = Private::from_secret(&[0x77; 32]).unwrap();
+    let public = Public::parse(key.public_key()).unwrap();
+    let (good, _) = prove_both_ways(&key, &[b"name"]);
+    let mut proofs = vec![good.clone()];
+    for bit in (0..PROOF * 8).step_by(23) {
+        let mut bad = good.clone();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        proofs.extend([bad, good.clone()]);
+    }
+    for length in [0, 1, PROOF - 1, PROOF + 1] {
+        proofs.push([&good[..], &[0]].concat()[..length].to_vec());
+    }
+    for s in [ORDER, [0; 32], [0xff; 32]] {
+        proofs.push([&good[..PROOF - 32], &s[..]].concat());
+    }
+    for x in [[0xff; 32], [0; 32]] {
+        proofs.push([&[EVEN][..], &x, &good[COMPRESSED..]].concat());
+    }
+    let count = proofs.iter().filter(|proof| **proof == good).count();
+    let items: Vec<(&[u8], &[u8])> = proofs.iter().map(|proof| (&b"name"[..], proof.as_slice())).collect();
+    assert_eq!(verify_both_ways(&public, &items), count);
+    assert_eq!(verify_both_ways(&public, &items[1..2]), 0);
+}
+
+/// Proofs that make sums meet: U is infinity where s = c·x, and V where Γ is s/c·H, the key is the base point, Γ is H or −H,
+/// challenges are 0, even and odd. No such proof fits.
+#[test]
+fn proofs_that_lead_to_infinity_are_refused() {
+    for secret in [Scalar::from_short(1), Scalar::from_short(5), Scalar::from_short(1).negate()] {
+        let key = Private::from_secret(&secret.to_octets()).unwrap();
+        let public = Public::parse(key.public_key()).unwrap();
+        let (h, _) = hash_to_curve(&key.compressed, b"name").unwrap();
+        let mut proofs = Vec::new();
+        for challenge in [0, 1, 2, 3, 31, 32, u128::MAX, u128::MAX - 1] {
+            let product = Scalar::from_short(challenge).multiply(secret);
+            for s in [product, product.negate(), Scalar::from_short(challenge), Scalar::ZERO] {
+                for gamma in [h, h.negate(), Affine::BASE] {
+                    let challenge = challenge.to_be_bytes();
+                    proofs.push([&gamma.to_compressed()[..], &challenge, &s.to_octets()].concat());
+                }
+            }
+        }
+        let (good, _) = prove_both_ways(&key, &[b"name"]);
+        proofs.push(good);
+        let items: Vec<(&[u8], &[u8])> =
+            proofs.iter().map(|proof| (&b"name"[..], proof.as_slice())).collect();
+        assert_eq!(verify_both_ways(&public, &items), 1);
+    }
 }

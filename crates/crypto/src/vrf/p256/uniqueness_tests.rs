@@ -2,6 +2,7 @@
 //! challenge did not cover every point that a proof speaks of. The prover who has the key can then choose Γ last.
 
 use super::*;
+use crate::p256::Comb;
 
 /// The flawed challenge: over Y, H, U and V, but not over Γ.
 fn flawed_challenge(key: &[u8; COMPRESSED], h: &[u8; COMPRESSED], u: &Encoded, v: &Encoded) -> u128 {

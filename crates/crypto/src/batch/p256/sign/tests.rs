@@ -5,7 +5,7 @@ use data_encoding::HEXUPPER;
 use proptest::prelude::*;
 
 use super::*;
-use crate::p256::ORDER;
+use crate::p256::{ORDER, without_lanes};
 use crate::{Algorithm, BadSignature, PrivateKey, PublicKey, sign_batch};
 
 const ALGORITHM: Algorithm = Algorithm::ECDSAP256SHA256;
@@ -65,6 +65,23 @@ fn extra_input_makes_other_nonces() {
         assert_eq!(found.to_octets().as_slice(), nonce(&secret, &digest.to_octets(), extra));
     }
     assert!(nonce_of_digest(&scalar, digest, &[0; 33]).is_none());
+}
+
+/// With the same extra input, batches of every size have the signatures of the scalar code, octet for octet.
+#[test]
+fn all_arithmetics_sign_alike() {
+    let key = BatchKey::new(&octets(KEY)).unwrap();
+    let messages: Vec<[u8; 2]> = (0..40).map(|place| [place, 1]).collect();
+    let messages: Vec<&[u8]> = messages.iter().map(|message| &message[..]).collect();
+    for size in 1..=messages.len() {
+        let sign = || {
+            let mut out = Vec::new();
+            let (messages, mut workspace) = (&messages[..size], SecretWorkspace::default());
+            key.sign_with(messages, &vec![&[9; 32][..]; size], &mut workspace, &mut out).unwrap();
+            out
+        };
+        assert_eq!(sign(), without_lanes(sign));
+    }
 }
 
 /// Two signatures over one message have different nonces, and so different r.

@@ -1,0 +1,172 @@
+//! The choice of the arithmetic that serves batches: scalar code for any machine, or eight lanes where the processor has the
+//! instructions ([`super::lanes`]). Both have the same results, octet for octet.
+
+use std::cell::Cell;
+
+use zeroize::Zeroizing;
+
+#[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+use super::field::Field;
+#[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+use super::lanes::Ifma;
+use super::multiply::{Comb, SecretWorkspace, double_multiply_public, multiply_base, multiply_base_all};
+use super::point::{Affine, COMPRESSED, Jacobian};
+use super::scalar::Scalar;
+
+/// What does the work.
+#[derive(Clone, Copy)]
+pub(crate) enum Engine {
+    /// One number at a time, in words of 64 bits.
+    Scalar,
+    /// Eight numbers at a time.
+    #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+    Lanes(Ifma),
+}
+
+/// What is public of a proof, but its key.
+#[derive(Clone, Copy)]
+pub(crate) struct Statement {
+    /// The point of the input.
+    pub(crate) h: Affine,
+    pub(crate) gamma: Affine,
+    pub(crate) challenge: u128,
+    pub(crate) s: Scalar,
+}
+
+thread_local! {
+    /// Whether this thread is within [`without_lanes`].
+    static IS_SCALAR: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does `work` with the scalar code in this thread, whatever the processor has: for tests and measurements that compare.
+pub fn without_lanes<T>(work: impl FnOnce() -> T) -> T {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IS_SCALAR.set(self.0);
+        }
+    }
+    let _restore = Restore(IS_SCALAR.replace(true));
+    work()
+}
+
+impl Engine {
+    /// The faster one of those that this machine has.
+    pub(crate) fn detect() -> Self {
+        #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+        if !IS_SCALAR.get()
+            && let Some(ifma) = Ifma::detect()
+        {
+            return Self::Lanes(ifma);
+        }
+        Self::Scalar
+    }
+
+    /// How many points to look for at a time where `wanted` are wanted and each candidate is one with a chance of one half.
+    pub(crate) const fn candidates(self, wanted: usize) -> usize {
+        match self {
+            Self::Scalar => wanted,
+            // Up to two vectors cost less than two times one.
+            #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+            Self::Lanes(_) => wanted.next_multiple_of(if wanted <= 2 { 8 } else { 16 }),
+        }
+    }
+
+    /// Signatures from which on a batch takes less time than as many single ones.
+    pub(crate) const fn worth_signing_together(self) -> usize {
+        match self {
+            Self::Scalar => 16,
+            #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+            Self::Lanes(_) => 3,
+        }
+    }
+
+    /// Signatures of one key from which on a [`Table`](super::Table) of it is worth making: it costs as much as it saves on about
+    /// 25 of them, or 9 with lanes.
+    pub(crate) const fn worth_a_table(self) -> usize {
+        match self {
+            Self::Scalar => 32,
+            #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+            Self::Lanes(_) => 12,
+        }
+    }
+
+    /// Proofs from which on a batch takes less time than as many single verifications; `None` where it never does.
+    pub(crate) const fn worth_verifying_together(self) -> Option<usize> {
+        match self {
+            Self::Scalar => None,
+            #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+            Self::Lanes(_) => Some(2),
+        }
+    }
+
+    /// Reads compressed points, as [`Affine::from_compressed`] does.
+    pub(crate) fn decompress(self, octets: &[[u8; COMPRESSED]]) -> Vec<Option<Affine>> {
+        match self {
+            Self::Scalar => octets.iter().map(Affine::from_compressed).collect(),
+            #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+            Self::Lanes(ifma) => {
+                let parts: Vec<Option<(Field, bool)>> = octets.iter().map(Affine::split_compressed).collect();
+                let xs: Vec<Field> = parts.iter().flatten().map(|(x, _)| *x).collect();
+                let mut ys = ifma.even_ys(&xs).into_iter();
+                let mut point = |(x, is_odd): (Field, bool)| {
+                    let y = ys.next()??;
+                    Some(Affine { x, y: if is_odd { -y } else { y } })
+                };
+                parts.into_iter().map(|parts| parts.and_then(&mut point)).collect()
+            }
+        }
+    }
+
+    /// secret·P, nonce·B and nonce·P for each point P and its nonce, in constant time. No scalar is 0.
+    pub(crate) fn commit(self, points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Vec<[Affine; 3]> {
+        #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+        if let Self::Lanes(ifma) = self
+            && let Some(products) = ifma.commit(points, secret, nonces)
+        {
+            return products;
+        }
+        let mut products = Zeroizing::new(Vec::with_capacity(3 * points.len()));
+        for (comb, nonce) in Comb::prepare_all(points).iter().zip(nonces) {
+            products.extend([comb.multiply(secret), multiply_base(nonce), comb.multiply(nonce)]);
+        }
+        Jacobian::normalize_all(&products).as_chunks().0.to_vec()
+    }
+
+    /// scalar·B for each of the scalars, in constant time. `None` where two sums on the way are equal or opposite: another way
+    /// must serve then.
+    pub(crate) fn multiply_base_all<'w>(
+        self,
+        scalars: &[Scalar],
+        workspace: &'w mut SecretWorkspace,
+    ) -> Option<&'w [Affine]> {
+        match self {
+            Self::Scalar => multiply_base_all(scalars, workspace),
+            #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+            Self::Lanes(ifma) => Some(workspace.keep(ifma.multiply_base_all(scalars)?)),
+        }
+    }
+
+    /// s·B − c·Y and s·H − c·Γ for the key Y and each statement. `None` where one of them is infinity, or another way must serve.
+    /// For public values.
+    pub(crate) fn commitments(self, key: &Affine, statements: &[Statement]) -> Vec<Option<[Affine; 2]>> {
+        match self {
+            Self::Scalar => statements.iter().map(|statement| statement.commitments(key)).collect(),
+            #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
+            Self::Lanes(ifma) => ifma.commitments(key, statements),
+        }
+    }
+}
+
+impl Statement {
+    /// As [`Engine::commitments`].
+    fn commitments(&self, key: &Affine) -> Option<[Affine; 2]> {
+        let challenge = Scalar::from_short(self.challenge);
+        let difference = |p: &Affine, q: &Affine| double_multiply_public(&self.s, p, &challenge, &q.negate());
+        let points = [difference(&Affine::BASE, key), difference(&self.h, &self.gamma)];
+        if points.iter().any(Jacobian::is_infinity) {
+            return None;
+        }
+        Jacobian::normalize_all(&points).try_into().ok()
+    }
+}

@@ -1,0 +1,108 @@
+//! What proofs and signatures need of secret scalars: multiples of the inputs' points and of the base point.
+
+#![deny(unsafe_code)]
+
+use zeroize::Zeroizing;
+
+use super::comb::{Digits, Entries, Tables, multiply, multiply_base};
+use super::field::LANES;
+use super::point::{Pairs, Points, normalize_all};
+use crate::p256::point::Affine;
+use crate::p256::scalar::Scalar;
+
+/// Lanes from one product of an input to the next: up to two inputs have all three products in one vector, up to four have two
+/// there. A vector of more has one product of each.
+const fn period(inputs: usize) -> usize {
+    match inputs {
+        0..=2 => 2,
+        3..=4 => 4,
+        _ => LANES,
+    }
+}
+
+/// Puts items into the lanes from the first one on, and again from each period on. Lanes that are left over repeat the last item:
+/// what they do is thrown away.
+fn spread<T: Copy>(items: &[T], filler: T) -> [T; LANES] {
+    let mut lanes = [filler; LANES];
+    for (lane, place) in lanes.iter_mut().enumerate() {
+        let at = (lane % period(items.len())).min(items.len().saturating_sub(1));
+        *place = items.get(at).copied().unwrap_or(filler);
+    }
+    lanes
+}
+
+/// secret·P, nonce·B and nonce·P for each point P and its nonce. `None` where a product has Z = 0.
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Option<Vec<[Affine; 3]>> {
+    let mut vectors = Vec::with_capacity(points.len().div_ceil(LANES));
+    for points in points.chunks(LANES) {
+        let mut lanes = spread(points, Affine::BASE);
+        if period(points.len()) == 2 {
+            lanes[4..].fill(Affine::BASE);
+        }
+        vectors.push(Pairs::from_affine(&lanes));
+    }
+    let combs = Tables::combs(&vectors);
+    // With all the room that there ever is need of: what a vector leaves behind when it grows is not wiped.
+    let mut products: Zeroizing<Vec<Points>> = Zeroizing::new(Vec::with_capacity(3 * vectors.len()));
+    for (comb, nonces) in combs.each().iter().zip(nonces.chunks(LANES)) {
+        push_products(comb, secret, nonces, &mut products);
+    }
+    let mut affine = normalize(&products)?.into_iter();
+    let mut all = Vec::with_capacity(points.len());
+    for points in points.chunks(LANES) {
+        let first = affine.next()?;
+        let [of_secret, of_base, of_nonces] = match period(points.len()) {
+            2 => [&first[..2], &first[4..6], &first[2..4]].map(<[Affine]>::to_vec),
+            4 => [first[..4].to_vec(), affine.next()?.to_vec(), first[4..].to_vec()],
+            _ => [first.to_vec(), affine.next()?.to_vec(), affine.next()?.to_vec()],
+        };
+        all.extend((0..points.len()).map(|place| [of_secret[place], of_base[place], of_nonces[place]]));
+    }
+    Some(all)
+}
+
+/// Appends the products of one vector: those by the secret come first.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn push_products(comb: &Entries, secret: &Scalar, nonces: &[Scalar], products: &mut Vec<Points>) {
+    let of_nonces = Zeroizing::new(spread(nonces, *secret));
+    let mut scalars = of_nonces.clone();
+    scalars[..period(nonces.len())].fill(*secret);
+    products.push(multiply(comb, &Digits::new(&scalars)));
+    if nonces.len() > 2 {
+        products.push(multiply_base(None, &Digits::new(&of_nonces)));
+    }
+    if nonces.len() > 4 {
+        products.push(multiply(comb, &Digits::new(&of_nonces)));
+    }
+}
+
+/// scalar·B for each of the scalars. `None` where a product has Z = 0.
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn multiply_base_all(scalars: &[Scalar]) -> Option<Vec<Affine>> {
+    let mut products: Zeroizing<Vec<Points>> =
+        Zeroizing::new(Vec::with_capacity(scalars.len().div_ceil(LANES)));
+    for scalars in scalars.chunks(LANES) {
+        let lanes = Zeroizing::new(spread(scalars, scalars[0]));
+        products.push(multiply_base(None, &Digits::new(&lanes)));
+    }
+    let mut all: Vec<Affine> = normalize(&products)?.into_iter().flatten().collect();
+    // Lanes that are left over are at the end, but for a vector of few, which is alone in the end too.
+    all.truncate(scalars.len());
+    Some(all)
+}
+
+/// Secret multiples in affine form, eight of each vector; `None` where one is infinity.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn normalize(products: &[Points]) -> Option<Vec<[Affine; LANES]>> {
+    let mut room = Zeroizing::new(Vec::new());
+    let (pairs, infinities) = normalize_all(products, &mut room);
+    if infinities.iter().any(|infinite| *infinite != 0) {
+        return None;
+    }
+    let mut affine = Vec::with_capacity(pairs.len());
+    for pairs in pairs {
+        affine.push(pairs.to_affine());
+    }
+    Some(affine)
+}

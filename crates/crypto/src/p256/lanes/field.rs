@@ -1,0 +1,500 @@
+//! Eight elements of the field side by side: integers modulo p = 2²⁵⁶ − 2²²⁴ + 2¹⁹² + 2⁹⁶ − 1.
+//!
+//! Five limbs of 52 bits, which is what the instructions of AVX-512 IFMA multiply, least significant first; a vector has one
+//! limb of all eight elements. Elements are in Montgomery form (a·2²⁶⁰ mod p) and need not be below p: 2²⁶⁰ is 16·p and a
+//! little, and the four bits between are for sums that nobody reduces. Each function says what it takes and returns, as
+//! "below b" for "below b·p". A product of numbers below b and c is below 1 + b·c/16.
+//!
+//! Every limb of an element is below 2⁵², but in sums on their way to [`carry`], where limbs may be negative. Nothing here
+//! branches on a value or uses one as an address.
+
+use std::arch::x86_64::{
+    __m512i, __mmask8, _mm512_add_epi64, _mm512_and_si512, _mm512_cmpeq_epi64_mask, _mm512_cmplt_epi64_mask,
+    _mm512_loadu_si512, _mm512_madd52hi_epu64, _mm512_madd52lo_epu64, _mm512_mask_mov_epi64, _mm512_or_si512,
+    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_srai_epi64, _mm512_srli_epi64,
+    _mm512_storeu_si512, _mm512_sub_epi64, _mm512_ternarylogic_epi64,
+};
+
+use zeroize::Zeroize;
+
+use crate::p256::field::Field;
+
+/// Elements in a vector.
+pub(super) const LANES: usize = 8;
+
+/// Limbs of an element.
+pub(super) const LIMBS: usize = 5;
+
+/// Bits of a limb.
+pub(super) const WIDTH: u32 = 52;
+
+/// The bits of a limb.
+const LIMB: u64 = (1 << WIDTH) - 1;
+
+/// p.
+const PRIME: [u64; LIMBS] =
+    [0x000f_ffff_ffff_ffff, 0x0000_0fff_ffff_ffff, 0, 0x0000_0010_0000_0000, 0x0000_ffff_ffff_0000];
+
+/// 2²⁶⁰ mod p.
+const ONE: [u64; LIMBS] = [
+    0x0000_0000_0000_0010,
+    0x000f_0000_0000_0000,
+    0x000f_ffff_ffff_ffff,
+    0x000f_feff_ffff_ffff,
+    0x0000_0000_000f_ffff,
+];
+
+/// 2²⁶⁴ mod p: takes the Montgomery form of [`Field`] (a·2²⁵⁶) into that of these elements.
+const FROM_FIELD: [u64; LIMBS] =
+    [0x0000_0000_0000_0100, 0, 0x000f_ffff_ffff_ffff, 0x000f_efff_ffff_ffff, 0x0000_0000_00ff_ffff];
+
+/// 2²⁵⁶ mod p: takes it back.
+const TO_FIELD: [u64; LIMBS] = [
+    0x0000_0000_0000_0001,
+    0x000f_f000_0000_0000,
+    0x000f_ffff_ffff_ffff,
+    0x000f_ffef_ffff_ffff,
+    0x0000_0000_0000_ffff,
+];
+
+/// Eight numbers of 64 bits in memory.
+pub(super) type Words = [u64; LANES];
+
+/// Eight elements.
+#[derive(Clone, Copy)]
+pub(super) struct Fields(pub(super) [__m512i; LIMBS]);
+
+/// A vector out of memory.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn load(words: &Words) -> __m512i {
+    // SAFETY: the pointer is that of 64 octets, and the instruction wants no alignment.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
+}
+
+/// A vector into memory.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn store(vector: __m512i) -> Words {
+    let mut words = [0; LANES];
+    // SAFETY: the pointer is that of 64 octets that are borrowed here alone, and the instruction wants no alignment.
+    unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), vector) };
+    words
+}
+
+impl Zeroize for Fields {
+    fn zeroize(&mut self) {
+        // SAFETY: `Fields` is nothing but five vectors, which have the size of 40 words and at least their alignment; every
+        // pattern of bits is a value of either. The borrow of `self` lasts as long as the slice.
+        let words =
+            unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(self).cast::<u64>(), LIMBS * LANES) };
+        words.zeroize();
+    }
+}
+
+/// k·p in limbs below 2⁵², for k up to 15.
+const fn multiple(k: u64) -> [u64; LIMBS] {
+    let mut limbs = [0; LIMBS];
+    let mut carry = 0;
+    let mut limb = 0;
+    while limb < LIMBS {
+        let sum = PRIME[limb] as u128 * k as u128 + carry;
+        limbs[limb] = sum as u64 & LIMB;
+        carry = sum >> WIDTH;
+        limb += 1;
+    }
+    limbs
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn set(number: u64) -> __m512i {
+    _mm512_set1_epi64(number as i64)
+}
+
+/// Adds a·bⱼ·2⁵²ʲ to the columns from `AT` on.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn accumulate<const AT: usize>(columns: &mut [__m512i; 2 * LIMBS], a: __m512i, b: &[__m512i; LIMBS]) {
+    let t = columns;
+    t[AT] = _mm512_madd52lo_epu64(t[AT], a, b[0]);
+    t[AT + 1] = _mm512_madd52lo_epu64(t[AT + 1], a, b[1]);
+    t[AT + 2] = _mm512_madd52lo_epu64(t[AT + 2], a, b[2]);
+    t[AT + 3] = _mm512_madd52lo_epu64(t[AT + 3], a, b[3]);
+    t[AT + 4] = _mm512_madd52lo_epu64(t[AT + 4], a, b[4]);
+    t[AT + 1] = _mm512_madd52hi_epu64(t[AT + 1], a, b[0]);
+    t[AT + 2] = _mm512_madd52hi_epu64(t[AT + 2], a, b[1]);
+    t[AT + 3] = _mm512_madd52hi_epu64(t[AT + 3], a, b[2]);
+    t[AT + 4] = _mm512_madd52hi_epu64(t[AT + 4], a, b[3]);
+    t[AT + 5] = _mm512_madd52hi_epu64(t[AT + 5], a, b[4]);
+}
+
+/// Adds aᵢ·aⱼ at 2⁵²⁽ⁱ⁺ʲ⁾.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn accumulate_one<const AT: usize>(t: &mut [__m512i; 2 * LIMBS], a: __m512i, b: __m512i) {
+    t[AT] = _mm512_madd52lo_epu64(t[AT], a, b);
+    t[AT + 1] = _mm512_madd52hi_epu64(t[AT + 1], a, b);
+}
+
+/// Adds a·b to columns.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn accumulate_product(columns: &mut [__m512i; 2 * LIMBS], a: &Fields, b: &Fields) {
+    accumulate::<0>(columns, a.0[0], &b.0);
+    accumulate::<1>(columns, a.0[1], &b.0);
+    accumulate::<2>(columns, a.0[2], &b.0);
+    accumulate::<3>(columns, a.0[3], &b.0);
+    accumulate::<4>(columns, a.0[4], &b.0);
+}
+
+/// One step of the reduction: adds m·p at limb `AT`, where m is the limb's value modulo 2⁵², which makes that zero.
+///
+/// As p ≡ −1 (mod 2⁵²), m needs no multiplication; and as p + 1 = 2⁹⁶ + 2¹⁹² + …, the lowest limb of m·p leaves m itself one
+/// limb higher, which is added with the next: (2⁴⁴ − 1 + 1)·m. The multiplier takes 52 bits and no mask.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn reduce_step<const AT: usize>(t: &mut [__m512i; 2 * LIMBS]) {
+    let m = t[AT];
+    let (p1, p3, p4) = (set(PRIME[1] + 1), set(PRIME[3]), set(PRIME[4]));
+    t[AT + 1] = _mm512_add_epi64(_mm512_madd52lo_epu64(t[AT + 1], m, p1), _mm512_srli_epi64::<WIDTH>(m));
+    t[AT + 2] = _mm512_madd52hi_epu64(t[AT + 2], m, p1);
+    t[AT + 3] = _mm512_madd52lo_epu64(t[AT + 3], m, p3);
+    t[AT + 4] = _mm512_madd52hi_epu64(_mm512_madd52lo_epu64(t[AT + 4], m, p4), m, p3);
+    t[AT + 5] = _mm512_madd52hi_epu64(t[AT + 5], m, p4);
+}
+
+/// t·2⁻²⁶⁰ mod p. Below 1 + t/(p·2²⁶⁰); columns are below 2⁶⁰.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn reduce_columns(mut t: [__m512i; 2 * LIMBS]) -> Fields {
+    reduce_step::<0>(&mut t);
+    reduce_step::<1>(&mut t);
+    reduce_step::<2>(&mut t);
+    reduce_step::<3>(&mut t);
+    reduce_step::<4>(&mut t);
+    // What is left of the limb that is zero is the carry out of it.
+    carry([t[5], t[6], t[7], t[8], t[9]])
+}
+
+/// Takes what is above 52 bits of each limb into the next. The number is neither negative nor 2²⁶⁰ or more; limbs are signed.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn carry(limbs: [__m512i; LIMBS]) -> Fields {
+    let mask = set(LIMB);
+    let [l0, l1, l2, l3, l4] = limbs;
+    let l1 = _mm512_add_epi64(l1, _mm512_srai_epi64::<WIDTH>(l0));
+    let l2 = _mm512_add_epi64(l2, _mm512_srai_epi64::<WIDTH>(l1));
+    let l3 = _mm512_add_epi64(l3, _mm512_srai_epi64::<WIDTH>(l2));
+    let l4 = _mm512_add_epi64(l4, _mm512_srai_epi64::<WIDTH>(l3));
+    Fields([
+        _mm512_and_si512(l0, mask),
+        _mm512_and_si512(l1, mask),
+        _mm512_and_si512(l2, mask),
+        _mm512_and_si512(l3, mask),
+        l4,
+    ])
+}
+
+/// As [`carry`], and subtracts q·p where q is what the number has from 2²⁵⁶ on: below 1.01. Limbs are less than 2⁶⁰ in size.
+///
+/// q is taken before the carry into the highest limb, which moves the number by less than 2²²⁰: where q is not zero, q·(2²⁵⁶ − p)
+/// is more, so that nothing becomes negative; where it is zero, nothing is subtracted.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn carry_reduced(limbs: [__m512i; LIMBS]) -> Fields {
+    let [l0, l1, l2, l3, l4] = limbs;
+    let q = _mm512_srai_epi64::<48>(l4);
+    let l0 = _mm512_add_epi64(l0, q);
+    let l1 = _mm512_sub_epi64(l1, _mm512_slli_epi64::<44>(q));
+    let l3 = _mm512_sub_epi64(l3, _mm512_slli_epi64::<36>(q));
+    let l4 = _mm512_sub_epi64(_mm512_add_epi64(l4, _mm512_slli_epi64::<16>(q)), _mm512_slli_epi64::<48>(q));
+    carry([l0, l1, l2, l3, l4])
+}
+
+impl Fields {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn zero() -> Self {
+        Self([_mm512_setzero_si512(); LIMBS])
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn one() -> Self {
+        Self::splat(&ONE)
+    }
+
+    /// The same limbs in every lane.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn splat(limbs: &[u64; LIMBS]) -> Self {
+        Self([set(limbs[0]), set(limbs[1]), set(limbs[2]), set(limbs[3]), set(limbs[4])])
+    }
+
+    /// a·b.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn multiply(&self, other: &Self) -> Self {
+        let mut columns = [_mm512_setzero_si512(); 2 * LIMBS];
+        accumulate_product(&mut columns, self, other);
+        reduce_columns(columns)
+    }
+
+    /// a·b + c·d, below 1 + (a·b + c·d)/16.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn sum_of_products(a: &Self, b: &Self, c: &Self, d: &Self) -> Self {
+        let mut columns = [_mm512_setzero_si512(); 2 * LIMBS];
+        accumulate_product(&mut columns, a, b);
+        accumulate_product(&mut columns, c, d);
+        reduce_columns(columns)
+    }
+
+    /// a².
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn square(&self) -> Self {
+        let [a0, a1, a2, a3, a4] = self.0;
+        let mut t = [_mm512_setzero_si512(); 2 * LIMBS];
+        accumulate_one::<1>(&mut t, a0, a1);
+        accumulate_one::<2>(&mut t, a0, a2);
+        accumulate_one::<3>(&mut t, a0, a3);
+        accumulate_one::<4>(&mut t, a0, a4);
+        accumulate_one::<3>(&mut t, a1, a2);
+        accumulate_one::<4>(&mut t, a1, a3);
+        accumulate_one::<5>(&mut t, a1, a4);
+        accumulate_one::<5>(&mut t, a2, a3);
+        accumulate_one::<6>(&mut t, a2, a4);
+        accumulate_one::<7>(&mut t, a3, a4);
+        for column in &mut t[1..9] {
+            *column = _mm512_add_epi64(*column, *column);
+        }
+        accumulate_one::<0>(&mut t, a0, a0);
+        accumulate_one::<2>(&mut t, a1, a1);
+        accumulate_one::<4>(&mut t, a2, a2);
+        accumulate_one::<6>(&mut t, a3, a3);
+        accumulate_one::<8>(&mut t, a4, a4);
+        reduce_columns(t)
+    }
+
+    /// a + b, below the sum of both bounds.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn add(&self, other: &Self) -> Self {
+        let mut limbs = self.0;
+        for (limb, other) in limbs.iter_mut().zip(&other.0) {
+            *limb = _mm512_add_epi64(*limb, *other);
+        }
+        carry(limbs)
+    }
+
+    /// a·2ⁿ for a small n, below 2ⁿ times the bound.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn shift<const N: u32>(&self) -> Self {
+        let mut limbs = self.0;
+        for limb in &mut limbs {
+            *limb = _mm512_slli_epi64::<N>(*limb);
+        }
+        carry(limbs)
+    }
+
+    /// 3·a.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn triple(&self) -> Self {
+        let mut limbs = self.0;
+        for limb in &mut limbs {
+            *limb = _mm512_add_epi64(*limb, _mm512_add_epi64(*limb, *limb));
+        }
+        carry(limbs)
+    }
+
+    /// a − b·2ⁿ + k·p, where b·2ⁿ is below k: below k more than a.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn subtract_shifted<const N: u32, const K: u64>(&self, other: &Self) -> Self {
+        let multiple = const { multiple(K) };
+        let mut limbs = self.0;
+        for ((limb, other), multiple) in limbs.iter_mut().zip(&other.0).zip(&multiple) {
+            let shifted = _mm512_slli_epi64::<N>(*other);
+            *limb = _mm512_sub_epi64(_mm512_add_epi64(*limb, set(*multiple)), shifted);
+        }
+        carry(limbs)
+    }
+
+    /// a − b + k·p, where b is below k: below k more than a.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn subtract<const K: u64>(&self, other: &Self) -> Self {
+        let multiple = const { multiple(K) };
+        let mut limbs = self.0;
+        for ((limb, other), multiple) in limbs.iter_mut().zip(&other.0).zip(&multiple) {
+            *limb = _mm512_sub_epi64(_mm512_add_epi64(*limb, set(*multiple)), *other);
+        }
+        carry(limbs)
+    }
+
+    /// a + 2·b, below 1.01; the sum is below 16.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn add_twice_reduced(&self, b: &Self) -> Self {
+        let mut limbs = self.0;
+        for (limb, b) in limbs.iter_mut().zip(&b.0) {
+            *limb = _mm512_add_epi64(*limb, _mm512_add_epi64(*b, *b));
+        }
+        carry_reduced(limbs)
+    }
+
+    /// a − b − 2·c, below 1.01; b + 2·c is below 4.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn subtract_both_reduced(&self, b: &Self, c: &Self) -> Self {
+        let multiple = const { multiple(4) };
+        let mut limbs = self.0;
+        for (place, limb) in limbs.iter_mut().enumerate() {
+            let subtrahend = _mm512_add_epi64(b.0[place], _mm512_add_epi64(c.0[place], c.0[place]));
+            *limb = _mm512_sub_epi64(_mm512_add_epi64(*limb, set(multiple[place])), subtrahend);
+        }
+        carry_reduced(limbs)
+    }
+
+    /// −a, below 1.01; a is below 4.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn negate(&self) -> Self {
+        let multiple = const { multiple(4) };
+        let mut limbs = self.0;
+        for (limb, multiple) in limbs.iter_mut().zip(&multiple) {
+            *limb = _mm512_sub_epi64(set(*multiple), *limb);
+        }
+        carry_reduced(limbs)
+    }
+
+    /// The same element below p.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn canonical(&self) -> Self {
+        let reduced = carry_reduced(self.0);
+        let mut limbs = reduced.0;
+        for (limb, prime) in limbs.iter_mut().zip(&PRIME) {
+            *limb = _mm512_sub_epi64(*limb, set(*prime));
+        }
+        let less = carry(limbs);
+        let is_negative = _mm512_cmplt_epi64_mask(less.0[4], _mm512_setzero_si512());
+        less.select(&reduced, is_negative)
+    }
+
+    /// `other` in the lanes of the mask.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn select(&self, other: &Self, mask: __mmask8) -> Self {
+        let mut limbs = self.0;
+        for (limb, other) in limbs.iter_mut().zip(&other.0) {
+            *limb = _mm512_mask_mov_epi64(*limb, mask, *other);
+        }
+        Self(limbs)
+    }
+
+    /// The bits of `other` where the mask has them, and else those of this one.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn choose(&self, other: &Self, mask: __m512i) -> Self {
+        let mut limbs = self.0;
+        for (limb, other) in limbs.iter_mut().zip(&other.0) {
+            // a ? b : c.
+            *limb = _mm512_ternarylogic_epi64::<0xca>(mask, *other, *limb);
+        }
+        Self(limbs)
+    }
+
+    /// Adds the bits of another number that the mask lets through; these places are 0 before.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn merge(&self, other: &Self, mask: __m512i) -> Self {
+        let mut limbs = self.0;
+        for (limb, other) in limbs.iter_mut().zip(&other.0) {
+            // a | b & c.
+            *limb = _mm512_ternarylogic_epi64::<0xf8>(*limb, *other, mask);
+        }
+        Self(limbs)
+    }
+
+    /// The lanes whose element is zero.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn are_zero(&self) -> __mmask8 {
+        let [l0, l1, l2, l3, l4] = self.canonical().0;
+        let all = _mm512_or_si512(_mm512_or_si512(_mm512_or_si512(l0, l1), _mm512_or_si512(l2, l3)), l4);
+        _mm512_cmpeq_epi64_mask(all, _mm512_setzero_si512())
+    }
+
+    /// The lanes whose number, not its Montgomery form, is odd.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn are_odd(&self) -> __mmask8 {
+        let number = self.multiply(&Self::splat(&[1, 0, 0, 0, 0])).canonical();
+        let one = set(1);
+        _mm512_cmpeq_epi64_mask(_mm512_and_si512(number.0[0], one), one)
+    }
+
+    /// Elements below 1.2.
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn from_fields(fields: &[Field; LANES]) -> Self {
+        let mut words = [[0; LANES]; 4];
+        for (lane, field) in fields.iter().enumerate() {
+            for (words, word) in words.iter_mut().zip(field.montgomery()) {
+                words[lane] = word;
+            }
+        }
+        split([load(&words[0]), load(&words[1]), load(&words[2]), load(&words[3])])
+            .multiply(&Self::splat(&FROM_FIELD))
+    }
+
+    /// The Montgomery form, below p, in words of 64 bits.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn to_words(self) -> [__m512i; 4] {
+        join(&self.canonical())
+    }
+
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    pub(super) fn to_fields(self) -> [Field; LANES] {
+        let words = self.multiply(&Self::splat(&TO_FIELD)).to_words();
+        let words = [store(words[0]), store(words[1]), store(words[2]), store(words[3])];
+        let mut fields = [Field::ZERO; LANES];
+        for (lane, field) in fields.iter_mut().enumerate() {
+            *field = Field::from_montgomery([words[0][lane], words[1][lane], words[2][lane], words[3][lane]]);
+        }
+        fields
+    }
+}
+
+/// Numbers of four words of 64 bits in limbs of 52.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn split(words: [__m512i; 4]) -> Fields {
+    let mask = set(LIMB);
+    let [w0, w1, w2, w3] = words;
+    Fields([
+        _mm512_and_si512(w0, mask),
+        _mm512_and_si512(_mm512_or_si512(_mm512_srli_epi64::<52>(w0), _mm512_slli_epi64::<12>(w1)), mask),
+        _mm512_and_si512(_mm512_or_si512(_mm512_srli_epi64::<40>(w1), _mm512_slli_epi64::<24>(w2)), mask),
+        _mm512_and_si512(_mm512_or_si512(_mm512_srli_epi64::<28>(w2), _mm512_slli_epi64::<36>(w3)), mask),
+        _mm512_srli_epi64::<16>(w3),
+    ])
+}
+
+/// Numbers below 2²⁵⁶ in words of 64 bits.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn join(numbers: &Fields) -> [__m512i; 4] {
+    let [l0, l1, l2, l3, l4] = numbers.0;
+    [
+        _mm512_or_si512(l0, _mm512_slli_epi64::<52>(l1)),
+        _mm512_or_si512(_mm512_srli_epi64::<12>(l1), _mm512_slli_epi64::<40>(l2)),
+        _mm512_or_si512(_mm512_srli_epi64::<24>(l2), _mm512_slli_epi64::<28>(l3)),
+        _mm512_or_si512(_mm512_srli_epi64::<36>(l3), _mm512_slli_epi64::<16>(l4)),
+    ]
+}

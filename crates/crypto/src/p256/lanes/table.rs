@@ -1,0 +1,125 @@
+//! Tables of a point's multiples for public scalars, as in [`super::super::table`], of which each lane looks up its own entry.
+
+#![deny(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m512i, _mm512_setzero_si512, _mm512_shuffle_i64x2, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
+};
+
+use super::comb::push_odd_multiples;
+use super::field::{LANES, Words, load, split, store};
+use super::point::{Pairs, Points, normalize_all};
+use crate::p256::point::Affine;
+use crate::p256::table::{ENTRIES, WINDOWS};
+
+/// Entries in the Montgomery form of the lanes, 64 octets each: four words of x, four of y, so that one load reads an entry.
+pub(crate) struct PackedTable(Vec<Words>);
+
+/// The table of a point P out of the points 2⁸ʷ·P, one for each window w: eight windows at a time.
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn pack_multiples(powers: &[Affine]) -> PackedTable {
+    let mut packed = vec![[0; LANES]; powers.len() * ENTRIES];
+    let mut sums = Vec::with_capacity(ENTRIES);
+    for (powers, packed) in powers.as_chunks().0.iter().zip(packed.chunks_exact_mut(LANES * ENTRIES)) {
+        sums.clear();
+        push_odd_multiples(&Pairs::from_affine(powers), ENTRIES, &mut sums);
+        let (entries, _) = normalize_all(&sums, &mut Vec::new());
+        for (place, entry) in entries.iter().enumerate() {
+            let ([x0, x1, x2, x3], [y0, y1, y2, y3]) = (entry.x.to_words(), entry.y.to_words());
+            for (window, row) in transpose([x0, x1, x2, x3, y0, y1, y2, y3]).into_iter().enumerate() {
+                packed[window * ENTRIES + place] = store(row);
+            }
+        }
+    }
+    PackedTable(packed)
+}
+
+/// Rows to columns.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn transpose(r: [__m512i; LANES]) -> [__m512i; LANES] {
+    // Pairs of two rows: of the even columns, then of the odd ones.
+    let (a, b) = (_mm512_unpacklo_epi64(r[0], r[1]), _mm512_unpackhi_epi64(r[0], r[1]));
+    let (c, d) = (_mm512_unpacklo_epi64(r[2], r[3]), _mm512_unpackhi_epi64(r[2], r[3]));
+    let (e, f) = (_mm512_unpacklo_epi64(r[4], r[5]), _mm512_unpackhi_epi64(r[4], r[5]));
+    let (g, h) = (_mm512_unpacklo_epi64(r[6], r[7]), _mm512_unpackhi_epi64(r[6], r[7]));
+    // 0x88 takes the first and third pair of each, 0xdd the second and fourth.
+    let (ac04, ac26) = (_mm512_shuffle_i64x2::<0x88>(a, c), _mm512_shuffle_i64x2::<0xdd>(a, c));
+    let (bd15, bd37) = (_mm512_shuffle_i64x2::<0x88>(b, d), _mm512_shuffle_i64x2::<0xdd>(b, d));
+    let (eg04, eg26) = (_mm512_shuffle_i64x2::<0x88>(e, g), _mm512_shuffle_i64x2::<0xdd>(e, g));
+    let (fh15, fh37) = (_mm512_shuffle_i64x2::<0x88>(f, h), _mm512_shuffle_i64x2::<0xdd>(f, h));
+    [
+        _mm512_shuffle_i64x2::<0x88>(ac04, eg04),
+        _mm512_shuffle_i64x2::<0x88>(bd15, fh15),
+        _mm512_shuffle_i64x2::<0x88>(ac26, eg26),
+        _mm512_shuffle_i64x2::<0x88>(bd37, fh37),
+        _mm512_shuffle_i64x2::<0xdd>(ac04, eg04),
+        _mm512_shuffle_i64x2::<0xdd>(bd15, fh15),
+        _mm512_shuffle_i64x2::<0xdd>(ac26, eg26),
+        _mm512_shuffle_i64x2::<0xdd>(bd37, fh37),
+    ]
+}
+
+impl PackedTable {
+    /// For each lane, what window `window` adds to the multiple by the scalar whose octets these are.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn terms(&self, window: usize, octets: &[[u8; WINDOWS]; LANES]) -> Pairs {
+        let entries = &self.0[window * ENTRIES..][..ENTRIES];
+        let mut rows = [_mm512_setzero_si512(); LANES];
+        let mut negative = 0;
+        for (lane, row) in rows.iter_mut().enumerate() {
+            // Octet v stands for 2v − 255: the upper half for odd multiples, the lower for their negations.
+            let octet = octets[lane][window];
+            let sign = octet >> 7 ^ 1;
+            negative |= sign << lane;
+            *row = load(&entries[usize::from((octet ^ sign.wrapping_neg()) & (ENTRIES as u8 - 1))]);
+        }
+        let [x0, x1, x2, x3, y0, y1, y2, y3] = transpose(rows);
+        Pairs { x: split([x0, x1, x2, x3]), y: split([y0, y1, y2, y3]) }.negate_in(negative)
+    }
+}
+
+/// a·P + b·Q for each pair of scalars and the points P and Q of the tables. `None` where two sums on the way are equal or
+/// opposite.
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn multiply_both(tables: [&PackedTable; 2], octets: &[[[u8; WINDOWS]; 2]]) -> Vec<Option<Affine>> {
+    let mut sums: Vec<Points> = Vec::with_capacity(octets.len().div_ceil(LANES));
+    for octets in octets.chunks(LANES) {
+        // Lanes that are left over have digits too.
+        let mut lanes = [[[0; WINDOWS]; LANES]; 2];
+        for (lane, [first, second]) in octets.iter().enumerate() {
+            (lanes[0][lane], lanes[1][lane]) = (*first, *second);
+        }
+        let mut sum = tables[0].terms(0, &lanes[0]).to_points();
+        for window in 1..WINDOWS {
+            sum = sum.add_different(&tables[0].terms(window, &lanes[0]));
+        }
+        for window in 0..WINDOWS {
+            sum = sum.add_different(&tables[1].terms(window, &lanes[1]));
+        }
+        sums.push(sum);
+    }
+    let (pairs, infinities) = normalize_all(&sums, &mut Vec::new());
+    let mut points = Vec::with_capacity(octets.len());
+    for ((pairs, infinite), octets) in pairs.iter().zip(infinities).zip(octets.chunks(LANES)) {
+        let affine = pairs.to_affine();
+        points.extend((0..octets.len()).map(|lane| (infinite >> lane & 1 == 0).then_some(affine[lane])));
+    }
+    points
+}
+
+#[cfg(test)]
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn transpose_rows(rows: &[Words; LANES]) -> [Words; LANES] {
+    let mut vectors = [_mm512_setzero_si512(); LANES];
+    for (vector, row) in vectors.iter_mut().zip(rows) {
+        *vector = load(row);
+    }
+    let columns = transpose(vectors);
+    let mut words = [[0; LANES]; LANES];
+    for (words, column) in words.iter_mut().zip(columns) {
+        *words = store(column);
+    }
+    words
+}

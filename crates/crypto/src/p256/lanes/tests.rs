@@ -1,0 +1,370 @@
+//! Every operation of the lanes against the scalar code, with random and with extreme numbers in every lane.
+
+use std::sync::Once;
+
+use proptest::prelude::*;
+
+use super::comb::{Digits, Tables, multiply, multiply_base};
+use super::field::{Fields, LANES, LIMBS, Words};
+use super::point::{Pairs, Points, normalize_all};
+use super::*;
+use crate::limbs;
+use crate::p256::engine::Engine;
+use crate::p256::field::PRIME;
+use crate::p256::multiply::{Comb, multiply_base as multiply_base_scalar, multiply_complete};
+use crate::p256::point::Jacobian;
+use crate::rfc_tests::seeded;
+
+/// The processor's instructions, or `None` with a word, once, to say so.
+fn lanes() -> Option<Ifma> {
+    static SAY: Once = Once::new();
+    let ifma = Ifma::detect();
+    if ifma.is_none() {
+        SAY.call_once(|| eprintln!("skipped: p256::lanes, as the processor has no AVX-512 IFMA"));
+    }
+    ifma
+}
+
+/// Elements at the bounds of limbs: 0, 1, 2, p − 1, p − 2, ones up to each limb, and what is next to them; as numbers and as
+/// Montgomery forms.
+fn extremes() -> Vec<Field> {
+    let mut numbers = vec![[0; 4], [1, 0, 0, 0], [2, 0, 0, 0]];
+    numbers.push([PRIME[0] - 1, PRIME[1], PRIME[2], PRIME[3]]);
+    numbers.push([PRIME[0] - 2, PRIME[1], PRIME[2], PRIME[3]]);
+    for bit in [32, 44, 51, 52, 53, 64, 96, 104, 128, 156, 192, 207, 208, 209, 224, 250, 255] {
+        let mut power = [0_u64; 4];
+        power[bit / 64] = 1 << (bit % 64);
+        let less = limbs::subtract(&power, &[1, 0, 0, 0]).0;
+        numbers.extend([power, less]);
+    }
+    let forms = numbers.iter().map(|words| Field::from_montgomery(*words));
+    let plain = numbers.iter().filter_map(|words| Field::from_octets(&limbs::to_octets(words)));
+    forms.chain(plain).collect()
+}
+
+fn fields() -> impl Strategy<Value = Field> {
+    let random = any::<[u8; 32]>().prop_map(|mut octets| {
+        octets[0] &= 0x7f;
+        Field::from_octets(&octets).unwrap()
+    });
+    prop_oneof![2 => random, 1 => proptest::sample::select(extremes())]
+}
+
+fn eight() -> impl Strategy<Value = [Field; LANES]> {
+    proptest::array::uniform8(fields())
+}
+
+fn scalar(octets: &[u8; 32]) -> Scalar {
+    let scalar = Scalar::from_octets_reduced(octets);
+    if scalar == Scalar::ZERO { Scalar::from_short(1) } else { scalar }
+}
+
+fn scalars() -> impl Strategy<Value = Scalar> {
+    let small = (1_u128..40).prop_map(Scalar::from_short);
+    let greatest = (1_u128..40).prop_map(|small| Scalar::from_short(small).negate());
+    let power = (0_usize..256).prop_map(|bit| {
+        let mut octets = [0; 32];
+        octets[31 - bit / 8] = 1 << (bit % 8);
+        scalar(&octets)
+    });
+    prop_oneof![4 => any::<[u8; 32]>().prop_map(|octets| scalar(&octets)), 1 => small, 1 => greatest, 1 => power]
+}
+
+fn point_of(logarithm: &Scalar) -> Affine {
+    Jacobian::normalize_all(&[multiply_base_scalar(logarithm)])[0]
+}
+
+/// What each operation makes of eight pairs of elements.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    product: [Field; LANES],
+    square: [Field; LANES],
+    sum: [Field; LANES],
+    difference: [Field; LANES],
+    products: [Field; LANES],
+    triple: [Field; LANES],
+    shifted: [Field; LANES],
+    twice_more: [Field; LANES],
+    both_less: [Field; LANES],
+    negated: [Field; LANES],
+    inverse: [Field; LANES],
+    zero: [bool; LANES],
+    odd: [bool; LANES],
+}
+
+fn bits(mask: u8) -> [bool; LANES] {
+    std::array::from_fn(|lane| mask >> lane & 1 == 1)
+}
+
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn in_lanes(a: &[Field; LANES], b: &[Field; LANES]) -> Outcome {
+    let (a, b) = (Fields::from_fields(a), Fields::from_fields(b));
+    Outcome {
+        product: a.multiply(&b).to_fields(),
+        square: a.square().to_fields(),
+        sum: a.add(&b).to_fields(),
+        difference: a.subtract::<2>(&b).to_fields(),
+        products: Fields::sum_of_products(&a, &b, &a, &a).to_fields(),
+        triple: a.triple().to_fields(),
+        shifted: a.subtract_shifted::<2, 6>(&b).to_fields(),
+        twice_more: a.add_twice_reduced(&b).to_fields(),
+        both_less: a.subtract_both_reduced(&b, &a).to_fields(),
+        negated: a.negate().to_fields(),
+        inverse: power::invert(&a).to_fields(),
+        zero: bits(a.are_zero()),
+        odd: bits(a.are_odd()),
+    }
+}
+
+fn one_by_one(a: &[Field; LANES], b: &[Field; LANES]) -> Outcome {
+    let each = |operation: &dyn Fn(Field, Field) -> Field| -> [Field; LANES] {
+        std::array::from_fn(|lane| operation(a[lane], b[lane]))
+    };
+    Outcome {
+        product: each(&|a, b| a * b),
+        square: each(&|a, _| a.square()),
+        sum: each(&|a, b| a + b),
+        difference: each(&|a, b| a - b),
+        products: each(&|a, b| a * b + a * a),
+        triple: each(&|a, _| a.double() + a),
+        shifted: each(&|a, b| a - b.double().double()),
+        twice_more: each(&|a, b| a + b.double()),
+        both_less: each(&|a, b| a - b - a.double()),
+        negated: each(&|a, _| -a),
+        inverse: each(&|a, _| a.invert()),
+        zero: a.map(|a| a.is_zero()),
+        odd: a.map(Field::is_odd),
+    }
+}
+
+/// Products of numbers at the very bounds that the comments allow, with full limbs.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn at_the_bounds() -> [[Field; LANES]; 4] {
+    const FULL: u64 = (1 << 52) - 1;
+    // 2²⁶⁰ − 1, a little more than 16·p: the greatest number that limbs can hold; and 2²⁵⁹ − 1.
+    let greatest = Fields::splat(&[FULL; LIMBS]);
+    let half = Fields::splat(&[FULL, FULL, FULL, FULL, FULL >> 1]);
+    [
+        greatest.multiply(&Fields::one()).to_fields(),
+        half.multiply(&half).to_fields(),
+        half.square().to_fields(),
+        Fields::sum_of_products(&half, &half, &half, &half).to_fields(),
+    ]
+}
+
+#[test]
+fn full_limbs_are_multiplied() {
+    let Some(_) = lanes() else { return };
+    // SAFETY: the processor has the instructions.
+    let found = unsafe { at_the_bounds() };
+    // What a number stands for is 2²⁶⁰ times less.
+    let one_unit = (0..260).fold(Field::ONE, |power, _| power.double()).invert();
+    let square = (Field::ONE.halve() - one_unit).square();
+    let expected = [Field::ONE - one_unit, square, square, square.double()];
+    assert_eq!(found, expected.map(|field| [field; LANES]));
+}
+
+proptest! {
+    #![proptest_config(seeded(41))]
+
+    #[test]
+    fn the_field_is_that_of_the_scalar_code(a in eight(), b in eight()) {
+        let Some(ifma) = lanes() else { return Ok(()) };
+        // SAFETY: the processor has the instructions.
+        prop_assert_eq!(unsafe { in_lanes(&a, &b) }, one_by_one(&a, &b));
+        let ys = ifma.even_ys(&a);
+        for (x, y) in a.iter().zip(ys) {
+            let mut octets = [2; 33];
+            octets[1..].copy_from_slice(&x.to_octets());
+            prop_assert_eq!(y.map(|y| Affine { x: *x, y }), Affine::from_compressed(&octets));
+        }
+    }
+
+    #[test]
+    fn rows_become_columns(rows in any::<[Words; LANES]>()) {
+        let Some(_) = lanes() else { return Ok(()) };
+        // SAFETY: the processor has the instructions.
+        let columns = unsafe { table::transpose_rows(&rows) };
+        for (i, row) in rows.iter().enumerate() {
+            for (j, word) in row.iter().enumerate() {
+                prop_assert_eq!(*word, columns[j][i]);
+            }
+        }
+    }
+}
+
+/// 2·P, P + Q, P + Q with the powers of Z, and whether each is infinity; and 2·∞ + Q.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn sums(p: &[Affine; LANES], q: &[Affine; LANES]) -> Vec<([Affine; LANES], u8)> {
+    let (p, q) = (Pairs::from_affine(p), Pairs::from_affine(q));
+    // Other than 1 in Z: 2·P − P.
+    let minus_p = p.negate_in(0xff);
+    let start = p.to_points().double().add_different(&minus_p);
+    let other = q.to_points().double().add_different(&q.negate_in(0xff));
+    let infinity = Points { z: Fields::zero(), ..start };
+    let all = [
+        start.double(),
+        start.add_different(&q),
+        start.add_cached(&other.cache()),
+        infinity.double().add_different(&q),
+        start.negate().add_different(&q),
+    ];
+    let (pairs, infinities) = normalize_all(&all, &mut Vec::new());
+    let mut found = Vec::new();
+    for (pairs, infinite) in pairs.iter().zip(infinities) {
+        found.push((pairs.to_affine(), infinite));
+    }
+    found
+}
+
+/// Sums in which some lanes meet equal points, some opposite ones, some infinity: these lanes are told, and harm no other.
+#[test]
+fn lanes_with_special_cases_are_told() {
+    let Some(_) = lanes() else { return };
+    let factors = [1_u128, 2, 3, 5, 8, 9, 1 << 70, 77];
+    let p = factors.map(|factor| point_of(&Scalar::from_short(factor)));
+    for shift in 0..LANES {
+        // In one lane q = p, in another q = −p.
+        let mut q = p;
+        q.rotate_left(3);
+        q[shift] = p[shift];
+        q[(shift + 1) % LANES] = p[(shift + 1) % LANES].negate();
+        // SAFETY: the processor has the instructions.
+        let found = unsafe { sums(&p, &q) };
+        let special = 1 << shift | 1 << ((shift + 1) % LANES);
+        assert_eq!(
+            found.iter().map(|(_, infinite)| *infinite).collect::<Vec<_>>(),
+            [0, special, special, 0xff, special]
+        );
+        for lane in 0..LANES {
+            let expect = |jacobian: Jacobian| Jacobian::normalize_all(&[jacobian])[0];
+            assert_eq!(found[0].0[lane], expect(Jacobian::from(p[lane]).double()));
+            if special >> lane & 1 == 0 {
+                let sum = expect(Jacobian::from(p[lane]).add_affine(&q[lane]));
+                assert_eq!([found[1].0[lane], found[2].0[lane]], [sum; 2]);
+                assert_eq!(found[4].0[lane], expect(Jacobian::from(p[lane].negate()).add_affine(&q[lane])));
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn products(points: &[Affine; LANES], scalars: &[Scalar; LANES]) -> [([Affine; LANES], u8); 2] {
+    let digits = Digits::new(scalars);
+    let combs = Tables::combs(&[Pairs::from_affine(points)]);
+    let products = [multiply(&combs.each()[0], &digits), multiply_base(None, &digits)];
+    let (pairs, infinities) = normalize_all(&products, &mut Vec::new());
+    [(pairs[0].to_affine(), infinities[0]), (pairs[1].to_affine(), infinities[1])]
+}
+
+/// The scalars that the tests of the scalar code have for this: the last addition is one of equal points.
+#[test]
+fn scalars_that_the_lanes_do_not_serve() {
+    let Some(ifma) = lanes() else { return };
+    let power = |exponent: usize| (0..exponent).fold(Scalar::from_short(1), |power, _| power.add(power));
+    let signed = |place: usize, bits: u32| match bits >> place & 1 {
+        1 => power(52 * place),
+        _ => power(52 * place).negate(),
+    };
+    let twice_an_entry = |bits: u32| {
+        let entry = (0..5).map(|place| signed(place, bits)).fold(Scalar::ZERO, Scalar::add);
+        entry.add(entry)
+    };
+    let for_base = power(256).multiply(Scalar::from_short(29)).negate();
+    let good = scalar(&[7; 32]);
+    let point = point_of(&Scalar::from_short(78));
+    let comb = &Comb::prepare_all(&[point])[0];
+    let is_not_served = |scalar: &Scalar| comb.multiply_without_rescue(scalar).is_infinity();
+    let for_comb = (0..32).map(twice_an_entry).find(is_not_served).unwrap();
+    let mut scalars = [good; LANES];
+    (scalars[2], scalars[5]) = (for_comb, for_base);
+    // SAFETY: the processor has the instructions.
+    let [(_, of_point), (_, of_base)] = unsafe { products(&[point; LANES], &scalars) };
+    assert_eq!([of_point, of_base], [1 << 2, 1 << 5]);
+    let engine = Engine::Lanes(ifma);
+    for [secret, nonce] in [[for_comb, good], [good, for_comb], [good, for_base], [for_base, for_comb]] {
+        let expected = Engine::Scalar.commit(&[point; 9], &good, &[nonce; 9]);
+        assert_eq!(engine.commit(&[point; 9], &good, &[nonce; 9]), expected);
+        let expected = Engine::Scalar.commit(&[point], &secret, &[nonce]);
+        assert_eq!(engine.commit(&[point], &secret, &[nonce]), expected);
+    }
+    assert!(ifma.multiply_base_all(&[good, for_base, good]).is_none());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..seeded(42) })]
+
+    #[test]
+    fn secret_multiples_are_those_of_the_scalar_code(
+        logarithms in proptest::array::uniform8(scalars()), scalars in proptest::array::uniform8(scalars()),
+    ) {
+        let Some(_) = lanes() else { return Ok(()) };
+        let points = logarithms.each_ref().map(point_of);
+        // SAFETY: the processor has the instructions.
+        let [(of_points, infinite), (of_base, infinite_base)] = unsafe { products(&points, &scalars) };
+        prop_assert_eq!([infinite, infinite_base], [0, 0]);
+        for lane in 0..LANES {
+            let product = multiply_complete(&points[lane], &scalars[lane]);
+            prop_assert_eq!(of_points[lane], Jacobian::normalize_all(&[product])[0]);
+            prop_assert_eq!(of_base[lane], point_of(&scalars[lane]));
+        }
+    }
+}
+
+/// Every size of a batch: whole vectors, what is left over, and few in half a vector.
+#[test]
+fn batches_of_every_size() {
+    let Some(ifma) = lanes() else { return };
+    let engine = Engine::Lanes(ifma);
+    let secret = scalar(&[0x5a; 32]);
+    let nonces: Vec<Scalar> = (0..40_u8).map(|seed| scalar(&crate::hash::sha256(&[seed]))).collect();
+    let points: Vec<Affine> = nonces.iter().map(|nonce| point_of(&nonce.multiply(secret))).collect();
+    let expected = Engine::Scalar.commit(&points, &secret, &nonces);
+    let compressed: Vec<_> = points.iter().map(|point| point.to_compressed()).collect();
+    let statements: Vec<Statement> = (0..points.len())
+        .map(|place| Statement {
+            h: points[place],
+            gamma: expected[place][0],
+            s: nonces[place],
+            challenge: u128::MAX / 41 * (place as u128 + 1),
+        })
+        .collect();
+    let verified = Engine::Scalar.commitments(&points[7], &statements);
+    assert!(verified.iter().all(Option::is_some));
+    for size in 0..=points.len() {
+        assert_eq!(engine.commit(&points[..size], &secret, &nonces[..size]), expected[..size]);
+        let of_base: Vec<Affine> = expected[..size].iter().map(|[_, of_base, _]| *of_base).collect();
+        assert_eq!(ifma.multiply_base_all(&nonces[..size]).unwrap(), of_base);
+        assert_eq!(engine.commitments(&points[7], &statements[..size]), verified[..size]);
+        let read = engine.decompress(&compressed[..size]);
+        assert!(read.into_iter().eq(points[..size].iter().map(|point| Some(*point))));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..seeded(43) })]
+
+    #[test]
+    fn public_multiples_are_those_of_the_scalar_code(
+        logarithms in proptest::array::uniform8((scalars(), scalars())),
+        factors in proptest::array::uniform8((scalars(), prop_oneof![any::<u128>(), 0_u128..40])),
+        key in scalars(),
+    ) {
+        let Some(ifma) = lanes() else { return Ok(()) };
+        let statements: Vec<Statement> = logarithms
+            .iter()
+            .zip(&factors)
+            .map(|((h, gamma), (s, challenge))| {
+                Statement { h: point_of(h), gamma: point_of(gamma), s: *s, challenge: *challenge }
+            })
+            .collect();
+        let key = point_of(&key);
+        let expected = Engine::Scalar.commitments(&key, &statements);
+        for (found, expected) in Engine::Lanes(ifma).commitments(&key, &statements).iter().zip(&expected) {
+            // Small scalars can lead to equal points, where another way serves.
+            prop_assert!(found.is_none() || found == expected);
+        }
+        let found = Engine::Lanes(ifma).commitments(&key, &statements[..3]);
+        prop_assert!(found.iter().zip(&expected).all(|(found, expected)| found.is_none() || found == expected));
+    }
+}
