@@ -11,7 +11,7 @@ use crate::sys;
 /// Room for datagrams waiting in the kernel, octets a socket; the system lowers it to its own limit.
 const UDP_BUFFER: usize = 4 << 20;
 /// Connections that the kernel completes before they are accepted.
-const TCP_BACKLOG: i32 = 512;
+const TCP_BACKLOG: i32 = 4096;
 /// How many ports to try when any port will do.
 const PORT_ATTEMPTS: usize = 32;
 
@@ -47,6 +47,14 @@ pub fn bind(address: SocketAddr, workers: usize) -> Result<Listeners, NetError> 
         }
     }
     Err(NetError::NoFreePort { address })
+}
+
+/// Binds a listener for connections alone, as for TLS; port 0 takes a free one.
+///
+/// # Errors
+/// As [`bind`].
+pub fn bind_tcp(address: SocketAddr) -> Result<TcpListener, NetError> {
+    open_tcp(address).map_err(|source| NetError::open(address, Transport::Tcp, source))
 }
 
 /// Binds both transports. The TCP listener comes first: it cannot be shared, so of two servers that start

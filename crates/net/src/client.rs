@@ -1,7 +1,8 @@
-//! A client's UDP socket with sending and receiving in batches, for load generation.
+//! Asking: single queries in datagrams, messages over TCP and TLS; and a UDP socket with sending and receiving in batches, for
+//! load generation.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -9,6 +10,12 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::NetError;
 use crate::sys::{self, ReceiveBatch, SendBatch, Wait};
+
+mod connection;
+mod datagram;
+
+pub use connection::{ConnectOptions, Connection, TlsFacts};
+pub use datagram::{Datagram, DatagramOptions, exchange_udp};
 
 /// Room for datagrams waiting in the kernel, octets; the system lowers it to its own limit.
 const BUFFER: usize = 4 << 20;
@@ -28,7 +35,23 @@ impl UdpClientSocket {
     /// # Errors
     /// [`NetError::Connect`], also when there is no route to the server.
     pub fn connect(server: SocketAddr, receive_timeout: Duration) -> Result<Self, NetError> {
-        open(server, receive_timeout)
+        let any = match server {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        Self::connect_from(any, server, receive_timeout)
+    }
+
+    /// As [`connect`](Self::connect), from the address `source` of this machine.
+    ///
+    /// # Errors
+    /// [`NetError::Connect`], also when the machine has no such address.
+    pub fn connect_from(
+        source: IpAddr,
+        server: SocketAddr,
+        receive_timeout: Duration,
+    ) -> Result<Self, NetError> {
+        open(source, server, receive_timeout)
             .map(|socket| Self { segments: sys::has_segments(&socket), socket })
             .map_err(|source| NetError::Connect { address: server, source })
     }
@@ -110,16 +133,12 @@ impl ReadySockets {
     }
 }
 
-fn open(server: SocketAddr, receive_timeout: Duration) -> io::Result<UdpSocket> {
+fn open(source: IpAddr, server: SocketAddr, receive_timeout: Duration) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_recv_buffer_size(BUFFER)?;
     socket.set_send_buffer_size(BUFFER)?;
     socket.set_read_timeout(Some(receive_timeout))?;
-    let any: SocketAddr = match server {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    socket.bind(&any.into())?;
+    socket.bind(&SocketAddr::new(source, 0).into())?;
     socket.connect(&server.into())?;
     Ok(socket.into())
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// The transport that a socket speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +13,8 @@ pub enum Transport {
     Udp,
     /// Connections.
     Tcp,
+    /// Connections that are encrypted.
+    Tls,
 }
 
 impl fmt::Display for Transport {
@@ -18,6 +22,7 @@ impl fmt::Display for Transport {
         f.write_str(match self {
             Self::Udp => "UDP",
             Self::Tcp => "TCP",
+            Self::Tls => "TLS",
         })
     }
 }
@@ -115,5 +120,170 @@ impl NetError {
             io::ErrorKind::AddrNotAvailable => Self::AddressNotAvailable { address, transport },
             _ => Self::Open { address, transport, source },
         }
+    }
+}
+
+/// Why certificates or keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file cannot be read.
+    #[error("{}: cannot read the file: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file holds no certificate.
+    #[error("{}: holds no certificate: give a file in PEM form, with lines BEGIN CERTIFICATE and END CERTIFICATE", path.display())]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A certificate cannot be read.
+    #[error("{}: a certificate cannot be used: {reason}; have it made again", path.display())]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file holds no private key.
+    #[error(
+        "{}: holds no private key that can be read: give a file in PEM form with a line BEGIN PRIVATE KEY (an encrypted key is to \
+         be decrypted first: openssl pkey -in FILE -out NEW)",
+        path.display()
+    )]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A private key is of a kind that is not supported, or broken.
+    #[error("{}: the private key cannot be used: {reason}; take ECDSA (P-256, P-384), Ed25519 or RSA of 2048 bits and more", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The key is that of another certificate.
+    #[error(
+        "{}: the private key is not that of the first certificate in {}: give the files that belong together, the server's own \
+         certificate first",
+        key.display(), certificates.display()
+    )]
+    OtherKey {
+        /// The file of certificates.
+        certificates: PathBuf,
+        /// The file of the key.
+        key: PathBuf,
+    },
+    /// A text is no host name.
+    #[error("'{text}' is no host name as certificates have it: write letters, digits, hyphens and dots")]
+    Hostname {
+        /// The text.
+        text: String,
+    },
+    /// The TLS library cannot work.
+    #[error("TLS cannot be set up: {reason}")]
+    Library {
+        /// What it says.
+        reason: String,
+    },
+}
+
+/// What a client was doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientPhase {
+    /// Opening the connection.
+    Connect,
+    /// Agreeing on keys.
+    Handshake,
+    /// Sending.
+    Send,
+    /// Waiting for an answer.
+    Receive,
+}
+
+impl fmt::Display for ClientPhase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "opening the connection",
+            Self::Handshake => "the TLS handshake",
+            Self::Send => "sending",
+            Self::Receive => "waiting for an answer",
+        })
+    }
+}
+
+/// Why a client has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The own address cannot be used.
+    #[error("cannot send from {local}: {source}; choose an address of this machine")]
+    Local {
+        /// The address asked for.
+        local: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system or the peer refused.
+    #[error("{server} over {transport}: {phase} failed: {source}{}", remedy(source))]
+    Failed {
+        /// The server.
+        server: SocketAddr,
+        /// The transport.
+        transport: Transport,
+        /// What was being done.
+        phase: ClientPhase,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It took too long.
+    #[error("{server} over {transport}: {phase} took longer than {} s: is it the right address, and does a firewall let it through?", after.as_secs_f64())]
+    TimedOut {
+        /// The server.
+        server: SocketAddr,
+        /// The transport.
+        transport: Transport,
+        /// What was being done.
+        phase: ClientPhase,
+        /// How long it was waited.
+        after: Duration,
+    },
+    /// The server closed the connection.
+    #[error("{server} over {transport}: the server closed the connection before it had answered")]
+    Closed {
+        /// The server.
+        server: SocketAddr,
+        /// The transport.
+        transport: Transport,
+    },
+    /// The server's certificate is not believed, or no keys were agreed on.
+    #[error("{server}: no TLS connection: {reason}")]
+    Tls {
+        /// The server.
+        server: SocketAddr,
+        /// What the TLS library says.
+        reason: String,
+    },
+    /// A message does not fit into its length.
+    #[error("a message of {octets} octets is too long to send: 65535 are the most")]
+    TooLong {
+        /// Its length.
+        octets: usize,
+    },
+}
+
+/// What to do about a failure.
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "; nothing listens there: check address and port",
+        io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+            "; there is no way to the address: check it, and the network"
+        }
+        _ => "",
     }
 }

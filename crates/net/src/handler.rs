@@ -1,6 +1,9 @@
-//! What answers messages: a closure, or a handler that puts answers off to make many of their parts together.
+//! What answers messages: a closure, or a handler that puts answers off to make many of their parts together, and that
+//! answers with a stream of messages where one is not enough.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// What came of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,10 +14,13 @@ pub enum Answer {
     Nothing,
     /// The answer lacks something: the handler is to [make](Handler::make) it, and is then asked again.
     Later,
+    /// The answer is many messages, which the handler's [stream](Handler::stream) gives. Over UDP nothing is sent.
+    Stream,
 }
 
 /// Answers messages, in one thread. Messages come in batches: [`begin`](Handler::begin), [`answer`](Handler::answer) for
-/// each; where any was put off, [`make`](Handler::make), and [`answer_again`](Handler::answer_again) for those.
+/// each; where any was put off, [`make`](Handler::make), and [`answer_again`](Handler::answer_again) for those. Nothing of
+/// another batch comes between.
 pub trait Handler {
     /// Begins a batch.
     fn begin(&mut self) {}
@@ -29,10 +35,47 @@ pub trait Handler {
     fn answer_again(&mut self, message: &[u8], sender: SocketAddr, response: &mut Vec<u8>) -> bool {
         self.answer(message, sender, response) == Answer::Ready
     }
+
+    /// What was answered so far in this batch has been sent, or handed to the connection.
+    fn end(&mut self) {}
+
+    /// The messages that answer the one for which [`Answer::Stream`] has just been returned; none closes the connection.
+    fn stream(&mut self) -> Option<Box<dyn Stream>> {
+        None
+    }
+
+    /// How long connections may wait for their next message from now on: said at the start, and when it changes as
+    /// connections become many. It is what a server tells its clients (edns-tcp-keepalive, RFC 7828). Not said over UDP.
+    fn set_idle_timeout(&mut self, _timeout: Duration) {}
 }
 
 impl<F: FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool> Handler for F {
     fn answer(&mut self, message: &[u8], sender: SocketAddr, response: &mut Vec<u8>) -> Answer {
         if self(message, sender, response) { Answer::Ready } else { Answer::Nothing }
+    }
+}
+
+/// An answer of many messages, each made when the peer has taken those before it. It is dropped at its end, and when its
+/// connection ends before.
+pub trait Stream {
+    /// Writes the next message, without its length, into `message`, which is empty: 1 to 65,535 octets. False at the end.
+    ///
+    /// # Errors
+    /// Where the messages cannot be continued; the connection is closed, so that the peer does not take what it has for all.
+    fn next(&mut self, message: &mut Vec<u8>) -> Result<bool, StreamError>;
+}
+
+/// Why a stream cannot be continued.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct StreamError {
+    /// What happened, in words.
+    pub reason: String,
+}
+
+impl StreamError {
+    /// With the reason in words.
+    pub fn new(reason: impl fmt::Display) -> Self {
+        Self { reason: reason.to_string() }
     }
 }

@@ -1,10 +1,11 @@
-//! Sockets: UDP in batches, TCP. The one home of socket calls, and of the few other system calls that the standard
+//! Sockets: UDP in batches, TCP, TLS. The one home of socket calls, and of the few other system calls that the standard
 //! library lacks.
 //!
 //! This crate moves opaque octets and knows nothing of their meaning: a handler is given one
-//! message and leaves its answer in a buffer. [`bind`] opens the sockets of one address,
-//! [`udp::serve`] answers datagrams (RFC 1035 section 4.2.1), [`tcp::serve`] answers
-//! length-prefixed messages (RFC 7766), and [`client`] sends and receives datagrams in batches.
+//! message and leaves its answer in a buffer, or gives a stream of messages. [`bind`] opens the sockets of one
+//! address, [`udp::serve`] answers datagrams (RFC 1035 section 4.2.1), [`tcp::serve`] and
+//! [`tcp::serve_tls`] answer length-prefixed messages (RFC 7766, RFC 7858), and [`client`] asks: in batches of
+//! datagrams, by single ones, and over connections.
 //!
 //! It is written for Linux: `recvmmsg`, `sendmmsg` and `SO_REUSEPORT` with spreading are used directly.
 
@@ -15,10 +16,13 @@ mod handler;
 mod map;
 mod sys;
 pub mod tcp;
+#[cfg(test)]
+mod testing;
+pub mod tls;
 pub mod udp;
 
-pub use bind::{Listeners, bind};
-pub use error::{NetError, Transport};
-pub use handler::{Answer, Handler};
+pub use bind::{Listeners, bind, bind_tcp};
+pub use error::{ClientError, ClientPhase, NetError, TlsError, Transport};
+pub use handler::{Answer, Handler, Stream, StreamError};
 pub use map::{Map, release_free_memory};
 pub use sys::{BATCH, ChildUsage, ReceiveBatch, SendBatch, pin_current_thread, wait_with_usage};

@@ -120,6 +120,12 @@ impl UdpCounters {
     }
 }
 
+impl std::iter::Sum for UdpCounters {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), Self::add)
+    }
+}
+
 /// Reads the counters of a server's workers, from any thread, also after the server has stopped.
 #[derive(Debug, Clone)]
 pub struct UdpStatistics {
@@ -136,7 +142,7 @@ impl UdpStatistics {
     /// The sums over all workers.
     #[must_use]
     pub fn total(&self) -> UdpCounters {
-        self.workers.iter().map(WorkerCounters::read).fold(UdpCounters::default(), UdpCounters::add)
+        self.workers.iter().map(WorkerCounters::read).sum()
     }
 }
 
@@ -327,11 +333,12 @@ impl<'a> Worker<'a> {
             response.clear();
             match handler.answer(datagram, peer, response) {
                 Answer::Ready => self.answered.push(index),
-                Answer::Nothing => {}
+                Answer::Nothing | Answer::Stream => {}
                 Answer::Later => self.put_off.push(index),
             }
         }
         self.send();
+        handler.end();
         if !self.put_off.is_empty() {
             self.answer_again(handler);
         }
@@ -350,6 +357,7 @@ impl<'a> Worker<'a> {
             }
         }
         self.send();
+        handler.end();
     }
 
     fn send(&mut self) {

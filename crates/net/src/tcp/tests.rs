@@ -1,16 +1,10 @@
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{Shutdown, TcpStream};
 
 use super::*;
 use crate::bind::bind;
 use crate::handler::Answer;
-
-const PATIENCE: Duration = Duration::from_secs(10);
-
-fn echo(message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> bool {
-    response.extend_from_slice(message);
-    true
-}
+use crate::testing::{ask, connect, echo, framed, is_closed, receive};
 
 fn start(address: &str, options: &TcpOptions) -> (TcpServer, SocketAddr) {
     let listeners = bind(address.parse().expect("an address"), 1).expect("bound");
@@ -18,38 +12,10 @@ fn start(address: &str, options: &TcpOptions) -> (TcpServer, SocketAddr) {
     (server, listeners.local_addr)
 }
 
-fn connect(server: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(server).expect("connected");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
-    stream.set_write_timeout(Some(PATIENCE)).expect("set");
-    stream
-}
-
-fn framed(message: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(message.len()).expect("short enough").to_be_bytes();
-    [&length, message].concat()
-}
-
-fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let mut prefix = [0; 2];
-    stream.read_exact(&mut prefix)?;
-    let mut message = vec![0; usize::from(u16::from_be_bytes(prefix))];
-    stream.read_exact(&mut message)?;
-    Ok(message)
-}
-
-/// Whether the server has closed the connection: the end of the stream or a reset, not a timeout.
-fn is_closed(stream: &mut TcpStream) -> bool {
-    match stream.read(&mut [0; 1]) {
-        Ok(octets) => octets == 0,
-        Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
-    }
-}
-
 #[test]
 fn answers_over_both_families() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
-        let (server, address) = start(address, &TcpOptions::new());
+        let (server, address) = start(address, &TcpOptions::new().message_max(65_535));
         let mut stream = connect(address);
         for message in [&b"first"[..], b"2", &[7; 65_535]] {
             stream.write_all(&framed(message)).expect("sent");
@@ -121,19 +87,47 @@ fn half_a_message_is_not_answered() {
 fn an_idle_connection_is_closed() {
     let options = TcpOptions::new().idle_timeout(Duration::from_millis(20));
     let (server, address) = start("127.0.0.1:0", &options);
+    let mut stream = connect(address);
+    assert_eq!(ask(&mut stream, b"x").expect("answered"), b"x");
+    assert!(is_closed(&mut stream));
+    let statistics = server.statistics();
+    server.stop().expect("stopped");
+    assert_eq!((statistics.total().timed_out, statistics.total().open), (1, 0));
+}
+
+#[test]
+fn a_first_message_must_come_soon() {
+    let options = TcpOptions::new().first_message_timeout(Duration::from_millis(20));
+    let (server, address) = start("127.0.0.1:0", &options);
     let mut silent = connect(address);
     let mut slow = connect(address);
     slow.write_all(&[0]).expect("sent");
-    assert!(is_closed(&mut silent));
-    assert!(is_closed(&mut slow));
+    assert!(is_closed(&mut silent) && is_closed(&mut slow));
     let statistics = server.statistics();
     server.stop().expect("stopped");
     assert_eq!(statistics.total().timed_out, 2);
 }
 
+/// Octet by octet, none of them late, a peer does not hold a connection.
+#[test]
+fn a_message_must_be_whole_soon() {
+    let options = TcpOptions::new().message_timeout(Duration::from_millis(40));
+    let (server, address) = start("127.0.0.1:0", &options);
+    let mut stream = connect(address);
+    assert_eq!(ask(&mut stream, b"x").expect("answered"), b"x");
+    stream.write_all(&[0x20, 0]).expect("sent");
+    stream.set_read_timeout(Some(Duration::from_millis(5))).expect("set");
+    // The wait for the end paces the octets.
+    let closed = (0..4000).any(|_| is_closed(&mut stream) || stream.write_all(&[1]).is_err());
+    assert!(closed, "the server still waits for the rest of a message");
+    let statistics = server.statistics();
+    server.stop().expect("stopped");
+    assert_eq!(statistics.total().timed_out, 1);
+}
+
 #[test]
 fn a_peer_that_does_not_read_is_given_up() {
-    let options = TcpOptions::new().write_timeout(Duration::from_millis(20));
+    let options = TcpOptions::new().write_timeout(Duration::from_millis(20)).message_max(65_535);
     let (server, address) = start("127.0.0.1:0", &options);
     let mut stream = connect(address);
     let message = framed(&[1; 65_535]);
@@ -148,10 +142,7 @@ fn a_peer_that_does_not_read_is_given_up() {
 #[test]
 fn the_longest_waiting_connection_makes_room() {
     let (server, address) = start("127.0.0.1:0", &TcpOptions::new().connections_max(2));
-    let ask = |stream: &mut TcpStream| {
-        stream.write_all(&framed(b"x")).expect("sent");
-        receive(stream).is_ok_and(|answer| answer == b"x")
-    };
+    let ask = |stream: &mut TcpStream| ask(stream, b"x").is_ok_and(|answer| answer == b"x");
     let (mut first, mut second) = (connect(address), connect(address));
     assert!(ask(&mut first) && ask(&mut second) && ask(&mut first));
     // The second has now waited longer than the first.
@@ -238,4 +229,107 @@ fn answers_that_are_put_off_come_later() {
     answers.sort();
     expected.sort();
     assert_eq!(answers, expected);
+}
+
+#[test]
+fn a_message_too_long_closes_after_earlier_answers() {
+    let (server, address) = start("127.0.0.1:0", &TcpOptions::new().message_max(100));
+    // Known by its length, and known when it is there.
+    for octets in [vec![0, 101], framed(&[1; 101]), framed(&[1; 5000])] {
+        let mut stream = connect(address);
+        stream.write_all(&[framed(&[7; 100]), octets].concat()).expect("sent");
+        assert_eq!(receive(&mut stream).expect("answered"), [7; 100]);
+        assert!(is_closed(&mut stream));
+    }
+    let statistics = server.statistics();
+    server.stop().expect("stopped");
+    assert_eq!((statistics.total().broken, statistics.total().messages_in), (3, 3));
+}
+
+#[test]
+fn a_client_has_its_share_of_connections() {
+    let options = TcpOptions::new().connections_per_client(2).exempt(Exempt::none());
+    let (server, address) = start("127.0.0.1:0", &options);
+    let (mut first, mut second) = (connect(address), connect(address));
+    assert!(ask(&mut first, b"1").is_ok() && ask(&mut second, b"2").is_ok());
+    let mut third = connect(address);
+    assert!(is_closed(&mut third));
+    assert!(ask(&mut first, b"1").is_ok());
+    drop(second);
+    // The place is free when the server has seen the end, which it may not have yet.
+    let again = (0..1000).any(|_| ask(&mut connect(address), b"4").is_ok());
+    assert!(again, "the place is not given back");
+    assert!(server.statistics().total().refused_client >= 1);
+}
+
+/// Files that this process may have open.
+fn open_files_max() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn thousands_of_connections_are_served() {
+    const CONNECTIONS: usize = 2000;
+    if open_files_max() < 2 * CONNECTIONS {
+        println!("skipped: the limit of open files is too low (ulimit -n)");
+        return;
+    }
+    let options = TcpOptions::new().connections_max(CONNECTIONS / 2);
+    let (server, address) = start("127.0.0.1:0", &options);
+    let mut streams: Vec<TcpStream> = Vec::new();
+    for number in 0..CONNECTIONS {
+        let mut stream = connect(address);
+        // One in four asks, one in four begins a message, the others say nothing.
+        match number % 4 {
+            0 => assert_eq!(ask(&mut stream, b"x").expect("answered"), b"x"),
+            1 => stream.write_all(&[0, 9, 1]).expect("sent"),
+            _ => {}
+        }
+        streams.push(stream);
+    }
+    let mut last = connect(address);
+    assert_eq!(ask(&mut last, b"x").expect("answered"), b"x");
+    let total = server.statistics().total();
+    assert_eq!(total.accepted, CONNECTIONS as u64 + 1);
+    assert_eq!((total.evicted, total.refused), (CONNECTIONS as u64 / 2 + 1, 0));
+    // Those that asked stay, as there were enough others to make room.
+    for stream in streams.iter_mut().step_by(4) {
+        assert_eq!(ask(stream, b"y").expect("answered"), b"y");
+    }
+    let statistics = server.statistics();
+    server.stop().expect("stopped");
+    assert_eq!(statistics.total().open, 0);
+}
+
+/// Tells the idle timeout in answer to anything.
+#[derive(Default)]
+struct TellsIdle(Duration);
+
+impl Handler for TellsIdle {
+    fn answer(&mut self, _: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> Answer {
+        response.extend_from_slice(&(self.0.as_millis() as u64).to_be_bytes());
+        Answer::Ready
+    }
+
+    fn set_idle_timeout(&mut self, timeout: Duration) {
+        self.0 = timeout;
+    }
+}
+
+#[test]
+fn the_idle_time_that_is_told_falls_as_connections_become_many() {
+    let listeners = bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
+    // The shortest time decides how often connections are looked over.
+    let options = TcpOptions::new().connections_max(10).handshake_timeout(Duration::from_millis(8));
+    let _server = serve(listeners.tcp, &options, TellsIdle::default).expect("started");
+    let mut streams = vec![connect(listeners.local_addr)];
+    assert_eq!(ask(&mut streams[0], b"x").expect("answered"), 10_000u64.to_be_bytes());
+    streams.extend((0..9).map(|_| connect(listeners.local_addr)));
+    let told = (0..100_000).any(|_| {
+        let told = ask(&mut streams[0], b"x").expect("answered");
+        told == 1000u64.to_be_bytes()
+    });
+    assert!(told, "the idle time does not fall");
 }

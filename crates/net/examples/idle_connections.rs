@@ -1,0 +1,157 @@
+//! Measures what connections that wait cost: `idle_connections tcp|tls [CONNECTIONS]` prints the resident memory of the
+//! server for each connection, in every state that a peer can leave it in. The clients are another process.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nonesuch_net::client::{ConnectOptions, Connection};
+use nonesuch_net::tcp::{self, Exempt, TcpCounters, TcpOptions, TcpServer};
+use nonesuch_net::tls::{ClientTls, IdentitySlot, ServerIdentity};
+use nonesuch_net::{bind_tcp, release_free_memory};
+
+/// What the clients leave their connections in; over TLS in the first two.
+const STATES: [&str; 4] = ["silent", "asked", "half a message", "not reading"];
+/// A message that is answered with a long one.
+const WANTS_MUCH: usize = 41;
+const LONG: Duration = Duration::from_secs(600);
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["client", transport, server, state, count] => {
+            let (server, count) = (server.parse().expect("an address"), count.parse().expect("a number"));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(hold(transport == &"tls", server, state, count));
+        }
+        [transport @ ("tcp" | "tls"), rest @ ..] => {
+            let count = rest.first().map_or(5000, |count| count.parse().expect("a number"));
+            println!(
+                "{count} connections over {transport}: octets of the server's memory for each, and of the system's sockets"
+            );
+            // Unmeasured: what is there from the first connection on.
+            measure(transport, "asked", 100);
+            STATES.iter().take(if *transport == "tls" { 2 } else { 4 }).for_each(|state| {
+                let (own, system) = measure(transport, state, count);
+                println!("{state:16} {:8.0} {:8.0}", own / count as f64, system / count as f64);
+            });
+        }
+        _ => eprintln!("usage: idle_connections tcp|tls [CONNECTIONS]"),
+    }
+}
+
+/// Octets that so many connections in this state take, here and in the system.
+fn measure(transport: &str, state: &str, count: usize) -> (f64, f64) {
+    let (server, address) = start(transport == "tls", count);
+    let before = (resident(), socket_memory());
+    let mut clients = start_clients(transport, address, state, count);
+    let mut line = String::new();
+    BufReader::new(clients.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    assert_eq!(line.trim(), "ready");
+    // What clients leave behind, the server may still be about to take.
+    let mut before_pause = TcpCounters::default();
+    while std::mem::replace(&mut before_pause, server.statistics().total()) != server.statistics().total() {
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    assert_eq!(server.statistics().total().open, count as u64);
+    release_free_memory();
+    let after = (resident(), socket_memory());
+    drop(clients.stdin.take());
+    clients.wait().expect("ended");
+    server.stop().expect("stopped");
+    (after.0 - before.0, after.1 - before.1)
+}
+
+fn start(tls: bool, count: usize) -> (TcpServer, SocketAddr) {
+    let options = TcpOptions::new()
+        .connections_max(2 * count)
+        .connections_per_client(2 * count)
+        .exempt(Exempt::none())
+        .idle_timeout(LONG)
+        .first_message_timeout(LONG)
+        .message_timeout(LONG)
+        .write_timeout(LONG)
+        .memory_max(1 << 40);
+    let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
+    let address = listener.local_addr().expect("bound");
+    let handler = |message: &[u8], _: SocketAddr, response: &mut Vec<u8>| {
+        response.resize(if message.len() == WANTS_MUCH { 60_000 } else { 512 }, 1);
+        true
+    };
+    let server = if tls {
+        tcp::serve_tls(listener, &identity(), &options, move || handler)
+    } else {
+        tcp::serve(listener, &options, move || handler)
+    };
+    (server.expect("started"), address)
+}
+
+fn identity() -> IdentitySlot {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let parameters = rcgen::CertificateParams::new(vec!["ns.example".to_owned()]).expect("parameters");
+    let certificate = parameters.self_signed(&key).expect("signed");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (chain, secret) = (folder.path().join("chain"), folder.path().join("key"));
+    std::fs::write(&chain, certificate.pem()).expect("written");
+    std::fs::write(&secret, key.serialize_pem()).expect("written");
+    IdentitySlot::new(ServerIdentity::load(&chain, &secret).expect("an identity"))
+}
+
+fn start_clients(transport: &str, server: SocketAddr, state: &str, count: usize) -> Child {
+    Command::new(std::env::current_exe().expect("a path"))
+        .args(["client", transport, &server.to_string(), state, &count.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started")
+}
+
+/// Opens connections, brings them into a state, and holds them until standard input ends.
+async fn hold(tls: bool, server: SocketAddr, state: &str, count: usize) {
+    let blind = ClientTls::opportunistic(None).expect("a client");
+    let options =
+        ConnectOptions { connect_timeout: LONG, receive_timeout: LONG, ..ConnectOptions::default() };
+    let (mut connections, mut plain) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        match state {
+            "silent" | "asked" => {
+                let mut connection = if tls {
+                    Connection::open_tls(server, &options, &blind).await.expect("opened")
+                } else {
+                    Connection::open(server, &options).await.expect("opened")
+                };
+                if state == "asked" {
+                    connection.send(&[0; 40]).await.expect("sent");
+                    connection.receive(&mut Vec::new()).await.expect("received");
+                }
+                connections.push(connection);
+            }
+            _ => {
+                let mut stream = TcpStream::connect(server).expect("opened");
+                let half = [&[16, 0][..], &[0; 600]].concat();
+                let much = [&[0, WANTS_MUCH as u8][..], &[0; WANTS_MUCH]].concat().repeat(100);
+                let octets = if state == "not reading" { much } else { half };
+                stream.write_all(&octets).expect("sent");
+                plain.push(stream);
+            }
+        }
+    }
+    println!("ready");
+    std::io::stdout().flush().expect("written");
+    let _ = std::io::stdin().read(&mut [0; 1]);
+}
+
+/// Octets of this process in memory.
+fn resident() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("read");
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok()).expect("pages") * 4096.0
+}
+
+/// Octets of all TCP sockets' buffers (not of the sockets themselves, some 2 to 3 KiB each).
+fn socket_memory() -> f64 {
+    let text = std::fs::read_to_string("/proc/net/sockstat").expect("read");
+    let line = text.lines().find(|line| line.starts_with("TCP:")).expect("a line");
+    line.rsplit(' ').next().and_then(|pages| pages.parse::<f64>().ok()).expect("pages") * 4096.0
+}

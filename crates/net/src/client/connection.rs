@@ -1,0 +1,275 @@
+//! A client's connection: messages with their lengths before them (RFC 1035 section 4.2.2), over TCP or TLS.
+//!
+//! Messages may be sent before earlier ones are answered (RFC 7766 section 6.2.1.1), and many may come for one, as in
+//! transfers. Every wait is bounded, and so is what is kept: one message and one read.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::{CertificateError, Error as RustlsError, HandshakeKind};
+
+use crate::error::{ClientError, ClientPhase, Transport};
+use crate::tls::ClientTls;
+
+/// Octets of the length before a message.
+const PREFIX: usize = 2;
+/// Octets to make room for when reading.
+const READ_SIZE: usize = 1 << 14;
+
+/// How a client connects, and how long it waits.
+#[derive(Clone, Debug)]
+pub struct ConnectOptions {
+    /// The own address; port 0 takes a free one. Default: as the system chooses.
+    pub local: Option<SocketAddr>,
+    /// How long opening the connection may take, and as long again the TLS handshake. Default 5 s.
+    pub connect_timeout: Duration,
+    /// How long the server may take to accept a message. Default 5 s.
+    pub send_timeout: Duration,
+    /// How long to wait for a message. Default 5 s.
+    pub receive_timeout: Duration,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        let seconds = Duration::from_secs(5);
+        Self { local: None, connect_timeout: seconds, send_timeout: seconds, receive_timeout: seconds }
+    }
+}
+
+/// What was agreed on for a TLS connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFacts {
+    /// The version, as `TLSv1_3`.
+    pub version: String,
+    /// The cipher suite, by its name in the registry.
+    pub cipher_suite: String,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+    /// Whether the server's certificate was verified.
+    pub authenticated: bool,
+}
+
+#[derive(Debug)]
+enum Carrier {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Carrier {
+    async fn write_all(&mut self, octets: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.write_all(octets).await,
+            Self::Tls(stream) => {
+                stream.write_all(octets).await?;
+                stream.flush().await
+            }
+        }
+    }
+
+    /// Appends what has come; nothing at the end.
+    async fn read_buf(&mut self, input: &mut Vec<u8>) -> io::Result<usize> {
+        input.reserve(READ_SIZE);
+        match self {
+            Self::Plain(stream) => stream.read_buf(input).await,
+            Self::Tls(stream) => stream.read_buf(input).await,
+        }
+    }
+}
+
+/// A connection to a server.
+#[derive(Debug)]
+pub struct Connection {
+    carrier: Carrier,
+    server: SocketAddr,
+    local: SocketAddr,
+    options: ConnectOptions,
+    tls: Option<TlsFacts>,
+    /// Received and not yet given out, from `start` on.
+    input: Vec<u8>,
+    start: usize,
+}
+
+impl Connection {
+    /// Opens a TCP connection to `server`.
+    ///
+    /// # Errors
+    /// [`ClientError`], also when it takes too long.
+    pub async fn open(server: SocketAddr, options: &ConnectOptions) -> Result<Self, ClientError> {
+        let stream = connect(server, options, Transport::Tcp).await?;
+        Self::new(Carrier::Plain(stream), server, options, None)
+    }
+
+    /// Opens a TLS connection to `server` (RFC 7858).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and where the server is not believed.
+    pub async fn open_tls(
+        server: SocketAddr,
+        options: &ConnectOptions,
+        tls: &ClientTls,
+    ) -> Result<Self, ClientError> {
+        let stream = connect(server, options, Transport::Tls).await?;
+        let agreed = tls.connector().connect(tls.server_name(server.ip()), stream);
+        let agreed = timeout(options.connect_timeout, agreed).await;
+        let phase = ClientPhase::Handshake;
+        let agreed = agreed.map_err(|_| ClientError::TimedOut {
+            server,
+            transport: Transport::Tls,
+            phase,
+            after: options.connect_timeout,
+        })?;
+        let stream = agreed.map_err(|error| failed(server, Transport::Tls, phase, error))?;
+        let (_, session) = stream.get_ref();
+        let facts = TlsFacts {
+            version: session.protocol_version().map_or_else(String::new, |version| format!("{version:?}")),
+            cipher_suite: session
+                .negotiated_cipher_suite()
+                .map_or_else(String::new, |suite| format!("{:?}", suite.suite())),
+            resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
+            authenticated: tls.is_authenticated(),
+        };
+        Self::new(Carrier::Tls(Box::new(stream)), server, options, Some(facts))
+    }
+
+    fn new(
+        carrier: Carrier,
+        server: SocketAddr,
+        options: &ConnectOptions,
+        tls: Option<TlsFacts>,
+    ) -> Result<Self, ClientError> {
+        let local = match &carrier {
+            Carrier::Plain(stream) => stream.local_addr(),
+            Carrier::Tls(stream) => stream.get_ref().0.local_addr(),
+        };
+        let transport = if tls.is_some() { Transport::Tls } else { Transport::Tcp };
+        let local = local.map_err(|error| failed(server, transport, ClientPhase::Connect, error))?;
+        Ok(Self { carrier, server, local, options: options.clone(), tls, input: Vec::new(), start: 0 })
+    }
+
+    /// The own address.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The server's address.
+    #[must_use]
+    pub const fn peer_addr(&self) -> SocketAddr {
+        self.server
+    }
+
+    /// What was agreed on, over TLS.
+    #[must_use]
+    pub const fn tls(&self) -> Option<&TlsFacts> {
+        self.tls.as_ref()
+    }
+
+    const fn transport(&self) -> Transport {
+        if self.tls.is_some() { Transport::Tls } else { Transport::Tcp }
+    }
+
+    /// Sends a message, its length before it in the same segment (RFC 7766 section 8).
+    ///
+    /// # Errors
+    /// [`ClientError`]; the connection is of no use then.
+    pub async fn send(&mut self, message: &[u8]) -> Result<(), ClientError> {
+        let length =
+            u16::try_from(message.len()).map_err(|_| ClientError::TooLong { octets: message.len() })?;
+        let framed = [&length.to_be_bytes(), message].concat();
+        let (server, transport, after) = (self.server, self.transport(), self.options.send_timeout);
+        match timeout(after, self.carrier.write_all(&framed)).await {
+            Err(_) => Err(ClientError::TimedOut { server, transport, phase: ClientPhase::Send, after }),
+            Ok(sent) => sent.map_err(|error| failed(server, transport, ClientPhase::Send, error)),
+        }
+    }
+
+    /// Waits for the next message and leaves it, without its length, in `message`. It may be called again after it was
+    /// given up: nothing is lost.
+    ///
+    /// # Errors
+    /// [`ClientError::TimedOut`] where no whole message comes in time, [`ClientError::Closed`] at the end.
+    pub async fn receive(&mut self, message: &mut Vec<u8>) -> Result<(), ClientError> {
+        let (server, transport, after) = (self.server, self.transport(), self.options.receive_timeout);
+        match timeout(after, self.receive_unbounded(message)).await {
+            Err(_) => Err(ClientError::TimedOut { server, transport, phase: ClientPhase::Receive, after }),
+            Ok(received) => received,
+        }
+    }
+
+    async fn receive_unbounded(&mut self, message: &mut Vec<u8>) -> Result<(), ClientError> {
+        let (server, transport) = (self.server, self.transport());
+        loop {
+            if let Some((prefix, rest)) = self.input[self.start..].split_first_chunk::<PREFIX>() {
+                let length = usize::from(u16::from_be_bytes(*prefix));
+                if let Some(whole) = rest.get(..length) {
+                    message.clear();
+                    message.extend_from_slice(whole);
+                    self.start += PREFIX + length;
+                    return Ok(());
+                }
+            }
+            self.input.drain(..std::mem::take(&mut self.start));
+            match self.carrier.read_buf(&mut self.input).await {
+                Ok(0) => return Err(ClientError::Closed { server, transport }),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    return Err(ClientError::Closed { server, transport });
+                }
+                Err(error) => return Err(failed(server, transport, ClientPhase::Receive, error)),
+            }
+        }
+    }
+}
+
+async fn connect(
+    server: SocketAddr,
+    options: &ConnectOptions,
+    transport: Transport,
+) -> Result<TcpStream, ClientError> {
+    let phase = ClientPhase::Connect;
+    let socket = if server.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+    let socket = socket.map_err(|error| failed(server, transport, phase, error))?;
+    if let Some(local) = options.local {
+        socket.bind(local).map_err(|source| ClientError::Local { local, source })?;
+    }
+    let after = options.connect_timeout;
+    let stream = timeout(after, socket.connect(server)).await;
+    let stream = stream.map_err(|_| ClientError::TimedOut { server, transport, phase, after })?;
+    let stream = stream.map_err(|error| failed(server, transport, phase, error))?;
+    // Only time is lost where the system refuses.
+    let _ = stream.set_nodelay(true);
+    Ok(stream)
+}
+
+/// Says whose fault a failure is: the TLS library's errors come as those of the system.
+fn failed(server: SocketAddr, transport: Transport, phase: ClientPhase, source: io::Error) -> ClientError {
+    let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
+    match inner {
+        Some(error) => ClientError::Tls { server, reason: describe(error) },
+        None => ClientError::Failed { server, transport, phase, source },
+    }
+}
+
+/// What the TLS library says, in words that name the remedy where there is one.
+fn describe(error: &RustlsError) -> String {
+    match error {
+        RustlsError::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
+            "the server's certificate is not of an authority in the given file: give the file of the \
+              authority that signed it"
+                .to_owned()
+        }
+        RustlsError::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => format!("{error}: give the name that the server's certificate is for"),
+        RustlsError::InvalidMessage(_) => format!("{error}: does the server speak TLS on this port?"),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! Taking connections in: places for them, TLS where it is spoken, and an end to those that take too long.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use socket2::SockRef;
+use tokio::io::AsyncWrite;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::HandshakeKind;
+use tokio_rustls::server::TlsStream;
+
+use super::connection::{Carrier, Connection};
+use super::table::{End, Order, Phase, Refusal};
+use super::{Seat, Shared};
+use crate::handler::Handler;
+use crate::tls::IdentitySlot;
+
+/// A pause after the system refused a connection for want of resources, so that it does not take a whole CPU.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Connections are looked over so often within the shortest time that they have, and not more seldom than
+/// [`SWEEP_MAX`].
+const SWEEPS: u32 = 8;
+const SWEEP_MAX: Duration = Duration::from_millis(500);
+const SWEEP_MIN: Duration = Duration::from_millis(1);
+/// Octets that may wait in the system for the peer of a stream, and not be on their way yet; other peers have
+/// [`UNSENT_MAX`](super::UNSENT_MAX).
+const STREAM_UNSENT_MAX: u32 = 1 << 18;
+
+impl Carrier for TcpStream {
+    fn widen(&self) {
+        // Slower where the system refuses, no less right.
+        let _ = SockRef::from(self).set_tcp_notsent_lowat(STREAM_UNSENT_MAX);
+    }
+
+    fn say_end(&mut self, _: &mut Context<'_>) {}
+}
+
+/// Boxed, so that a connection that is still to agree on keys takes no room for what comes after.
+impl Carrier for Box<TlsStream<TcpStream>> {
+    fn widen(&self) {
+        self.get_ref().0.widen();
+    }
+
+    fn say_end(&mut self, cx: &mut Context<'_>) {
+        // It is sent or not: nobody waits for it.
+        let _ = Pin::new(self).poll_shutdown(cx);
+    }
+}
+
+/// Accepts connections until the server is to stop, and waits for those that are open then.
+pub(super) async fn accept_all<H>(
+    listener: TcpListener,
+    identity: Option<IdentitySlot>,
+    shared: Rc<Shared<H>>,
+    mut stopping: watch::Receiver<bool>,
+) where
+    H: Handler + 'static,
+{
+    let interval = (shared.options.shortest() / SWEEPS).clamp(SWEEP_MIN, SWEEP_MAX);
+    let mut next_sweep = Instant::now() + interval;
+    let mut tasks = JoinSet::new();
+    shared.tell_idle_timeout(shared.options.idle_timeout);
+    loop {
+        let busy = !shared.table.borrow().is_empty();
+        let accepted = tokio::select! {
+            biased;
+            // A closed channel means that the server's owner is gone: stop as well.
+            _ = stopping.wait_for(|&stop| stop) => break,
+            () = sleep_until(next_sweep), if busy => {
+                shared.sweep();
+                next_sweep = Instant::now() + interval;
+                continue;
+            }
+            Some(_) = tasks.join_next() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                if let Some(seat) = seat(&shared, peer, identity.is_some()) {
+                    match &identity {
+                        None => tasks.spawn_local(serve_plain(stream, peer, seat)),
+                        Some(slot) => tasks.spawn_local(serve_tls(stream, peer, seat, slot.acceptor())),
+                    };
+                }
+            }
+            Err(error) if passes(&error) => {}
+            Err(error) => {
+                if is_out_of_files(&error) && shared.table.borrow_mut().evict(&shared.options) {
+                    shared.counters.evicted.fetch_add(1, Relaxed);
+                }
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    shared.table.borrow().finish_all();
+    loop {
+        tokio::select! {
+            joined = tasks.join_next() => if joined.is_none() { break },
+            () = sleep(interval) => shared.sweep(),
+        }
+    }
+}
+
+/// A place for a new connection; none where it is refused, which closes it.
+fn seat<H>(shared: &Rc<Shared<H>>, peer: SocketAddr, tls: bool) -> Option<Seat<H>> {
+    let counters = &shared.counters;
+    counters.accepted.fetch_add(1, Relaxed);
+    let phase = if tls { Phase::Handshake } else { Phase::First };
+    let entered = shared.table.borrow_mut().enter(peer, phase, &shared.options);
+    match entered {
+        Ok((id, place, evicted)) => {
+            counters.evicted.fetch_add(u64::from(evicted), Relaxed);
+            counters.open.fetch_add(1, Relaxed);
+            Some(Seat { id, place, shared: Rc::clone(shared) })
+        }
+        Err(refusal) => {
+            let counter = match refusal {
+                Refusal::Full => &counters.refused,
+                Refusal::Client => &counters.refused_client,
+            };
+            counter.fetch_add(1, Relaxed);
+            None
+        }
+    }
+}
+
+async fn serve_plain<H>(stream: TcpStream, peer: SocketAddr, seat: Seat<H>)
+where
+    H: Handler,
+{
+    let shared = Rc::clone(&seat.shared);
+    shared.count(Connection::new(stream, peer, seat).await);
+}
+
+async fn serve_tls<H>(stream: TcpStream, peer: SocketAddr, seat: Seat<H>, acceptor: TlsAcceptor)
+where
+    H: Handler,
+{
+    let shared = Rc::clone(&seat.shared);
+    match Box::pin(agree(stream, &seat, acceptor)).await {
+        Ok(stream) => {
+            seat.place.enter(Phase::First);
+            shared.count(Connection::new(stream, peer, seat).await);
+        }
+        Err(end) => shared.count(end),
+    }
+}
+
+/// The TLS handshake, unless the connection is told to end before.
+async fn agree<H>(
+    stream: TcpStream,
+    seat: &Seat<H>,
+    acceptor: TlsAcceptor,
+) -> Result<Box<TlsStream<TcpStream>>, End> {
+    let mut accept = pin!(acceptor.accept(stream));
+    let agreed = poll_fn(|cx| match seat.place.order(cx.waker()) {
+        Some(Order::End(end)) => Poll::Ready(Err(end)),
+        Some(Order::Finish) => Poll::Ready(Err(End::Orderly)),
+        None => accept.as_mut().poll(cx).map(Ok),
+    });
+    let counters = &seat.shared.counters;
+    match agreed.await? {
+        Ok(stream) => {
+            counters.handshakes.fetch_add(1, Relaxed);
+            let resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
+            counters.resumed.fetch_add(u64::from(resumed), Relaxed);
+            Ok(Box::new(stream))
+        }
+        Err(_) => {
+            counters.handshakes_failed.fetch_add(1, Relaxed);
+            Err(End::Orderly)
+        }
+    }
+}
+
+/// Whether a failure to accept concerns one connection only.
+fn passes(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}
+
+/// Whether this process or the system has no file descriptor left.
+fn is_out_of_files(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}

@@ -1,0 +1,355 @@
+//! The open connections of a server: who has a place, who has to go.
+//!
+//! Times are kept by looking over all connections now and then, rather than by a timer for each: it costs less, and a
+//! shorter idle time holds at once for those that wait already.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::options::TcpOptions;
+
+/// Of the connections that may be closed to make room, this part is picked in one look over all.
+const PICKED: usize = 16;
+
+/// What a connection is doing; each has a time that it may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It agrees on keys.
+    Handshake,
+    /// It has not brought a whole message yet.
+    First,
+    /// It waits for the next message.
+    Idle,
+    /// It has brought a part of a message.
+    Message,
+    /// Its peer is to take answers.
+    Writing,
+}
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The peer closed it between messages, or the server stops.
+    Orderly,
+    /// It had to make room.
+    Evicted,
+    TimedOut,
+    Broken,
+}
+
+/// What a connection is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    End(End),
+    /// Send the answers that are there, and end.
+    Finish,
+}
+
+/// What the table knows of one connection.
+pub(super) struct Place {
+    pub(super) phase: Cell<Phase>,
+    /// Since when it has been in its phase, or has last moved something in it.
+    pub(super) since: Cell<Instant>,
+    /// Octets of its buffers.
+    pub(super) held: Cell<usize>,
+    order: Cell<Option<Order>>,
+    waker: Cell<Option<Waker>>,
+    client: Client,
+}
+
+impl Place {
+    /// What it was told to do, where it was; else `waker` is woken when it is told.
+    pub(super) fn order(&self, waker: &Waker) -> Option<Order> {
+        let order = self.order.get();
+        if order.is_none() {
+            let known = self.waker.take().filter(|known| known.will_wake(waker));
+            self.waker.set(Some(known.unwrap_or_else(|| waker.clone())));
+        }
+        order
+    }
+
+    /// Enters a phase, or begins it anew.
+    pub(super) fn enter(&self, phase: Phase) {
+        self.phase.set(phase);
+        self.since.set(Instant::now());
+    }
+
+    fn tell(&self, order: Order) {
+        self.order.set(Some(order));
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn limit(&self, options: &TcpOptions, idle: Duration) -> Duration {
+        match self.phase.get() {
+            Phase::Handshake => options.handshake_timeout,
+            Phase::First => options.first_message_timeout,
+            Phase::Idle => idle,
+            Phase::Message => options.message_timeout,
+            Phase::Writing => options.write_timeout,
+        }
+    }
+
+    /// How readily it makes room: those first that have asked nothing yet, not those whose answers are on their way.
+    fn rank(&self, options: &TcpOptions, now: Instant) -> Option<u8> {
+        match self.phase.get() {
+            Phase::Handshake | Phase::First => Some(0),
+            Phase::Idle | Phase::Message => Some(1),
+            // The peer has taken nothing for long: it is slow.
+            Phase::Writing => (now - self.since.get() >= options.write_timeout / 4).then_some(1),
+        }
+    }
+}
+
+/// Whom a connection counts for: an IPv4 address, or an IPv6 network of 64 bits, as one client may have all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Client(u64, bool);
+
+impl Client {
+    fn of(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => Self(u64::from(address.to_bits()), false),
+            IpAddr::V6(address) => Self((address.to_bits() >> 64) as u64, true),
+        }
+    }
+}
+
+/// Why a new connection has no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Its client has as many as one may have.
+    Client,
+    /// All are busy.
+    Full,
+}
+
+/// The open connections.
+#[derive(Default)]
+pub(super) struct Table {
+    next: u64,
+    places: HashMap<u64, Rc<Place>>,
+    clients: HashMap<Client, usize>,
+    /// Candidates to make room, as they were at the last look over all; the next to go is last.
+    picked: Vec<(Instant, u64)>,
+    /// Octets of all buffers.
+    held: usize,
+}
+
+impl Table {
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Takes a place for a new connection of `peer`, where all are taken at the cost of another; the last value is whether
+    /// another had to go.
+    pub(super) fn enter(
+        &mut self,
+        peer: SocketAddr,
+        phase: Phase,
+        options: &TcpOptions,
+    ) -> Result<(u64, Rc<Place>, bool), Refusal> {
+        let client = Client::of(peer.ip());
+        let count = self.clients.get(&client).copied().unwrap_or(0);
+        if count >= options.connections_per_client && !options.exempt.contains(peer.ip()) {
+            return Err(Refusal::Client);
+        }
+        let full = self.places.len() >= options.connections_max;
+        if full && !self.evict(options) {
+            return Err(Refusal::Full);
+        }
+        let place = Rc::new(Place {
+            phase: Cell::new(phase),
+            since: Cell::new(Instant::now()),
+            held: Cell::new(0),
+            order: Cell::new(None),
+            waker: Cell::new(None),
+            client,
+        });
+        let id = self.next;
+        self.next += 1;
+        self.places.insert(id, Rc::clone(&place));
+        *self.clients.entry(client).or_insert(0) += 1;
+        Ok((id, place, full))
+    }
+
+    /// Gives a place back; one that had to make room has been given back already.
+    pub(super) fn leave(&mut self, id: u64) {
+        let Some(place) = self.places.remove(&id) else { return };
+        self.held -= place.held.take();
+        if let Some(count) = self.clients.get_mut(&place.client) {
+            *count -= 1;
+            if *count == 0 {
+                self.clients.remove(&place.client);
+            }
+        }
+    }
+
+    fn end(&mut self, id: u64, end: End) {
+        if let Some(place) = self.places.get(&id) {
+            place.tell(Order::End(end));
+        }
+        self.leave(id);
+    }
+
+    /// Ends the connection that has waited longest; false where none is waiting.
+    pub(super) fn evict(&mut self, options: &TcpOptions) -> bool {
+        loop {
+            while let Some((since, id)) = self.picked.pop() {
+                // It may have asked something since it was picked.
+                if self.places.get(&id).is_some_and(|place| place.since.get() == since) {
+                    self.end(id, End::Evicted);
+                    return true;
+                }
+            }
+            self.pick(options);
+            if self.picked.is_empty() {
+                return false;
+            }
+        }
+    }
+
+    /// Picks those that make room next: many at once, so that a flood of connections does not cost a look over all for each.
+    fn pick(&mut self, options: &TcpOptions) {
+        let now = Instant::now();
+        let waiting = self.places.iter();
+        let mut waiting: Vec<(u8, Instant, u64)> = waiting
+            .filter_map(|(&id, place)| Some((place.rank(options, now)?, place.since.get(), id)))
+            .collect();
+        let count = waiting.len().div_ceil(PICKED);
+        if count < waiting.len() {
+            waiting.select_nth_unstable(count);
+            waiting.truncate(count);
+        }
+        waiting.sort_unstable();
+        self.picked.extend(waiting.into_iter().rev().map(|(_, since, id)| (since, id)));
+    }
+
+    /// Notes the octets that a connection's buffers take, and has those make room that have moved nothing for longest where
+    /// all hold too much; returns how many had to.
+    pub(super) fn hold(&mut self, id: u64, octets: usize, options: &TcpOptions) -> usize {
+        let Some(place) = self.places.get(&id) else { return 0 };
+        self.held = self.held - place.held.replace(octets) + octets;
+        if self.held <= options.memory_max {
+            return 0;
+        }
+        let holders = self.places.iter().filter(|(_, place)| place.held.get() > 0);
+        let mut holders: Vec<(Instant, u64)> = holders.map(|(&id, place)| (place.since.get(), id)).collect();
+        holders.sort_unstable();
+        let mut evicted = 0;
+        for (_, id) in holders {
+            // More than is needed, so that the next to hold something does not cost another look over all.
+            if self.held <= options.memory_max / 8 * 7 {
+                break;
+            }
+            self.end(id, End::Evicted);
+            evicted += 1;
+        }
+        evicted
+    }
+
+    /// Ends the connections that have taken too long.
+    pub(super) fn sweep(&mut self, options: &TcpOptions, idle: Duration) {
+        let now = Instant::now();
+        for place in self.places.values() {
+            if now - place.since.get() >= place.limit(options, idle) {
+                place.tell(Order::End(End::TimedOut));
+            }
+        }
+    }
+
+    /// Has all connections end when they have sent the answers that are there.
+    pub(super) fn finish_all(&self) {
+        self.places.values().for_each(|place| place.tell(Order::Finish));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::Exempt;
+
+    fn peer(text: &str) -> SocketAddr {
+        SocketAddr::new(text.parse().expect("an address"), 1000)
+    }
+
+    fn options(connections: usize) -> TcpOptions {
+        TcpOptions::new().connections_max(connections).connections_per_client(2).exempt(Exempt::none())
+    }
+
+    #[test]
+    fn a_client_is_an_address_or_a_network_of_64_bits() {
+        let options = options(100);
+        let mut table = Table::default();
+        let mut enter = |text| table.enter(peer(text), Phase::First, &options).map(|(id, ..)| id);
+        let first = enter("2001:db8::1").expect("a place");
+        assert!(enter("2001:db8::2:0:0:1").is_ok());
+        assert_eq!(enter("2001:db8::3").err(), Some(Refusal::Client));
+        assert!(enter("2001:db8:0:1::3").is_ok());
+        assert!(enter("192.0.2.1").is_ok() && enter("192.0.2.1").is_ok() && enter("192.0.2.2").is_ok());
+        assert_eq!(enter("192.0.2.1").err(), Some(Refusal::Client));
+        table.leave(first);
+        table.leave(first);
+        assert!(table.enter(peer("2001:db8::3"), Phase::First, &options).is_ok());
+        assert_eq!(table.len(), 6);
+    }
+
+    #[test]
+    fn those_that_asked_nothing_go_first_and_busy_ones_stay() {
+        let options = options(4);
+        let mut table = Table::default();
+        let mut enter = |text| {
+            let (id, place, evicted) = table.enter(peer(text), Phase::First, &options)?;
+            Ok::<_, Refusal>((id, place, evicted))
+        };
+        let (_, busy, _) = enter("192.0.2.1").expect("a place");
+        let (_, old, _) = enter("192.0.2.2").expect("a place");
+        let (_, silent, _) = enter("192.0.2.3").expect("a place");
+        let (_, recent, _) = enter("192.0.2.4").expect("a place");
+        busy.enter(Phase::Writing);
+        old.enter(Phase::Idle);
+        recent.enter(Phase::Idle);
+        let order = |place: &Place| place.order(Waker::noop());
+        let evicted = Some(Order::End(End::Evicted));
+        let mut new = Vec::new();
+        for (text, goes) in [("192.0.2.5", &silent), ("192.0.2.6", &old), ("192.0.2.7", &recent)] {
+            let (_, place, made_room) = enter(text).expect("a place");
+            place.enter(Phase::Writing);
+            new.push(place);
+            assert!(made_room);
+            assert_eq!(order(goes), evicted, "{text}");
+        }
+        assert_eq!(order(&busy), None);
+        assert_eq!(enter("192.0.2.8").err(), Some(Refusal::Full));
+        assert_eq!(table.len(), 4);
+    }
+
+    #[test]
+    fn buffers_of_all_are_bounded() {
+        let options = options(100).memory_max(1000);
+        let mut table = Table::default();
+        let mut places = Vec::new();
+        for number in 0..10 {
+            let (id, place, _) =
+                table.enter(peer(&format!("192.0.2.{number}")), Phase::First, &options).expect("a place");
+            places.push(place);
+            assert_eq!(table.hold(id, 100, &options), 0);
+        }
+        // The eleventh octet too many: the two oldest go, which leaves 7/8 of the limit and less.
+        let (id, ..) = table.enter(peer("192.0.2.100"), Phase::First, &options).expect("a place");
+        assert_eq!(table.hold(id, 1, &options), 2);
+        let gone: Vec<bool> = places.iter().map(|place| place.order(Waker::noop()).is_some()).collect();
+        assert_eq!(gone, [true, true, false, false, false, false, false, false, false, false]);
+        assert_eq!((table.held, table.len()), (801, 9));
+    }
+}

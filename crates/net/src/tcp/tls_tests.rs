@@ -1,0 +1,196 @@
+//! DNS over TLS, with clients of our own and of others.
+
+use std::io::Write;
+use std::process::Command;
+
+use super::*;
+use crate::bind::bind_tcp;
+use crate::client::{ConnectOptions, Connection};
+use crate::error::{ClientError, TlsError};
+use crate::testing::{Certificates, block_on, connect, echo, framed, is_closed};
+use crate::tls::{ClientTls, ServerIdentity};
+
+/// Answers as a nameserver that says NOERROR to everything.
+fn respond(message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> bool {
+    response.extend_from_slice(message);
+    if let Some(flags) = response.get_mut(2) {
+        *flags |= 0x80;
+    }
+    true
+}
+
+fn start(certificates: &Certificates, options: &TcpOptions) -> (TcpServer, SocketAddr, IdentitySlot) {
+    let slot = IdentitySlot::new(certificates.identity());
+    let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
+    let address = listener.local_addr().expect("bound");
+    (serve_tls(listener, &slot, options, || echo).expect("started"), address, slot)
+}
+
+fn trusting(certificates: &Certificates, hostname: Option<&str>) -> ClientTls {
+    ClientTls::authenticated(&certificates.path("authority.pem"), hostname).expect("a trusting client")
+}
+
+async fn exchange(server: SocketAddr, tls: &ClientTls, message: &[u8]) -> Result<Connection, ClientError> {
+    let mut connection = Connection::open_tls(server, &ConnectOptions::default(), tls).await?;
+    connection.send(message).await?;
+    let mut answer = Vec::new();
+    connection.receive(&mut answer).await?;
+    assert_eq!(answer, message);
+    Ok(connection)
+}
+
+#[test]
+fn messages_go_both_ways_and_sessions_are_resumed() {
+    let certificates = Certificates::new();
+    let options = TcpOptions::new().message_max(65_535);
+    let (server, address, _) = start(&certificates, &options);
+    for hostname in [Some("ns.example"), Some("NS.example."), None] {
+        let tls = trusting(&certificates, hostname);
+        block_on(async {
+            let mut first = exchange(address, &tls, b"first").await.expect("answered");
+            let facts = first.tls().expect("TLS").clone();
+            assert_eq!((facts.version.as_str(), facts.authenticated), ("TLSv1_3", true));
+            assert!(!facts.resumed && !facts.cipher_suite.is_empty());
+            // Pipelined, and longer than a record.
+            let messages = [vec![1; 65_535], vec![2; 20_000], vec![3]];
+            for message in &messages {
+                first.send(message).await.expect("sent");
+            }
+            for message in &messages {
+                let mut answer = Vec::new();
+                first.receive(&mut answer).await.expect("answered");
+                assert_eq!(&answer, message);
+            }
+            let second = exchange(address, &tls, b"second").await.expect("answered");
+            assert!(second.tls().is_some_and(|facts| facts.resumed));
+        });
+    }
+    let statistics = server.statistics();
+    server.stop().expect("stopped");
+    let total = statistics.total();
+    assert_eq!((total.handshakes, total.resumed, total.handshakes_failed), (6, 3, 0));
+    assert_eq!((total.messages_in, total.messages_out, total.broken), (15, 15, 0));
+}
+
+#[test]
+fn servers_of_others_are_not_believed() {
+    let (certificates, strangers) = (Certificates::new(), Certificates::new());
+    let (_server, address, slot) = start(&certificates, &TcpOptions::new());
+    let reason = |tls: &ClientTls| match block_on(exchange(address, tls, b"x")) {
+        Err(ClientError::Tls { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert!(reason(&trusting(&strangers, Some("ns.example"))).contains("not of an authority"));
+    assert!(reason(&trusting(&certificates, Some("other.example"))).contains("give the name"));
+    let blind = ClientTls::opportunistic(None).expect("a client");
+    let connection = block_on(exchange(address, &blind, b"x")).expect("answered");
+    assert!(connection.tls().is_some_and(|facts| !facts.authenticated));
+    // From the next connection on there is another identity.
+    slot.replace(strangers.identity());
+    assert!(reason(&trusting(&certificates, Some("ns.example"))).contains("not of an authority"));
+    block_on(exchange(address, &trusting(&strangers, None), b"x")).expect("answered");
+}
+
+#[test]
+fn a_certificate_that_signed_itself_is_believed_when_named() {
+    let certificates = Certificates::new();
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let parameters = rcgen::CertificateParams::new(vec!["ns.example".to_owned()]).expect("parameters");
+    let own = parameters.self_signed(&key).expect("signed");
+    let path = certificates.write("own.pem", &own.pem());
+    let key = certificates.write("own.key", &key.serialize_pem());
+    let (_server, address, slot) = start(&certificates, &TcpOptions::new());
+    slot.replace(ServerIdentity::load(&path, &key).expect("an identity"));
+    let named = ClientTls::authenticated(&path, Some("ns.example")).expect("a client");
+    block_on(exchange(address, &named, b"x")).expect("answered");
+    let other = ClientTls::authenticated(&path, Some("other.example")).expect("a client");
+    assert!(matches!(block_on(exchange(address, &other, b"x")), Err(ClientError::Tls { .. })));
+}
+
+#[test]
+fn what_is_no_handshake_is_closed() {
+    let certificates = Certificates::new();
+    let options = TcpOptions::new().handshake_timeout(Duration::from_millis(50));
+    let (server, address, _) = start(&certificates, &options);
+    // A query without TLS, text, a record that promises more than it may.
+    for octets in [framed(&[0; 30]), b"GET / HTTP/1.1\r\n\r\n".to_vec(), vec![22, 3, 1, 255, 255, 1]] {
+        let mut stream = connect(address);
+        stream.write_all(&octets).expect("sent");
+        // The alert may come before the end.
+        while !is_closed(&mut stream) {}
+    }
+    let mut silent = connect(address);
+    assert!(is_closed(&mut silent));
+    let statistics = server.statistics();
+    server.stop().expect("stopped");
+    let total = statistics.total();
+    assert_eq!((total.handshakes, total.handshakes_failed, total.timed_out), (0, 3, 1));
+}
+
+#[test]
+fn a_server_without_tls_is_told_apart() {
+    let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
+    let address = listener.local_addr().expect("bound");
+    let _server = serve(listener, &TcpOptions::new(), || echo).expect("started");
+    let blind = ClientTls::opportunistic(None).expect("a client");
+    let options = ConnectOptions { connect_timeout: Duration::from_secs(1), ..ConnectOptions::default() };
+    let error = block_on(Connection::open_tls(address, &options, &blind)).expect_err("no TLS");
+    assert!(error.to_string().contains(&address.to_string()), "{error}");
+}
+
+#[test]
+fn faults_of_files_name_the_file_and_the_remedy() {
+    let certificates = Certificates::new();
+    let (good, key) = (certificates.path("server.pem"), certificates.path("server.key"));
+    let load = |certificate: &str, key: &str| {
+        let error = ServerIdentity::load(&certificates.path(certificate), &certificates.path(key))
+            .expect_err("a fault");
+        (error.to_string(), error)
+    };
+    certificates.write("empty", "nothing here\n");
+    certificates.write("torn.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n");
+    certificates.write("false.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    let other = rcgen::KeyPair::generate().expect("a key").serialize_pem();
+    certificates.write("other.key", &other);
+    for (certificate, key, file, remedy) in [
+        ("none.pem", "server.key", "none.pem", "cannot read"),
+        ("server.pem", "none.key", "none.key", "cannot read"),
+        ("empty", "server.key", "empty", "BEGIN CERTIFICATE"),
+        ("torn.pem", "server.key", "torn.pem", "made again"),
+        ("false.pem", "server.key", "false.pem", "made again"),
+        ("server.pem", "server.pem", "server.pem", "BEGIN PRIVATE KEY"),
+        ("server.pem", "other.key", "other.key", "belong together"),
+    ] {
+        let (text, _) = load(certificate, key);
+        assert!(text.contains(file) && text.contains(remedy), "{certificate} {key}: {text}");
+    }
+    assert!(matches!(load("server.pem", "other.key").1, TlsError::OtherKey { .. }));
+    assert!(ServerIdentity::load(&good, &key).is_ok());
+    let error = ClientTls::opportunistic(Some("no host name")).expect_err("a fault");
+    assert!(error.to_string().contains("no host name"), "{error}");
+}
+
+#[test]
+fn kdig_asks_over_tls() {
+    if Command::new("kdig").arg("-V").output().is_err() {
+        println!("skipped: kdig is not installed");
+        return;
+    }
+    let certificates = Certificates::new();
+    let slot = IdentitySlot::new(certificates.identity());
+    let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
+    let address = listener.local_addr().expect("bound");
+    let _server = serve_tls(listener, &slot, &TcpOptions::new(), || respond).expect("started");
+    let ask = |hostname: &str| {
+        let authority = format!("+tls-ca={}", certificates.path("authority.pem").display());
+        let output = Command::new("kdig")
+            .args(["@127.0.0.1", "-p", &address.port().to_string(), "+tls", &authority])
+            .args([&format!("+tls-hostname={hostname}"), "+retry=0", "+time=5", "example.", "SOA"])
+            .output()
+            .expect("kdig ran");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let answer = ask("ns.example");
+    assert!(answer.contains("status: NOERROR") && answer.contains("TLS session"), "{answer}");
+    assert!(!ask("other.example").contains("status: NOERROR"));
+}

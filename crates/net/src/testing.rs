@@ -1,0 +1,92 @@
+//! What the tests of this crate share: messages with lengths, certificates.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
+
+use crate::tls::ServerIdentity;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) fn echo(message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> bool {
+    response.extend_from_slice(message);
+    true
+}
+
+pub(crate) fn connect(server: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(server).expect("connected");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream.set_write_timeout(Some(PATIENCE)).expect("set");
+    stream
+}
+
+pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(message.len()).expect("short enough").to_be_bytes();
+    [&length, message].concat()
+}
+
+pub(crate) fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut prefix = [0; 2];
+    stream.read_exact(&mut prefix)?;
+    let mut message = vec![0; usize::from(u16::from_be_bytes(prefix))];
+    stream.read_exact(&mut message)?;
+    Ok(message)
+}
+
+pub(crate) fn ask(stream: &mut TcpStream, message: &[u8]) -> io::Result<Vec<u8>> {
+    stream.write_all(&framed(message))?;
+    receive(stream)
+}
+
+/// Whether the server has closed the connection: the end of the stream or a reset, not a timeout.
+pub(crate) fn is_closed(stream: &mut TcpStream) -> bool {
+    match stream.read(&mut [0; 1]) {
+        Ok(octets) => octets == 0,
+        Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+    }
+}
+
+/// An authority, and a server's certificate by it for `ns.example` and 127.0.0.1, in files.
+pub(crate) struct Certificates {
+    folder: TempDir,
+}
+
+impl Certificates {
+    pub(crate) fn new() -> Self {
+        let mut authority = CertificateParams::new(Vec::new()).expect("parameters");
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let authority = CertifiedIssuer::self_signed(authority, key).expect("an authority");
+        let names = vec!["ns.example".to_owned(), "127.0.0.1".to_owned()];
+        let key = KeyPair::generate().expect("a key");
+        let server = CertificateParams::new(names).expect("parameters");
+        let server = server.signed_by(&key, &authority).expect("signed");
+        let certificates = Self { folder: tempfile::tempdir().expect("a folder") };
+        certificates.write("authority.pem", &authority.pem());
+        certificates.write("server.pem", &server.pem());
+        certificates.write("server.key", &key.serialize_pem());
+        certificates
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        std::fs::write(self.path(name), text).expect("written");
+        self.path(name)
+    }
+
+    pub(crate) fn identity(&self) -> ServerIdentity {
+        ServerIdentity::load(&self.path("server.pem"), &self.path("server.key")).expect("an identity")
+    }
+}
+
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(future)
+}

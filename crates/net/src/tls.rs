@@ -1,0 +1,277 @@
+//! TLS for connections (RFC 7858, RFC 8310): who a server is, and whom a client believes.
+//!
+//! TLS 1.3 and 1.2 with the ALPN protocol `dot`. Sessions are resumed by tickets that only this process reads; early data
+//! (0-RTT), which can be replayed, is neither sent nor taken.
+
+use std::fmt;
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
+use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
+use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{
+    ClientConfig, DigitallySignedStruct, Error, InconsistentKeys, RootCertStore, ServerConfig,
+    SignatureScheme, SupportedProtocolVersion,
+};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+use zeroize::Zeroizing;
+
+use crate::error::TlsError;
+
+/// The ALPN protocol of DNS over TLS.
+const ALPN: &[u8] = b"dot";
+const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
+
+/// A server's certificates and private key.
+#[derive(Clone)]
+pub struct ServerIdentity {
+    configuration: Arc<ServerConfig>,
+}
+
+impl fmt::Debug for ServerIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerIdentity")
+    }
+}
+
+impl ServerIdentity {
+    /// Reads a chain of certificates, the server's own first, and its private key, from files in PEM form.
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file and what to do: also where the key is not that of the first certificate.
+    pub fn load(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
+        let chain = read_certificates(certificates)?;
+        let octets = fs::read(key).map_err(|source| TlsError::Read { path: key.to_owned(), source })?;
+        let octets = Zeroizing::new(octets);
+        let private =
+            PrivateKeyDer::from_pem_slice(&octets).map_err(|_| TlsError::NoKey { path: key.to_owned() })?;
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let certified = CertifiedKey::from_der(chain, private, &provider).map_err(|error| match error {
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                TlsError::OtherKey { certificates: certificates.to_owned(), key: key.to_owned() }
+            }
+            Error::InvalidCertificate(_) => {
+                TlsError::Certificate { path: certificates.to_owned(), reason: error.to_string() }
+            }
+            error => TlsError::Key { path: key.to_owned(), reason: error.to_string() },
+        })?;
+        Self::new(certified, provider)
+    }
+
+    fn new(certified: CertifiedKey, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
+        let library = |error: Error| TlsError::Library { reason: error.to_string() };
+        let mut configuration = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(VERSIONS)
+            .map_err(library)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+        configuration.alpn_protocols = vec![ALPN.to_vec()];
+        configuration.ticketer = aws_lc_rs::Ticketer::new().map_err(library)?;
+        // One is what a client needs to come back; the second would be for connections side by side.
+        configuration.send_tls13_tickets = 1;
+        configuration.max_early_data_size = 0;
+        Ok(Self { configuration: Arc::new(configuration) })
+    }
+}
+
+/// The identity that new connections take; it can be replaced while a server runs. Its clones are the same slot.
+#[derive(Clone, Debug)]
+pub struct IdentitySlot(Arc<RwLock<ServerIdentity>>);
+
+impl IdentitySlot {
+    /// A slot with its first identity.
+    #[must_use]
+    pub fn new(identity: ServerIdentity) -> Self {
+        Self(Arc::new(RwLock::new(identity)))
+    }
+
+    /// Connections take `identity` from now on; those that are open keep what they have.
+    pub fn replace(&self, identity: ServerIdentity) {
+        // Nothing panics while it is locked, and the value is whole in any case.
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = identity;
+    }
+
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        let identity = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        TlsAcceptor::from(Arc::clone(&identity.configuration))
+    }
+}
+
+/// How a client speaks TLS, and which servers it believes.
+#[derive(Clone)]
+pub struct ClientTls {
+    configuration: Arc<ClientConfig>,
+    /// The name that the certificate must be for; else it must be for the address.
+    server_name: Option<ServerName<'static>>,
+    authenticated: bool,
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTls")
+            .field("server_name", &self.server_name)
+            .field("authenticated", &self.authenticated)
+            .finish()
+    }
+}
+
+impl ClientTls {
+    /// Believes servers with a certificate for `hostname`, or without it for the address asked, that one of the authorities
+    /// in `authorities` (PEM) has signed, or that stands in that file itself (the strict profile of RFC 8310 section 5).
+    ///
+    /// # Errors
+    /// [`TlsError`] names the file and what to do.
+    pub fn authenticated(authorities: &Path, hostname: Option<&str>) -> Result<Self, TlsError> {
+        let trusted = read_certificates(authorities)?;
+        let refused = |reason: String| TlsError::Certificate { path: authorities.to_owned(), reason };
+        let mut roots = RootCertStore::empty();
+        for certificate in &trusted {
+            roots.add(certificate.clone()).map_err(|error| refused(error.to_string()))?;
+        }
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .build()
+            .map_err(|error| refused(error.to_string()))?;
+        Self::new(Arc::new(Trust::Some { chain, trusted }), provider, hostname, true)
+    }
+
+    /// Believes every server: what is sent is hidden from those who only listen (the opportunistic profile of RFC 8310
+    /// section 5). `hostname` is what the server is asked for.
+    ///
+    /// # Errors
+    /// Where the name is none.
+    pub fn opportunistic(hostname: Option<&str>) -> Result<Self, TlsError> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        Self::new(Arc::new(Trust::All(Arc::clone(&provider))), provider, hostname, false)
+    }
+
+    /// Whether the server's certificate is verified.
+    #[must_use]
+    pub const fn is_authenticated(&self) -> bool {
+        self.authenticated
+    }
+
+    fn new(
+        trust: Arc<Trust>,
+        provider: Arc<CryptoProvider>,
+        hostname: Option<&str>,
+        authenticated: bool,
+    ) -> Result<Self, TlsError> {
+        let mut configuration = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(VERSIONS)
+            .map_err(|error| TlsError::Library { reason: error.to_string() })?
+            .dangerous()
+            .with_custom_certificate_verifier(trust)
+            .with_no_client_auth();
+        configuration.alpn_protocols = vec![ALPN.to_vec()];
+        configuration.enable_early_data = false;
+        let server_name = hostname.map(read_hostname).transpose()?;
+        Ok(Self { configuration: Arc::new(configuration), server_name, authenticated })
+    }
+
+    pub(crate) fn connector(&self) -> TlsConnector {
+        TlsConnector::from(Arc::clone(&self.configuration))
+    }
+
+    pub(crate) fn server_name(&self, server: IpAddr) -> ServerName<'static> {
+        self.server_name.clone().unwrap_or_else(|| ServerName::from(server))
+    }
+}
+
+/// A host name as certificates have it: without the dot of the root.
+fn read_hostname(text: &str) -> Result<ServerName<'static>, TlsError> {
+    let name = text.strip_suffix('.').unwrap_or(text);
+    ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Hostname { text: text.to_owned() })
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let octets = fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&octets).collect();
+    let certificates = certificates
+        .map_err(|error| TlsError::Certificate { path: path.to_owned(), reason: error.to_string() })?;
+    if certificates.is_empty() {
+        return Err(TlsError::NoCertificate { path: path.to_owned() });
+    }
+    Ok(certificates)
+}
+
+/// Which certificates a client takes. What they sign in the handshake is verified in any case.
+#[derive(Debug)]
+enum Trust {
+    All(Arc<CryptoProvider>),
+    Some {
+        chain: Arc<WebPkiServerVerifier>,
+        /// What the file of authorities holds.
+        trusted: Vec<CertificateDer<'static>>,
+    },
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Self::Some { chain, trusted } = self else { return Ok(ServerCertVerified::assertion()) };
+        match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            // A certificate that signed itself is no authority's: it is believed where the user has named it.
+            Err(_) if trusted.contains(end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)
+                    .map(|()| ServerCertVerified::assertion())
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        match self {
+            Self::All(provider) => tokio_rustls::rustls::crypto::verify_tls12_signature(
+                message,
+                certificate,
+                signature,
+                &provider.signature_verification_algorithms,
+            ),
+            Self::Some { chain, .. } => chain.verify_tls12_signature(message, certificate, signature),
+        }
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        match self {
+            Self::All(provider) => tokio_rustls::rustls::crypto::verify_tls13_signature(
+                message,
+                certificate,
+                signature,
+                &provider.signature_verification_algorithms,
+            ),
+            Self::Some { chain, .. } => chain.verify_tls13_signature(message, certificate, signature),
+        }
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        match self {
+            Self::All(provider) => provider.signature_verification_algorithms.supported_schemes(),
+            Self::Some { chain, .. } => chain.supported_verify_schemes(),
+        }
+    }
+}
