@@ -1,5 +1,9 @@
 //! What can be read off a zone without verifying it: its keys, how it denies existence, its signatures' fields.
 
+mod expiry;
+
+pub use expiry::{Expiry, ExpiryWatch};
+
 use crate::denial::nsec3::{Nsec3, OPT_OUT};
 use crate::denial::nsec5::{self, Nsec5};
 use crate::denial::{Mechanism, Nsec3Params, is_made_by_signing};
@@ -241,6 +245,21 @@ pub fn is_chain(rtype: Rtype, owner: NameRef<'_>, apex: NameRef<'_>) -> bool {
 #[must_use]
 pub fn is_signed(contents: &Contents) -> bool {
     contents.nodes().next().is_some_and(|apex| apex.signatures(Rtype::SOA).is_some())
+}
+
+/// Whether nothing of DNSSEC is in the zone but keys at its apex, signed, as
+/// [`sign_key_set`](crate::online::sign_key_set) leaves them: for a server that signs all else when asked.
+#[must_use]
+pub fn is_key_set(contents: &Contents) -> bool {
+    let is_signed = contents.nodes().next().is_some_and(|apex| apex.signatures(Rtype::DNSKEY).is_some());
+    is_signed && crate::online::prepare::has_only_key_set(contents)
+}
+
+/// Of the zone keys with this DNSKEY RDATA, those whose algorithm has a number that only zones with NSEC5 use: validators
+/// that do not know NSEC5 take a zone with them for insecure.
+pub fn alias_keys<'r>(dnskeys: impl IntoIterator<Item = &'r [u8]>) -> Vec<KeyFacts> {
+    let is_alias = |key: &KeyFacts| key.algorithm != key.algorithm.without_alias();
+    dnskeys.into_iter().filter_map(KeyFacts::read).filter(is_alias).collect()
 }
 
 /// Types at the apex of a signed zone that its signer makes or keeps: keys, what it tells the parent of them (RFC 7344),

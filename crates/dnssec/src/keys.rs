@@ -11,6 +11,7 @@ mod vrf;
 pub use ds::{cds_rdata, ds_rdata};
 pub use file::{KeyFileError, KeyTimes};
 pub use record::KeyRecord;
+pub(crate) use role::published_roles;
 pub use role::{Role, roles};
 pub use set::{KeySet, KeySetError};
 pub use vrf::{Nsec5Key, proofs_file_name};

@@ -4,17 +4,20 @@
 //! All faults are reported, in canonical order of owners; two runs give the same report.
 
 pub(crate) mod child;
+mod earlier;
 mod keys;
 mod report;
 mod signatures;
 mod watch;
 pub(crate) mod zonemd;
 
-pub use report::{Fault, Reason, Report, VerifyWarning};
+pub use earlier::Earlier;
+pub use report::{Fault, Reason, Report, VerifyWarning, count_faults};
 pub use watch::VerifyProgress;
 
 use crate::denial::nsec5::Nsec5Evidence;
-use crate::denial::{Mechanism, is_made_by_signing, nsec, nsec3, nsec5};
+use crate::denial::{Mapping, Mechanism, is_made_by_signing, nsec, nsec3, nsec5};
+use crate::facts::{KeyFacts, alias_keys};
 use keys::ZoneKeys;
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
@@ -55,13 +58,16 @@ pub struct VerifyOptions {
     pub mode: Mode,
 }
 
-/// A zone that was verified without fault; made by [`into_verified`] alone.
+/// A zone that was verified without fault; made by [`into_verified`] and [`into_verified_changed`] alone.
 ///
 /// An unsigned zone has nothing to verify and is taken too.
 #[derive(Debug)]
 pub struct Verified {
     contents: Contents,
     report: Report,
+    mode: Mode,
+    /// The time that signatures were valid at.
+    at: Option<u32>,
 }
 
 impl Verified {
@@ -88,6 +94,33 @@ impl Verified {
     pub const fn mechanism(&self) -> Option<Mechanism> {
         self.report.mechanism
     }
+
+    /// Whether all its signatures are known to be good: now, or in the version before where they are the same.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.mode == Mode::Full
+    }
+
+    /// What verifying the next version may rely on; `None` where the signatures were not verified.
+    #[must_use]
+    pub fn earlier(&self) -> Option<Earlier<'_>> {
+        self.is_full().then(|| Earlier::recorded(&self.contents, self.at))
+    }
+}
+
+/// What follows how far verifying has come, from any thread.
+pub type Progress<'p> = &'p (dyn Fn(VerifyProgress) + Sync);
+
+/// What verifying a zone may use beside the zone itself.
+#[derive(Clone, Copy, Default)]
+pub struct Aids<'a> {
+    /// The version of the zone that was verified before: its signatures are not verified again where they and their records
+    /// are the same; all are where the DNSKEY RRset has changed. [`VerifyOptions::mode`] is not looked at then.
+    pub earlier: Option<Earlier<'a>>,
+    /// What the names of a zone with NSEC5 are matched to its records by.
+    pub evidence: Nsec5Evidence<'a>,
+    /// Called now and then with what is done so far.
+    pub progress: Option<Progress<'a>>,
 }
 
 /// Verifies `contents` and keeps them where they have no fault. A zone with nothing of DNSSEC in it passes, unless
@@ -99,16 +132,44 @@ pub fn into_verified(
     contents: Contents,
     options: &VerifyOptions,
 ) -> Result<Verified, Box<(Contents, Report)>> {
+    into_verified_with(contents, options, &Aids::default())
+}
+
+/// As [`into_verified`] in what it refuses, for the next version of a zone that was verified before ([`Aids::earlier`]).
+///
+/// # Errors
+/// As [`into_verified`].
+pub fn into_verified_changed(
+    earlier: &Earlier<'_>,
+    contents: Contents,
+    options: &VerifyOptions,
+) -> Result<Verified, Box<(Contents, Report)>> {
+    into_verified_with(contents, options, &Aids { earlier: Some(*earlier), ..Aids::default() })
+}
+
+/// As [`into_verified`], with what helps.
+///
+/// # Errors
+/// As [`into_verified`].
+pub fn into_verified_with(
+    contents: Contents,
+    options: &VerifyOptions,
+    aids: &Aids<'_>,
+) -> Result<Verified, Box<(Contents, Report)>> {
     let unsigned = contents.soa().filter(|_| !has_dnssec(&contents) && options.anchors.is_empty());
     let report = unsigned.map_or_else(
-        || verify(&contents, options),
+        || verify_aided(&contents, options, aids),
         |soa| {
             let mut findings = Findings::default();
             zonemd::check(&contents, soa.serial, &mut findings);
             findings.into_report(None)
         },
     );
-    if report.is_sound() { Ok(Verified { contents, report }) } else { Err(Box::new((contents, report))) }
+    if !report.is_sound() {
+        return Err(Box::new((contents, report)));
+    }
+    let mode = if aids.earlier.is_some() { Mode::Full } else { options.mode };
+    Ok(Verified { contents, report, mode, at: options.now })
 }
 
 /// What the checks need of a zone.
@@ -156,17 +217,27 @@ pub fn verify(contents: &Contents, options: &VerifyOptions) -> Report {
 /// Verifies a zone, one with NSEC5 by the `evidence` too, and reports all its faults.
 #[must_use]
 pub fn verify_with(contents: &Contents, options: &VerifyOptions, evidence: &Nsec5Evidence<'_>) -> Report {
-    verify_watched(contents, options, evidence, None)
+    verify_aided(contents, options, &Aids { evidence: *evidence, ..Aids::default() })
 }
 
-/// As [`verify_with`]; `progress` is called now and then with what is done so far, from any thread.
+/// Verifies the next version of a zone that was verified before ([`Aids::earlier`]), and reports all its faults: those that
+/// verifying in full reports.
 #[must_use]
-pub fn verify_watched(
-    contents: &Contents,
-    options: &VerifyOptions,
-    evidence: &Nsec5Evidence<'_>,
-    progress: Option<&(dyn Fn(VerifyProgress) + Sync)>,
-) -> Report {
+pub fn verify_changed(earlier: &Earlier<'_>, contents: &Contents, options: &VerifyOptions) -> Report {
+    verify_aided(contents, options, &Aids { earlier: Some(*earlier), ..Aids::default() })
+}
+
+/// As [`verify`], with what helps. Stored proofs are verified all, whatever was verified before.
+#[must_use]
+pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_>) -> Report {
+    let whole;
+    let options = match aids.earlier {
+        None => options,
+        Some(_) => {
+            whole = VerifyOptions { mode: Mode::Full, ..options.clone() };
+            &whole
+        }
+    };
     let mut findings = Findings::default();
     let apex = contents.apex();
     let Some(soa) = contents.soa() else {
@@ -183,20 +254,34 @@ pub fn verify_watched(
         findings.fault(apex.view(), Some(Rtype::DNSKEY), Reason::NoDnskey);
         return findings.into_report(None);
     }
-    let watch = Watch::new(contents, progress);
+    let watch = Watch::new(contents, aids.progress);
     let zone = Zone { contents, standings: standings(contents), chain_ttl: soa.negative_ttl(), watch };
     let keys = ZoneKeys::read(contents, &mut findings);
+    let known = aids.earlier.filter(|earlier| earlier.has_keys_of(contents));
+    findings.keys_changed = aids.earlier.is_some() && known.is_none();
     let mut of_chain = Findings::default();
     // The chain has one thread while the signatures have the others, and then all.
     let (mut signing_keys, mechanism) = rayon::join(
-        || signatures::check(&zone, &keys, options, &mut findings),
-        || check_denial(&zone, evidence, options.mode, &mut of_chain),
+        || signatures::check(&zone, &keys, options, known, &mut findings),
+        || check_denial(&zone, &aids.evidence, options.mode, &mut of_chain),
     );
     signing_keys.sort_unstable();
     keys.check_anchors(contents, &signing_keys, &options.anchors, &mut findings);
     child::check(contents, &keys, &signing_keys, &mut findings);
     findings.append(of_chain);
+    if let Some(mechanism) = mechanism.filter(|mechanism| mechanism.mapping() != Mapping::Vrf) {
+        warn_of_aliases(contents, mechanism, &mut findings);
+    }
     findings.into_report(mechanism)
+}
+
+/// Keys with a number of zones with NSEC5 have resolvers take the zone for insecure, which only NSEC5 is worth.
+fn warn_of_aliases(contents: &Contents, mechanism: Mechanism, findings: &mut Findings) {
+    let dnskeys = contents.apex_rrset(Rtype::DNSKEY);
+    for key in alias_keys(dnskeys.into_iter().flat_map(Rrset::rdatas)) {
+        let KeyFacts { tag, algorithm, .. } = key;
+        findings.warn(VerifyWarning::AliasWithoutNsec5 { tag, algorithm, mechanism });
+    }
 }
 
 /// Verifies a zone of which nothing is signed but its key set, given in `keys` as contents of the apex alone, or nothing at
@@ -213,7 +298,7 @@ pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &Ver
         let watch = Watch::new(keys, None);
         let zone = Zone { contents: keys, standings: standings(keys), chain_ttl: soa.negative_ttl(), watch };
         let zone_keys = ZoneKeys::read(keys, &mut findings);
-        let mut signing_keys = signatures::check(&zone, &zone_keys, &options, &mut findings);
+        let mut signing_keys = signatures::check(&zone, &zone_keys, &options, None, &mut findings);
         signing_keys.sort_unstable();
         zone_keys.check_anchors(keys, &signing_keys, &options.anchors, &mut findings);
     }

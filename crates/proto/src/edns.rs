@@ -1,6 +1,14 @@
-//! EDNS (RFC 6891): the OPT record of a query and of a response.
+//! EDNS (RFC 6891): the OPT record of a query and of a response, and its options.
 
 use crate::Rtype;
+
+mod options;
+
+pub use options::{
+    CLIENT_SUBNET, COOKIE, CookieOption, EXTENDED_ERROR, KEEPALIVE, NSID, Options, PADDING, REPORT_CHANNEL,
+    push_extended_error, push_keepalive, push_option, push_padding, read_extended_error, read_keepalive,
+    read_report_channel,
+};
 
 /// DNSSEC OK, in the low 16 bits of OPT's TTL (RFC 3225 §3).
 pub const DO: u16 = 0x8000;
@@ -39,14 +47,21 @@ impl<'a> Opt<'a> {
     }
 
     fn is_well_formed(&self) -> bool {
-        let mut rest = self.options;
-        while let [_, _, high, low, tail @ ..] = rest {
-            match tail.get(usize::from(u16::from_be_bytes([*high, *low]))..) {
-                Some(next) => rest = next,
-                None => return false,
-            }
-        }
-        rest.is_empty()
+        let mut options = self.options();
+        options.by_ref().for_each(drop);
+        options.is_at_end()
+    }
+
+    /// The options in their order: code and data.
+    #[must_use]
+    pub const fn options(&self) -> Options<'a> {
+        Options::new(self.options)
+    }
+
+    /// The data of the first option with `code`.
+    #[must_use]
+    pub fn option(&self, code: u16) -> Option<&'a [u8]> {
+        self.options().find(|(found, _)| *found == code).map(|(_, data)| data)
     }
 
     /// Whether the sender takes DNSSEC records.
@@ -62,6 +77,18 @@ pub fn push_opt(payload: u16, extended_rcode: u8, opt_flags: u16, out: &mut Vec<
     let [f, g] = opt_flags.to_be_bytes();
     let [t, u] = Rtype::OPT.0.to_be_bytes();
     out.extend_from_slice(&[0, t, u, p, q, extended_rcode, 0, f, g, 0, 0]);
+}
+
+/// Writes RDLENGTH of the OPT record that begins at `start` and ends the message so far: what follows its fixed part are
+/// options.
+pub fn set_options_length(start: usize, out: &mut [u8]) {
+    let Some((fixed, options)) = out.get_mut(start..).and_then(|opt| opt.split_at_mut_checked(OPT_OCTETS))
+    else {
+        return;
+    };
+    // A message has fewer octets.
+    let length = u16::try_from(options.len()).unwrap_or(u16::MAX);
+    fixed[OPT_OCTETS - 2..].copy_from_slice(&length.to_be_bytes());
 }
 
 #[cfg(test)]

@@ -40,7 +40,10 @@ impl Rcode {
     pub const NXDOMAIN: Self = Self(3);
     pub const NOTIMP: Self = Self(4);
     pub const REFUSED: Self = Self(5);
+    pub const YXDOMAIN: Self = Self(6);
+    pub const NOTAUTH: Self = Self(9);
     pub const BADVERS: Self = Self(16);
+    pub const BADCOOKIE: Self = Self(23);
 }
 
 impl fmt::Display for Rcode {
@@ -52,7 +55,10 @@ impl fmt::Display for Rcode {
             3 => f.pad("NXDOMAIN"),
             4 => f.pad("NOTIMP"),
             5 => f.pad("REFUSED"),
+            6 => f.pad("YXDOMAIN"),
+            9 => f.pad("NOTAUTH"),
             16 => f.pad("BADVERS"),
+            23 => f.pad("BADCOOKIE"),
             number => f.pad(&format!("RCODE{number}")),
         }
     }
@@ -186,6 +192,30 @@ impl Message {
         Ok(Self { header, questions, records })
     }
 
+    /// The message in wire form, without compression; the counts are those of what it holds.
+    #[must_use]
+    pub fn to_octets(&self) -> Vec<u8> {
+        let of = |section| self.records.iter().filter(move |record| record.section == section);
+        let sections = [Section::Answer, Section::Authority, Section::Additional];
+        let counts = sections.map(|section| of(section).count() as u16);
+        let counts = [self.questions.len() as u16, counts[0], counts[1], counts[2]];
+        let mut out = Header { counts, ..self.header }.to_octets().to_vec();
+        for (name, rtype, class) in &self.questions {
+            out.extend_from_slice(name.wire());
+            out.extend_from_slice(&rtype.0.to_be_bytes());
+            out.extend_from_slice(&class.0.to_be_bytes());
+        }
+        for record in sections.into_iter().flat_map(of) {
+            out.extend_from_slice(record.owner.wire());
+            out.extend_from_slice(&record.rtype.0.to_be_bytes());
+            out.extend_from_slice(&record.class.0.to_be_bytes());
+            out.extend_from_slice(&record.ttl.to_be_bytes());
+            out.extend_from_slice(&(record.rdata.len() as u16).to_be_bytes());
+            out.extend_from_slice(&record.rdata);
+        }
+        out
+    }
+
     /// The response code with the upper bits of an OPT record (RFC 6891 §6.1.3).
     #[must_use]
     pub fn rcode(&self) -> Rcode {
@@ -213,44 +243,83 @@ fn read_u16(octets: &[u8], at: usize) -> Result<u16, MessageError> {
 }
 
 fn parse_record(octets: &[u8], at: usize, section: Section) -> Result<(Record, usize), MessageError> {
+    let mut rdata = Vec::new();
     let (owner, fixed) = Name::from_message(octets, at)?;
-    let rtype = Rtype(read_u16(octets, fixed)?);
-    let class = Class(read_u16(octets, fixed + 2)?);
-    let ttl = u32::from(read_u16(octets, fixed + 4)?) << 16 | u32::from(read_u16(octets, fixed + 6)?);
-    let start = fixed + 10;
-    let end = start + usize::from(read_u16(octets, fixed + 8)?);
-    if end > octets.len() {
-        return Err(MessageError::Truncated);
-    }
-    let rdata = expand_rdata(octets, rtype, start, end)?;
+    let (Fixed { rtype, class, ttl }, end) = read_behind_owner(octets, fixed, &mut rdata)?;
     Ok((Record { section, owner, rtype, class, ttl, rdata }, end))
 }
 
-/// Copies RDATA, writing out the names that RFC 1035's types may have compressed.
-fn expand_rdata(octets: &[u8], rtype: Rtype, start: usize, end: usize) -> Result<Vec<u8>, MessageError> {
+/// What stands between owner and RDATA of a record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fixed {
+    /// Type.
+    pub rtype: Rtype,
+    /// Class.
+    pub class: Class,
+    /// Time to live.
+    pub ttl: u32,
+}
+
+/// Reads the record at offset `at` of a message: its owner in wire form and its RDATA, names uncompressed, take the place of
+/// what the buffers hold. Returns the offset behind it. For messages of very many records, as those of a zone transfer:
+/// nothing is allocated once the buffers are large enough.
+pub fn read_record(
+    octets: &[u8],
+    at: usize,
+    owner: &mut Vec<u8>,
+    rdata: &mut Vec<u8>,
+) -> Result<(Fixed, usize), MessageError> {
+    owner.clear();
+    let fixed = push_from_message(octets, at, owner)?;
+    read_behind_owner(octets, fixed, rdata)
+}
+
+fn read_behind_owner(octets: &[u8], at: usize, rdata: &mut Vec<u8>) -> Result<(Fixed, usize), MessageError> {
+    let rtype = Rtype(read_u16(octets, at)?);
+    let class = Class(read_u16(octets, at + 2)?);
+    let ttl = u32::from(read_u16(octets, at + 4)?) << 16 | u32::from(read_u16(octets, at + 6)?);
+    let start = at + 10;
+    let end = start + usize::from(read_u16(octets, at + 8)?);
+    if end > octets.len() {
+        return Err(MessageError::Truncated);
+    }
+    rdata.clear();
+    push_expanded(octets, rtype, start, end, rdata)?;
+    Ok((Fixed { rtype, class, ttl }, end))
+}
+
+/// Appends RDATA to `out`, which is empty, writing out the names that RFC 1035's types may have compressed.
+fn push_expanded(
+    octets: &[u8],
+    rtype: Rtype,
+    start: usize,
+    end: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), MessageError> {
     let plain = &octets[start..end];
     let fields = rdata::entry(rtype).map_or(&[][..], |entry| entry.fields);
     let compressible = fields.iter().any(|field| matches!(field, rdata::Field::Name { .. }));
     if rtype == Rtype::OPT || rdata::is_well_formed(rtype, plain) {
-        return Ok(plain.to_vec());
+        out.extend_from_slice(plain);
+        return Ok(());
     }
     if !compressible {
         return Err(MessageError::Rdata(rtype));
     }
-    let mut out = Vec::with_capacity(plain.len() + 32);
     let mut at = start;
     for field in fields {
         if matches!(field, rdata::Field::Name { .. }) {
             // RFC 3597 §4: receivers may meet compressed names in SRV, RP and their like; pointers never leave backwards.
-            at = push_from_message(&octets[..end], at, &mut out)?;
+            at = push_from_message(&octets[..end], at, out)?;
             continue;
         }
-        let length = rdata::measure_field(*field, &out, &octets[at.min(end)..end]);
+        let length = rdata::measure_field(*field, out, &octets[at.min(end)..end]);
         let length = length.ok_or(MessageError::Rdata(rtype))?;
         out.extend_from_slice(&octets[at..at + length]);
         at += length;
     }
-    if at == end { Ok(out) } else { Err(MessageError::Rdata(rtype)) }
+    // With its names written out, RDATA may be longer than any record's.
+    if at == end && out.len() <= usize::from(u16::MAX) { Ok(()) } else { Err(MessageError::Rdata(rtype)) }
 }
 
 /// Appends a query of one question.
@@ -278,6 +347,9 @@ mod tests {
         let mut text = Vec::new();
         rdata::push_text(record.rtype, &record.rdata, &mut text);
         assert_eq!(text, b"10 mail.Example.com.");
+        let plain = message.to_octets();
+        assert_eq!(plain.len(), octets.len() + (13 - 2) + (13 - 2));
+        assert_eq!(Message::parse(&plain), Ok(message.clone()));
         octets.push(0);
         assert_eq!(Message::parse(&octets).unwrap_err(), MessageError::TrailingOctets);
         assert_eq!(Message::parse(&octets[..octets.len() - 3]).unwrap_err(), MessageError::Truncated);
@@ -286,7 +358,9 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_octets_never_panic(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Message::parse(&octets);
+            if let Ok(message) = Message::parse(&octets) {
+                prop_assert_eq!(Message::parse(&message.to_octets()), Ok(message));
+            }
         }
 
         #[test]

@@ -56,13 +56,26 @@ impl ChangeSet {
         Self::from_sides(new.apex(), removed.run, added.run)
     }
 
-    fn from_sides(apex: &Name, removed: Run, added: Run) -> Self {
+    /// The change set of these two sides, each with its names in canonical order.
+    #[must_use]
+    pub fn from_sides(apex: &Name, removed: Run, added: Run) -> Self {
         Self {
             removed: Contents::from_runs(apex, vec![removed]),
             added: Contents::from_runs(apex, vec![added]),
             removed_lines: Vec::new(),
             added_lines: Vec::new(),
         }
+    }
+
+    /// The change set of two sides of one zone.
+    pub(crate) const fn from_contents(removed: Contents, added: Contents) -> Self {
+        Self { removed, added, removed_lines: Vec::new(), added_lines: Vec::new() }
+    }
+
+    /// What is removed and what is added.
+    #[must_use]
+    pub fn into_sides(self) -> (Contents, Contents) {
+        (self.removed, self.added)
     }
 
     /// The zone.

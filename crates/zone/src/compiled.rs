@@ -55,6 +55,7 @@ mod text;
 mod write;
 
 pub(crate) use block::Block;
+pub(crate) use check::check_part;
 pub use directory::{ChunkFacts, Uniform, chain_pattern, signers_pattern};
 pub use read::{read, read_file};
 pub use stored::StoredZone;

@@ -53,6 +53,12 @@ impl Contents {
         self.rrsets.iter().map(|rrset| u64::from(rrset.count)).sum()
     }
 
+    /// Octets of names and records: about as many as a transfer of all takes, uncompressed.
+    #[must_use]
+    pub const fn octets(&self) -> u64 {
+        (self.names.len() + self.rdata.len() + self.rrsets.len() * 10) as u64
+    }
+
     /// The node at `index` of the canonical order.
     #[must_use]
     pub const fn node(&self, index: usize) -> Node<'_> {

@@ -1,6 +1,6 @@
 //! What a key is used for, by the other keys of its zone.
 
-use super::{REVOKE, SEP};
+use super::{REVOKE, SEP, ZONE_KEY};
 use nonesuch_crypto::Algorithm;
 use std::fmt;
 
@@ -47,4 +47,17 @@ pub fn roles(keys: &[(Algorithm, u16)]) -> Vec<Role> {
         }
     };
     keys.iter().map(role).collect()
+}
+
+/// The zone keys among DNSKEY RDATA, with their algorithms and roles; others have none (RFC 4034 §2.1.1).
+pub(crate) fn published_roles(dnskeys: &[Vec<u8>]) -> Vec<(&[u8], Algorithm, Role)> {
+    let read = |rdata: &'_ [u8]| match rdata {
+        [high, low, _, algorithm, _, ..] => Some((Algorithm(*algorithm), u16::from_be_bytes([*high, *low]))),
+        _ => None,
+    };
+    let keys = dnskeys.iter().filter_map(|rdata| Some((rdata.as_slice(), read(rdata)?)));
+    let (rdatas, kinds): (Vec<&[u8]>, Vec<(Algorithm, u16)>) =
+        keys.filter(|(_, (_, flags))| flags & ZONE_KEY != 0).unzip();
+    let roles = roles(&kinds);
+    rdatas.into_iter().zip(kinds).zip(roles).map(|((rdata, kind), role)| (rdata, kind.0, role)).collect()
 }

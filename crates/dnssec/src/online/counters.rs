@@ -1,8 +1,8 @@
 //! What workshops have done: numbers that operators look at, readable from any thread.
 
-use crate::denial::Mechanism;
-use nonesuch_crypto::Algorithm;
-use nonesuch_crypto::vrf::VrfAlgorithm;
+use crate::denial::{MECHANISMS, Mechanism};
+use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
+use nonesuch_crypto::{ALGORITHMS, Algorithm};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,6 +19,13 @@ pub enum Operation {
     Prove(VrfAlgorithm),
 }
 
+impl Operation {
+    /// A signature over a record that was made for a denial by this mechanism, or over the zone's own.
+    pub(super) fn signing(made_for: Option<Mechanism>, algorithm: Algorithm) -> Self {
+        made_for.map_or(Self::SignData(algorithm), |mechanism| Self::SignDenial(mechanism, algorithm))
+    }
+}
+
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -29,23 +36,88 @@ impl fmt::Display for Operation {
     }
 }
 
+/// Hits and misses of the cache for each kind of operation, at fixed places: they are counted several times for each answer.
+#[derive(Debug)]
+struct Lookups(Box<[[AtomicU64; 2]]>);
+
+impl Default for Lookups {
+    fn default() -> Self {
+        let places = (1 + MECHANISMS.len()) * ALGORITHMS.len() + VRF_ALGORITHMS.len();
+        Self((0..places).map(|_| <[AtomicU64; 2]>::default()).collect())
+    }
+}
+
+impl Lookups {
+    /// The place of signatures by the algorithm in this row of [`ALGORITHMS`].
+    fn signature_place(made_for: Option<Mechanism>, row: usize) -> usize {
+        made_for.map_or(0, |mechanism| 1 + mechanism as usize) * ALGORITHMS.len() + row
+    }
+
+    /// The place of proofs by the VRF in this row of [`VRF_ALGORITHMS`].
+    fn proof_place(row: usize) -> usize {
+        (1 + MECHANISMS.len()) * ALGORITHMS.len() + row
+    }
+
+    fn count(&self, place: usize, found: bool) {
+        if let Some(counters) = self.0.get(place) {
+            counters[usize::from(!found)].fetch_add(1, Relaxed);
+        }
+    }
+
+    /// All kinds of operations with their places.
+    fn places() -> impl Iterator<Item = (Operation, usize)> {
+        let made_for = std::iter::once(None).chain(MECHANISMS.iter().map(|entry| Some(entry.mechanism)));
+        let signatures = made_for.flat_map(|made_for| {
+            ALGORITHMS.iter().enumerate().map(move |(row, entry)| {
+                let operation = Operation::signing(made_for, entry.algorithm);
+                (operation, Self::signature_place(made_for, row))
+            })
+        });
+        let proofs = VRF_ALGORITHMS.iter().enumerate();
+        signatures
+            .chain(proofs.map(|(row, entry)| (Operation::Prove(entry.algorithm), Self::proof_place(row))))
+    }
+
+    /// The hits, or the misses, of each kind that there were any of.
+    fn read(&self, found: bool) -> BTreeMap<Operation, u64> {
+        let times = |place: usize| self.0[place][usize::from(!found)].load(Relaxed);
+        let all = Self::places().map(|(operation, place)| (operation, times(place)));
+        all.filter(|(_, times)| *times > 0).collect()
+    }
+}
+
 /// The counters of one workshop.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Counters {
-    pub(super) signature_hits: AtomicU64,
-    pub(super) signature_misses: AtomicU64,
-    pub(super) proof_hits: AtomicU64,
-    pub(super) proof_misses: AtomicU64,
+    signature_hits: AtomicU64,
+    signature_misses: AtomicU64,
+    proof_hits: AtomicU64,
+    proof_misses: AtomicU64,
     pub(super) proofs_stored: AtomicU64,
     pub(super) batches: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) octets: AtomicU64,
+    lookups: Lookups,
     operations: Mutex<BTreeMap<Operation, u64>>,
 }
 
 impl Counters {
+    /// Counts a search for signatures by the algorithm in this row of [`ALGORITHMS`].
+    pub(super) fn count_signature(&self, made_for: Option<Mechanism>, row: usize, found: bool) {
+        let counter = if found { &self.signature_hits } else { &self.signature_misses };
+        counter.fetch_add(1, Relaxed);
+        self.lookups.count(Lookups::signature_place(made_for, row), found);
+    }
+
+    /// Counts a search for a proof by the VRF in this row of [`VRF_ALGORITHMS`].
+    pub(super) fn count_proof(&self, row: usize, found: bool) {
+        let counter = if found { &self.proof_hits } else { &self.proof_misses };
+        counter.fetch_add(1, Relaxed);
+        self.lookups.count(Lookups::proof_place(row), found);
+    }
+
     /// Counts operations; a few times for each batch.
     pub(super) fn count(&self, operation: Operation, times: u64) {
         let mut operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,6 +139,8 @@ impl Counters {
             failed: self.failed.load(Relaxed),
             cache_octets: self.octets.load(Relaxed),
             operations,
+            hits: self.lookups.read(true),
+            misses: self.lookups.read(false),
         }
     }
 
@@ -100,6 +174,11 @@ pub struct OnlineCounters {
     pub cache_octets: u64,
     /// Private-key operations by kind.
     pub operations: BTreeMap<Operation, u64>,
+    /// Signatures and proofs asked for that were in the cache, by what makes them; with keys of several algorithms, by the
+    /// first that signs data.
+    pub hits: BTreeMap<Operation, u64>,
+    /// The same for those that had to be made.
+    pub misses: BTreeMap<Operation, u64>,
 }
 
 impl OnlineCounters {
@@ -113,8 +192,12 @@ impl OnlineCounters {
         self.refused += other.refused;
         self.failed += other.failed;
         self.cache_octets += other.cache_octets;
-        for (operation, times) in other.operations {
-            *self.operations.entry(operation).or_default() += times;
+        for (sums, times) in [
+            (&mut self.operations, other.operations),
+            (&mut self.hits, other.hits),
+            (&mut self.misses, other.misses),
+        ] {
+            times.into_iter().for_each(|(operation, times)| *sums.entry(operation).or_default() += times);
         }
         self
     }

@@ -3,7 +3,7 @@
 
 use super::prepare::{KEY_SET, replace_apex};
 use super::workshop::{Rrset, sign_rrsets};
-use crate::keys::{KeyPair, KeyRecord, Role, cds_rdata, roles};
+use crate::keys::{KeyPair, KeyRecord, Role, cds_rdata, published_roles};
 use nonesuch_crypto::{Algorithm, SignError};
 use nonesuch_proto::{Name, Rtype, rdata, serial};
 use nonesuch_zone::{Contents, Run};
@@ -114,21 +114,17 @@ fn signers<'o>(
     if dnskeys.is_empty() {
         return Err(KeySetSignError::NoKey(zone.clone()));
     }
-    let kinds: Vec<(Algorithm, u16)> = dnskeys
-        .iter()
-        .filter_map(|rdata| match rdata.as_slice() {
-            [high, low, _, algorithm, ..] => Some((Algorithm(*algorithm), u16::from_be_bytes([*high, *low]))),
-            _ => None,
-        })
-        .collect();
-    let roles = roles(&kinds);
+    let keys = published_roles(dnskeys);
     let signs = |pair: &&KeyPair| {
-        let kind = (pair.algorithm(), pair.flags);
-        kinds.iter().zip(&roles).any(|(other, role)| *other == kind && *role != Role::Zsk)
+        let rdata = pair.dnskey_rdata();
+        keys.iter().any(|(other, _, role)| *other == rdata && *role != Role::Zsk)
     };
     let signers: Vec<&KeyPair> = options.pairs.iter().filter(signs).collect();
-    match kinds.iter().find(|(algorithm, _)| !signers.iter().any(|key| key.algorithm() == *algorithm)) {
-        Some((algorithm, _)) => Err(KeySetSignError::NoSigner { zone: zone.clone(), algorithm: *algorithm }),
+    let is_missing = |algorithm: Algorithm| !signers.iter().any(|key| key.algorithm() == algorithm);
+    match keys.iter().find(|(_, algorithm, _)| is_missing(*algorithm)) {
+        Some((_, algorithm, _)) => {
+            Err(KeySetSignError::NoSigner { zone: zone.clone(), algorithm: *algorithm })
+        }
         None => Ok(signers),
     }
 }

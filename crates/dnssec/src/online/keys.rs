@@ -1,7 +1,7 @@
 //! The keys of a zone that is signed when asked: which of them the server has, and what each signs.
 
-use crate::keys::{KeyPair, Role, ZONE_KEY, roles};
-use nonesuch_crypto::{Algorithm, DigestType, SignError, sign_batch};
+use crate::keys::{KeyPair, Role, published_roles};
+use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType, SignError, sign_batch};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::fmt;
 
@@ -85,6 +85,8 @@ pub struct OnlineKeys {
     /// Indices of the keys that sign all other RRsets.
     for_data: Vec<usize>,
     validity: u32,
+    /// The row of [`ALGORITHMS`] of the first key that signs data.
+    algorithm_row: usize,
     /// What signatures are cached under: the same keys and validity have the same.
     id: u64,
 }
@@ -108,7 +110,7 @@ impl OnlineKeys {
                 return Err(OnlineKeyError::WrongZone { zone: zone.clone(), owner, tag });
             }
             let rdata = pair.dnskey_rdata();
-            let Some((_, role)) = roles.iter().find(|(published, _)| **published == rdata) else {
+            let Some((_, _, role)) = roles.iter().find(|(published, ..)| *published == rdata) else {
                 return Err(OnlineKeyError::NotPublished { zone: zone.clone(), tag: pair.tag() });
             };
             if *role != Role::Zsk {
@@ -119,17 +121,16 @@ impl OnlineKeys {
             }
         }
         let signs = |algorithm| for_data.iter().any(|index: &usize| pairs[*index].algorithm() == algorithm);
-        for (rdata, _) in &roles {
-            let algorithm = Algorithm(rdata[3]);
-            if !signs(algorithm) {
-                return Err(OnlineKeyError::NoSigner { zone: zone.clone(), algorithm });
-            }
+        if let Some((_, algorithm, _)) = roles.iter().find(|(_, algorithm, _)| !signs(*algorithm)) {
+            return Err(OnlineKeyError::NoSigner { zone: zone.clone(), algorithm: *algorithm });
         }
-        if for_data.is_empty() {
+        let Some(first) = for_data.first().map(|index: &usize| pairs[*index].algorithm()) else {
             return Err(OnlineKeyError::NoKey(zone.clone()));
-        }
+        };
+        // A key is of an algorithm that the table has.
+        let algorithm_row = ALGORITHMS.iter().position(|entry| entry.algorithm == first).unwrap_or_default();
         let id = identify(zone, &pairs, validity);
-        Ok(Self { zone: zone.clone(), pairs, for_keys, for_data, validity, id })
+        Ok(Self { zone: zone.clone(), pairs, for_keys, for_data, validity, algorithm_row, id })
     }
 
     /// The zone.
@@ -161,9 +162,9 @@ impl OnlineKeys {
 
     /// An algorithm of `dnskeys` that no key here can sign the DNSKEY RRset with.
     pub(super) fn key_set_gap(&self, dnskeys: &[Vec<u8>]) -> Option<Algorithm> {
-        let algorithms = published_roles(dnskeys).into_iter().map(|(rdata, _)| Algorithm(rdata[3]));
+        let mut algorithms = published_roles(dnskeys).into_iter().map(|(_, algorithm, _)| algorithm);
         let signs = |algorithm| self.for_keys.iter().any(|index| self.pairs[*index].algorithm() == algorithm);
-        algorithms.into_iter().find(|algorithm| !signs(*algorithm))
+        algorithms.find(|algorithm| !signs(*algorithm))
     }
 
     /// Makes a few signatures with each key: what libraries make at the first one is there when the first answer wants it.
@@ -188,6 +189,11 @@ impl OnlineKeys {
         self.validity
     }
 
+    /// The row of [`ALGORITHMS`] that searches in the cache are counted by.
+    pub(super) const fn algorithm_row(&self) -> usize {
+        self.algorithm_row
+    }
+
     pub(super) const fn id(&self) -> u64 {
         self.id
     }
@@ -198,15 +204,6 @@ impl fmt::Debug for OnlineKeys {
         let tags: Vec<u16> = self.pairs.iter().map(KeyPair::tag).collect();
         f.debug_struct("OnlineKeys").field("zone", &self.zone).field("tags", &tags).finish_non_exhaustive()
     }
-}
-
-/// The zone's keys among DNSKEY RDATA, with their roles.
-fn published_roles(dnskeys: &[Vec<u8>]) -> Vec<(&Vec<u8>, Role)> {
-    let flags = |rdata: &[u8]| u16::from_be_bytes([rdata[0], rdata[1]]);
-    let keys: Vec<&Vec<u8>> =
-        dnskeys.iter().filter(|rdata| rdata.len() > 4 && flags(rdata) & ZONE_KEY != 0).collect();
-    let kinds: Vec<(Algorithm, u16)> = keys.iter().map(|rdata| (Algorithm(rdata[3]), flags(rdata))).collect();
-    keys.into_iter().zip(roles(&kinds)).collect()
 }
 
 fn identify(zone: &Name, pairs: &[KeyPair], validity: u32) -> u64 {

@@ -7,7 +7,7 @@ use super::keys::{OnlineKeyError, OnlineKeys};
 use crate::denial::{Made, Mapping, Mechanism, is_made_by_signing};
 use crate::facts::is_signed;
 use crate::keys::{KeyPair, KeyRecord};
-use crate::verify::{Report, VerifyOptions, into_verified, verify_key_set};
+use crate::verify::{Aids, Report, Verified, VerifyOptions, into_verified_with, verify_key_set};
 use nonesuch_proto::{MAX_NAME, Name, Rtype, rdata};
 use nonesuch_zone::{Contents, Node, Rrset, Run};
 use std::collections::BTreeMap;
@@ -38,7 +38,11 @@ pub enum PrepareError {
     #[error(transparent)]
     Keys(#[from] OnlineKeyError),
     /// The zone is signed, and not soundly; or its key set is.
-    #[error("the zone is not fit to be served: {} faults, the first: {}", .0.faults.len(), first(.0))]
+    #[error(
+        "the zone is not fit to be served: {}, the first: {}; `nonesuch zone verify FILE` lists all; mend the \
+         zone, or sign it again with `nonesuch zone sign`",
+        .0.fault_count(), first(.0)
+    )]
     Unsound(Box<Report>),
     /// The mechanism makes its records when the zone is signed.
     #[error(
@@ -105,9 +109,22 @@ pub fn prepare(
     options: OnlineOptions,
     verify: &VerifyOptions,
 ) -> Result<Prepared, PrepareError> {
+    prepare_with(contents, options, verify, &Aids::default())
+}
+
+/// As [`prepare`], with what helps verifying. The version of before is the zone as it was given to be prepared.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_with(
+    contents: Contents,
+    options: OnlineOptions,
+    verify: &VerifyOptions,
+    aids: &Aids<'_>,
+) -> Result<Prepared, PrepareError> {
     let OnlineOptions { mechanism, records, pairs, validity } = options;
     check_mechanism(&contents, mechanism)?;
-    let contents = verify_as_it_is(contents, verify)?;
+    let contents = verify_as_it_is(contents, verify, aids)?;
     let apex = contents.apex().clone();
     let (ttl, dnskeys) = dnskeys(&contents, &records);
     if dnskeys.is_empty() {
@@ -142,18 +159,22 @@ fn check_mechanism(contents: &Contents, mechanism: Mechanism) -> Result<(), Prep
 }
 
 /// Verifies what is signed: the whole zone, or its key set alone.
-fn verify_as_it_is(contents: Contents, options: &VerifyOptions) -> Result<Contents, PrepareError> {
+fn verify_as_it_is(
+    contents: Contents,
+    options: &VerifyOptions,
+    aids: &Aids<'_>,
+) -> Result<Contents, PrepareError> {
     let unsound = |report: Report| PrepareError::Unsound(Box::new(report));
     if is_signed(&contents) || !has_only_key_set(&contents) {
-        let verified = into_verified(contents, options).map_err(|unverified| unsound(unverified.1))?;
-        return Ok(verified.into_contents());
+        let verified = into_verified_with(contents, options, aids);
+        return verified.map(Verified::into_contents).map_err(|unverified| unsound(unverified.1));
     }
     let report = verify_key_set(&contents, &key_set(&contents), options);
     if report.is_sound() { Ok(contents) } else { Err(unsound(report)) }
 }
 
 /// Whether nothing of DNSSEC is in the zone but keys at its apex and signatures over them.
-fn has_only_key_set(contents: &Contents) -> bool {
+pub(crate) fn has_only_key_set(contents: &Contents) -> bool {
     let apex = contents.apex().view();
     let is_other = |node: Node<'_>, rrset: Rrset<'_>| match rrset.rtype() {
         Rtype::RRSIG => node.index() > 0 || !KEY_SET.contains(&rrset.covered()),

@@ -6,9 +6,9 @@ use super::stored::StoredProofs;
 use crate::denial::is_made_by_signing;
 use crate::denial::nsec5::Proofs;
 use crate::keys::Nsec5Key;
-use nonesuch_crypto::vrf::{VRF_HASH_OCTETS, VrfPrivateKey};
+use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VRF_HASH_OCTETS, VrfPrivateKey};
 use nonesuch_proto::{Name, NameRef, Rtype};
-use nonesuch_zone::Contents;
+use nonesuch_zone::{Contents, Image};
 use std::fmt;
 
 /// Stored proofs that are proved again when a server starts: a file that belongs to another key shows at once.
@@ -60,13 +60,59 @@ pub enum ProverError {
     },
 }
 
-/// Tag of the VRF key that the names of the zone's NSEC5 chain are hashed with; `None` where there is no chain.
-#[must_use]
-pub fn chain_tag(zone: &Contents) -> Option<u16> {
-    let apex = zone.apex().view();
-    let chain = zone.nodes().filter(|node| is_made_by_signing(Rtype::NSEC5, node.name(), apex));
-    let mut rdatas = chain.filter_map(|node| node.rrset(Rtype::NSEC5)).flat_map(|rrset| rrset.rdatas());
-    rdatas.find_map(|rdata| rdata.first_chunk().map(|tag| u16::from_be_bytes(*tag)))
+/// What of a zone with NSEC5 a VRF key and stored proofs must fit: it can be had of an image alone, too.
+#[derive(Clone, Debug)]
+pub struct Nsec5Zone {
+    apex: Name,
+    /// RDATA of the NSEC5KEY records.
+    keys: Vec<Vec<u8>>,
+    /// Tag of the key that the names of the chain are hashed with.
+    chain: Option<u16>,
+}
+
+impl Nsec5Zone {
+    /// Looks at the records of a zone.
+    #[must_use]
+    pub fn of_contents(zone: &Contents) -> Self {
+        let apex = zone.apex().view();
+        let keys = zone.apex_rrset(Rtype::NSEC5KEY).into_iter().flat_map(|rrset| rrset.rdatas());
+        let chain = zone.nodes().filter(|node| is_made_by_signing(Rtype::NSEC5, node.name(), apex));
+        let mut rdatas = chain.filter_map(|node| node.rrset(Rtype::NSEC5)).flat_map(|rrset| rrset.rdatas());
+        Self {
+            apex: zone.apex().clone(),
+            keys: keys.map(<[u8]>::to_vec).collect(),
+            chain: rdatas.find_map(|rdata| rdata.first_chunk().map(|tag| u16::from_be_bytes(*tag))),
+        }
+    }
+
+    /// Looks at a compiled zone.
+    #[must_use]
+    pub fn of_image(image: &Image) -> Self {
+        Self {
+            apex: image.apex().to_name(),
+            keys: image.apex_rdatas(Rtype::NSEC5KEY),
+            chain: image.nsec5_key().map(|(tag, _)| tag),
+        }
+    }
+
+    /// The zone's apex.
+    #[must_use]
+    pub const fn apex(&self) -> &Name {
+        &self.apex
+    }
+
+    /// Whether `key` is published in the zone.
+    #[must_use]
+    pub fn publishes(&self, key: &VrfPrivateKey) -> bool {
+        let public = Nsec5Key::of(key);
+        self.keys.iter().any(|rdata| rdata == public.rdata())
+    }
+
+    /// Whether the chain is of another key than `key`.
+    #[must_use]
+    pub fn is_of_other_key(&self, key: &VrfPrivateKey) -> bool {
+        self.chain.is_some_and(|chain| chain != Nsec5Key::of(key).tag())
+    }
 }
 
 /// The VRF key and the stored proofs of one zone.
@@ -74,6 +120,8 @@ pub struct Nsec5Prover {
     key: VrfPrivateKey,
     tag: u16,
     stored: Option<StoredProofs>,
+    /// The row of [`VRF_ALGORITHMS`] that searches in the cache are counted by.
+    algorithm_row: usize,
     id: u64,
 }
 
@@ -83,20 +131,30 @@ impl Nsec5Prover {
     /// # Errors
     /// Where the key is not published in the zone or the chain is of another one, or the proofs are not of this zone and key.
     pub fn new(zone: &Contents, key: VrfPrivateKey, proofs: Option<Proofs>) -> Result<Self, ProverError> {
+        Self::of(&Nsec5Zone::of_contents(zone), key, proofs)
+    }
+
+    /// As [`Nsec5Prover::new`], by what is known of the zone.
+    ///
+    /// # Errors
+    /// As [`Nsec5Prover::new`].
+    pub fn of(zone: &Nsec5Zone, key: VrfPrivateKey, proofs: Option<Proofs>) -> Result<Self, ProverError> {
         let public = Nsec5Key::of(&key);
         let (tag, apex) = (public.tag(), zone.apex());
-        let published = zone.apex_rrset(Rtype::NSEC5KEY).into_iter().flat_map(|rrset| rrset.rdatas());
-        if !published.into_iter().any(|rdata| rdata == public.rdata()) {
+        if !zone.publishes(&key) {
             return Err(ProverError::KeyNotInZone { zone: apex.clone(), tag });
         }
-        if let Some(chain) = chain_tag(zone).filter(|chain| *chain != tag) {
+        if let Some(chain) = zone.chain.filter(|chain| *chain != tag) {
             return Err(ProverError::KeyNotOfChain { zone: apex.clone(), tag, chain });
         }
         if proofs.as_ref().is_some_and(|proofs| proofs.zone() != apex || *proofs.key() != public) {
             return Err(ProverError::ForeignProofs { zone: apex.clone(), tag });
         }
         let stored = proofs.and_then(StoredProofs::new);
-        let prover = Self { key, tag, stored, id: first_octets(public.rdata()) };
+        // A key is of an algorithm that the table has.
+        let algorithm_row =
+            VRF_ALGORITHMS.iter().position(|entry| entry.algorithm == key.algorithm()).unwrap_or_default();
+        let prover = Self { key, tag, stored, algorithm_row, id: first_octets(public.rdata()) };
         if prover.has_wrong_proofs() {
             return Err(ProverError::WrongProofs { zone: apex.clone() });
         }
@@ -134,6 +192,10 @@ impl Nsec5Prover {
 
     pub(super) const fn key(&self) -> &VrfPrivateKey {
         &self.key
+    }
+
+    pub(super) const fn algorithm_row(&self) -> usize {
+        self.algorithm_row
     }
 
     pub(super) const fn id(&self) -> u64 {

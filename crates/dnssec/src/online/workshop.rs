@@ -41,12 +41,29 @@ pub struct Rrset {
     pub made_for: Option<Mechanism>,
 }
 
-/// What is wanted: under which key of the cache, and what.
+/// What is wanted: of whom, under which key of the cache, and what.
 #[derive(Debug)]
 struct Want<T> {
+    /// Keys or prover that it is made with.
+    maker: u64,
     hash: u64,
     key: Box<[u8]>,
     what: T,
+}
+
+/// A place on the list of what is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    rrsets: usize,
+    names: usize,
+}
+
+impl Mark {
+    /// Number of things on the list up to here.
+    #[must_use]
+    pub const fn wanted(self) -> usize {
+        self.rrsets + self.names
+    }
 }
 
 /// The workshop of one thread.
@@ -82,7 +99,28 @@ impl Workshop {
     /// Whether one more thing may be wanted in this batch.
     #[must_use]
     pub fn may_make(&self) -> bool {
-        self.rrsets.len() + self.names.len() < MOST_WANTED
+        self.wanted() < MOST_WANTED
+    }
+
+    /// Number of things on the list.
+    #[must_use]
+    pub fn wanted(&self) -> usize {
+        self.rrsets.len() + self.names.len()
+    }
+
+    /// Where the list ends, to [go back](Workshop::take_back) to.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark { rrsets: self.rrsets.len(), names: self.names.len() }
+    }
+
+    /// Takes from the list what came on it since `mark`: it is not to be made.
+    pub fn take_back(&mut self, mark: Mark) {
+        let rrsets = self.rrsets.drain(mark.rrsets.min(self.rrsets.len())..).map(|want| want.hash);
+        let names = self.names.drain(mark.names.min(self.names.len())..).map(|want| want.hash);
+        for hash in rrsets.chain(names) {
+            self.listed.remove(&hash);
+        }
     }
 
     /// Begins a batch: a first pass.
@@ -97,16 +135,17 @@ impl Workshop {
 
     /// Whether anything is wanted.
     #[must_use]
-    pub fn is_wanting(&self) -> bool {
-        !self.listed.is_empty()
+    pub const fn is_wanting(&self) -> bool {
+        !(self.rrsets.is_empty() && self.names.is_empty())
     }
 
     /// The RRSIG records of an RRset, one by each key that signs it: for each the length of its RDATA in two octets and the
     /// RDATA. `None` where they are not there; the RRset that `rrset` gives is then on the list. `identity` tells RRsets apart:
-    /// their own octets, or whatever else says as much.
+    /// their own octets, or whatever else says as much. `made_for` is counted by, and is the RRset's.
     pub fn signatures(
         &mut self,
         keys: &OnlineKeys,
+        made_for: Option<Mechanism>,
         identity: &[&[u8]],
         now: u32,
         rrset: impl FnOnce() -> Rrset,
@@ -118,14 +157,13 @@ impl Workshop {
         let hash = self.cache.hash(&self.key);
         let found = self.is_fresh(hash, now);
         if !self.again {
-            let counter = if found { &self.counters.signature_hits } else { &self.counters.signature_misses };
-            counter.fetch_add(1, Relaxed);
+            self.counters.count_signature(made_for, keys.algorithm_row(), found);
         }
         if found {
             return self.cache.peek(hash);
         }
         if self.may_list(hash) {
-            self.rrsets.push(Want { hash, key: self.key.as_slice().into(), what: rrset() });
+            self.rrsets.push(Want { maker: keys.id(), hash, key: self.key.as_slice().into(), what: rrset() });
         }
         None
     }
@@ -135,18 +173,25 @@ impl Workshop {
     pub fn hash_of(&mut self, prover: &Nsec5Prover, name: NameRef<'_>) -> Option<[u8; VRF_HASH_OCTETS]> {
         let stored = prover.stored(name);
         if stored.is_some() {
-            self.count_proof(|counters| &counters.proofs_stored);
+            if !self.again {
+                self.counters.proofs_stored.fetch_add(1, Relaxed);
+            }
             return stored.map(|(hash, _)| *hash);
         }
         let hash = self.proof_key(prover, name);
         // A proof is right as long as its key is.
         let found =
             self.cache.find(hash, &self.key, self.batch).and_then(|(value, _)| value.first_chunk().copied());
-        self.count_proof(
-            |counters| if found.is_some() { &counters.proof_hits } else { &counters.proof_misses },
-        );
+        if !self.again {
+            self.counters.count_proof(prover.algorithm_row(), found.is_some());
+        }
         if found.is_none() && self.may_list(hash) {
-            self.names.push(Want { hash, key: self.key.as_slice().into(), what: name.to_name() });
+            self.names.push(Want {
+                maker: prover.id(),
+                hash,
+                key: self.key.as_slice().into(),
+                what: name.to_name(),
+            });
         }
         found
     }
@@ -170,12 +215,6 @@ impl Workshop {
         self.cache.hash(&self.key)
     }
 
-    fn count_proof(&self, which: impl FnOnce(&Counters) -> &std::sync::atomic::AtomicU64) {
-        if !self.again {
-            which(&self.counters).fetch_add(1, Relaxed);
-        }
-    }
-
     /// Whether there is an entry of the current key that need not be made anew. A clock that was set back makes entries of
     /// the future: their signatures are not valid yet.
     fn is_fresh(&mut self, hash: u64, now: u32) -> bool {
@@ -196,20 +235,21 @@ impl Workshop {
         self.listed.insert(hash)
     }
 
-    /// Makes everything on the list, and begins the second pass. What the library fails to make is counted and not there.
+    /// Makes everything on the list that is wanted of `keys` and of `prover`, and begins the second pass. What the library fails
+    /// to make is counted and not there.
     pub fn make(&mut self, keys: Option<&OnlineKeys>, prover: Option<&Nsec5Prover>, now: u32) {
         self.again = true;
         if !self.is_wanting() {
             return;
         }
-        self.listed.clear();
         self.counters.batches.fetch_add(1, Relaxed);
-        let (rrsets, names) = (std::mem::take(&mut self.rrsets), std::mem::take(&mut self.names));
         if let Some(keys) = keys {
-            self.sign(keys, rrsets, now);
+            let wants = take_of(keys.id(), &mut self.rrsets, &mut self.listed);
+            self.sign(keys, wants, now);
         }
         if let Some(prover) = prover {
-            self.prove(prover, names);
+            let wants = take_of(prover.id(), &mut self.names, &mut self.listed);
+            self.prove(prover, wants);
         }
         self.counters.octets.store(self.cache.octets() as u64, Relaxed);
     }
@@ -241,8 +281,7 @@ impl Workshop {
             };
             for ((place, rdata), (rrset, ..)) in places.iter().zip(rdatas).zip(&jobs) {
                 let algorithm = pair.algorithm();
-                let made_for = |mechanism| Operation::SignDenial(mechanism, algorithm);
-                self.counters.count(rrset.made_for.map_or(Operation::SignData(algorithm), made_for), 1);
+                self.counters.count(Operation::signing(rrset.made_for, algorithm), 1);
                 if let Some(value) = &mut values[*place] {
                     value.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
                     value.extend_from_slice(&rdata);
@@ -273,6 +312,15 @@ impl Workshop {
             self.cache.insert(want.hash, want.key, value, 0, self.batch);
         }
     }
+}
+
+/// Takes off the list what is wanted of one maker: mostly all of it.
+fn take_of<T>(maker: u64, wants: &mut Vec<Want<T>>, listed: &mut HashSet<u64>) -> Vec<Want<T>> {
+    let (taken, left) = std::mem::take(wants).into_iter().partition(|want| want.maker == maker);
+    *wants = left;
+    let taken: Vec<Want<T>> = taken;
+    taken.iter().for_each(|want| _ = listed.remove(&want.hash));
+    taken
 }
 
 /// RDATA of one RRSIG record of each RRset of `zone` by `pair`; with each RRset come inception and expiration.

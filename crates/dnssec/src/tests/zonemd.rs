@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sign::{SignError, SignWarning, sign_streaming};
-use crate::verify::{VerifyWarning, into_verified};
+use crate::verify::{Aids, VerifyWarning, into_verified, verify_aided};
 use nonesuch_zone::zonemd::{self, Zonemd, ZonemdHash};
 use std::path::PathBuf;
 
@@ -266,12 +266,8 @@ fn progress_of_verifying_reaches_the_whole() {
     let signed = signed(&zone(&records()), Mechanism::Nsec);
     let told = std::sync::Mutex::new(Vec::new());
     let progress = |at| told.lock().unwrap().push(at);
-    let report = crate::verify::verify_watched(
-        &signed,
-        &VerifyOptions::default(),
-        &Nsec5Evidence::default(),
-        Some(&progress),
-    );
+    let aids = Aids { progress: Some(&progress), ..Aids::default() };
+    let report = verify_aided(&signed, &VerifyOptions::default(), &aids);
     let told: Vec<crate::verify::VerifyProgress> = told.into_inner().unwrap();
     let names = signed.node_count() as u64;
     assert!(told.iter().all(|at| at.total_names == names));

@@ -99,6 +99,14 @@ impl<'m> Collection<'m> {
 }
 
 impl Evidence<'_> {
+    /// The names whose NSEC5PROOF records were verified and good.
+    pub(super) fn proved_names(&self) -> Vec<NameRef<'_>> {
+        match &self.records {
+            Records::Nsec5(records) => records.proved_names().collect(),
+            Records::None | Records::Nsec(_) | Records::Nsec3(_) => Vec::new(),
+        }
+    }
+
     /// Whether a claim holds.
     pub(super) fn deny(
         &mut self,

@@ -92,7 +92,8 @@ pub struct RrsetOutcome {
     pub rtype: Rtype,
     /// What is known of it.
     pub status: RrsetStatus,
-    /// How long it may be kept, in seconds: for a Secure one bounded by its signature (RFC 4035 §5.3.3).
+    /// How long it may be kept, in seconds: for a Secure one bounded by its signature (RFC 4035 §5.3.3), for one that is
+    /// not signed by what vouches for it.
     pub ttl: u32,
 }
 
@@ -103,6 +104,8 @@ pub enum RrsetStatus {
     Secure,
     /// A CNAME record that a Secure DNAME record makes (RFC 6672 §5.3.1).
     Synthesised,
+    /// NSEC5PROOF records, one of which a trusted VRF key verifies; they are not signed.
+    Proven,
     /// The NS RRset of a referral, which the child alone can sign.
     Unsigned,
     /// It should be signed by a trusted key and is not.

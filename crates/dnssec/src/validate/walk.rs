@@ -75,7 +75,23 @@ impl<'v> Walk<'v> {
         }
     }
 
-    pub(super) fn finish(self) -> (Vec<Alias>, Option<Insecurity>, Vec<RrsetOutcome>) {
+    /// Marks the NSEC5PROOF records that were used: good by themselves, and to be kept no longer than the NSEC5 records that
+    /// they lead to.
+    fn mark_proofs(&mut self) {
+        let proved = self.evidence.as_ref().map(Evidence::proved_names).unwrap_or_default();
+        let is_secure = |place: &usize| self.known[*place] == RrsetStatus::Secure;
+        let chain = (0..self.known.len()).filter(|place| self.rrsets.at(*place).rtype == Rtype::NSEC5);
+        let least = chain.filter(is_secure).filter_map(|place| self.good[place]).min_by_key(|good| good.ttl);
+        for name in proved {
+            let Some(place) = self.rrsets.find(Section::Authority, name, Rtype::NSEC5PROOF) else { continue };
+            let ttl = self.rrsets.at(place).ttl;
+            self.known[place] = RrsetStatus::Proven;
+            self.good[place] = least.map(|good| Good { ttl: good.ttl.min(ttl), ..good });
+        }
+    }
+
+    pub(super) fn finish(mut self) -> (Vec<Alias>, Option<Insecurity>, Vec<RrsetOutcome>) {
+        self.mark_proofs();
         let list = self.rrsets.list().iter().zip(self.known).zip(self.good);
         let outcomes = list.map(|((rrset, status), good)| RrsetOutcome {
             section: rrset.section,

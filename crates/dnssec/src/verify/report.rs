@@ -477,6 +477,19 @@ pub enum VerifyWarning {
         /// Algorithm of the key that it names.
         algorithm: Algorithm,
     },
+    /// A key has a number of zones with NSEC5, and the zone has another chain.
+    #[error(
+        "key {tag} ({algorithm}) has a number for zones with NSEC5, and this zone denies by {mechanism}: resolvers without NSEC5 \
+         take it for insecure; make a key without --nsec5, or sign with --denial nsec5"
+    )]
+    AliasWithoutNsec5 {
+        /// The key's tag.
+        tag: u16,
+        /// The key's algorithm.
+        algorithm: Algorithm,
+        /// How the zone denies existence.
+        mechanism: Mechanism,
+    },
     /// Records of the chain have another TTL than RFC 9077 §3 wants; older signers write the SOA minimum.
     #[error("{count} {rtype} records have TTL {found} where RFC 9077 wants {expected}, the first at {first}")]
     ChainTtl {
@@ -567,6 +580,10 @@ pub struct Report {
     pub warnings: Vec<VerifyWarning>,
     /// Signatures that were verified and are good.
     pub signatures_verified: u64,
+    /// Signatures that stand as they did in the earlier version of the zone, and are good since they were then.
+    pub signatures_kept: u64,
+    /// Whether the DNSKEY RRset is another one than in the earlier version, so that all signatures were verified.
+    pub keys_changed: bool,
     /// RRsets that the zone has authority over.
     pub rrsets: u64,
     /// How the zone denies existence; `None` where it is unsigned or has no chain.
@@ -581,6 +598,18 @@ impl Report {
     pub const fn is_sound(&self) -> bool {
         self.faults.is_empty()
     }
+
+    /// How many faults there are, for readers: `1 fault`, `2 faults`.
+    #[must_use]
+    pub fn fault_count(&self) -> String {
+        count_faults(self.faults.len())
+    }
+}
+
+/// A number of faults, for readers.
+#[must_use]
+pub fn count_faults(count: usize) -> String {
+    if count == 1 { "1 fault".to_owned() } else { format!("{count} faults") }
 }
 
 /// A report in the making.
@@ -589,6 +618,8 @@ pub(crate) struct Findings {
     faults: Vec<Fault>,
     warnings: Vec<VerifyWarning>,
     pub(super) signatures_verified: u64,
+    pub(super) signatures_kept: u64,
+    pub(super) keys_changed: bool,
     pub(super) rrsets: u64,
     pub(super) zonemd: Vec<ZonemdHash>,
 }
@@ -630,6 +661,7 @@ impl Findings {
         self.faults.append(&mut other.faults);
         self.warnings.append(&mut other.warnings);
         self.signatures_verified += other.signatures_verified;
+        self.signatures_kept += other.signatures_kept;
         self.rrsets += other.rrsets;
     }
 
@@ -640,6 +672,8 @@ impl Findings {
             faults: self.faults,
             warnings: self.warnings,
             signatures_verified: self.signatures_verified,
+            signatures_kept: self.signatures_kept,
+            keys_changed: self.keys_changed,
             rrsets: self.rrsets,
             mechanism,
             zonemd: self.zonemd,

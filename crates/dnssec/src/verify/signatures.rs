@@ -1,5 +1,6 @@
 //! Verifying the signatures of all RRsets (RFC 4035 §2.2, §5.3).
 
+use super::earlier::{Earlier, Recall, Recalled};
 use super::keys::ZoneKeys;
 use super::{Findings, Mode, Reason, VerifyOptions, VerifyWarning, Zone};
 use crate::denial::is_signed;
@@ -18,11 +19,13 @@ const CHUNK: RangeInclusive<usize> = 128..=1024;
 /// Chunks that a zone is split into, where it is neither small nor large.
 const CHUNKS: usize = 64;
 
-/// Checks the signatures of every RRset; returns the places of the keys that sign the DNSKEY RRset.
+/// Checks the signatures of every RRset; returns the places of the keys that sign the DNSKEY RRset. Those that stood in
+/// `earlier`, a version of the zone with the same keys, are not verified again.
 pub(super) fn check(
     zone: &Zone<'_>,
     keys: &ZoneKeys<'_>,
     options: &VerifyOptions,
+    earlier: Option<Earlier<'_>>,
     findings: &mut Findings,
 ) -> Vec<usize> {
     let count = zone.contents.node_count();
@@ -30,11 +33,11 @@ pub(super) fn check(
     let outcomes: Vec<(Findings, Vec<usize>)> = (0..count.div_ceil(size))
         .into_par_iter()
         .map(|chunk| {
-            let mut checker = Checker::new(zone, keys, options);
+            let mut checker = Checker::new(zone, keys, options, earlier);
             let end = ((chunk + 1) * size).min(count);
             (chunk * size..end).for_each(|index| checker.collect(zone.contents.node(index)));
             let outcome = checker.finish();
-            zone.watch.tell(end - chunk * size, outcome.0.signatures_verified);
+            zone.watch.tell(end - chunk * size, outcome.0.signatures_verified + outcome.0.signatures_kept);
             outcome
         })
         .collect();
@@ -56,7 +59,9 @@ struct Signature<'z> {
     algorithm: Algorithm,
     /// Why it is not good, where its fields already say so.
     fault: Option<Reason>,
-    /// The keys that it may be by.
+    /// The key that it is known to be by without verifying it.
+    known: Option<usize>,
+    /// Else the keys that it may be by.
     tries: Range<usize>,
     message: Range<usize>,
     octets: &'z [u8],
@@ -73,6 +78,7 @@ struct Checker<'c, 'z> {
     zone: &'c Zone<'z>,
     keys: &'c ZoneKeys<'c>,
     options: &'c VerifyOptions,
+    recall: Recall<'c>,
     findings: Findings,
     subjects: Vec<Subject<'z>>,
     signatures: Vec<Signature<'z>>,
@@ -83,11 +89,17 @@ struct Checker<'c, 'z> {
 }
 
 impl<'c, 'z> Checker<'c, 'z> {
-    fn new(zone: &'c Zone<'z>, keys: &'c ZoneKeys<'c>, options: &'c VerifyOptions) -> Self {
+    fn new(
+        zone: &'c Zone<'z>,
+        keys: &'c ZoneKeys<'c>,
+        options: &'c VerifyOptions,
+        earlier: Option<Earlier<'c>>,
+    ) -> Self {
         Self {
             zone,
             keys,
             options,
+            recall: Recall::new(earlier),
             findings: Findings::default(),
             subjects: Vec::new(),
             signatures: Vec::new(),
@@ -98,6 +110,7 @@ impl<'c, 'z> Checker<'c, 'z> {
 
     fn collect(&mut self, node: Node<'z>) {
         let standing = self.zone.standing(node);
+        self.recall.go_to(node.name());
         let mut previous: Option<Rrset<'z>> = None;
         for rrset in node.rrsets() {
             if rrset.rtype() == Rtype::RRSIG {
@@ -124,8 +137,9 @@ impl<'c, 'z> Checker<'c, 'z> {
                     let reason = Reason::WrongSignatureTtl { expected, found };
                     self.findings.fault(node.name(), Some(rrset.rtype()), reason);
                 }
+                let mut recalled = self.recall.signatures(rrset);
                 for rdata in signatures.rdatas() {
-                    self.collect_signature(node, rrset, rdata);
+                    self.collect_signature(node, rrset, rdata, &mut recalled);
                 }
             }
         }
@@ -135,7 +149,13 @@ impl<'c, 'z> Checker<'c, 'z> {
         }
     }
 
-    fn collect_signature(&mut self, node: Node<'z>, rrset: Rrset<'z>, rdata: &'z [u8]) {
+    fn collect_signature(
+        &mut self,
+        node: Node<'z>,
+        rrset: Rrset<'z>,
+        rdata: &'z [u8],
+        recalled: &mut Recalled<'_>,
+    ) {
         let Some(fields) = Rrsig::parse(rdata) else {
             self.findings.fault(node.name(), Some(rrset.rtype()), Reason::MalformedRecord);
             return;
@@ -143,7 +163,8 @@ impl<'c, 'z> Checker<'c, 'z> {
         let (first_try, first_octet) = (self.tries.len(), self.messages.len());
         let place = self.signatures.len();
         let fault = self.check_fields(node, rrset, &fields);
-        if fault.is_none() {
+        let known = recalled.key_of(rdata, &fields, self.keys).filter(|_| fault.is_none());
+        if fault.is_none() && known.is_none() {
             self.tries.extend(self.keys.candidates(fields.tag, fields.algorithm).map(|key| (place, key)));
             if self.options.mode == Mode::Full {
                 push_signed_data(&fields, node.name(), rrset.rdatas(), &mut self.messages);
@@ -153,6 +174,7 @@ impl<'c, 'z> Checker<'c, 'z> {
             tag: fields.tag,
             algorithm: fields.algorithm,
             fault,
+            known,
             tries: first_try..self.tries.len(),
             message: first_octet..self.messages.len(),
             octets: fields.signature,
@@ -245,10 +267,14 @@ impl<'c, 'z> Checker<'c, 'z> {
                 continue;
             }
             let tries = signature.tries.clone();
-            let signer =
-                tries.clone().find(|place| outcomes[*place] == Some(true)).map(|place| self.tries[place].1);
+            let found = tries.clone().find(|place| outcomes[*place] == Some(true));
+            let signer = signature.known.or_else(|| found.map(|place| self.tries[place].1));
             if let Some(key) = signer {
-                self.findings.signatures_verified += u64::from(self.options.mode == Mode::Full);
+                if signature.known.is_some() {
+                    self.findings.signatures_kept += 1;
+                } else {
+                    self.findings.signatures_verified += u64::from(self.options.mode == Mode::Full);
+                }
                 if !self.keys.keys[key].revoked {
                     good.push(signature.algorithm);
                 }

@@ -1,5 +1,6 @@
 //! How far verifying has come, for those who wait.
 
+use super::Progress;
 use nonesuch_zone::Contents;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,19 +11,19 @@ pub struct VerifyProgress {
     pub names: u64,
     /// Names that the zone has.
     pub total_names: u64,
-    /// Signatures that were verified and are good.
+    /// Signatures that are good.
     pub signatures: u64,
 }
 
 pub(super) struct Watch<'w> {
-    progress: Option<&'w (dyn Fn(VerifyProgress) + Sync)>,
+    progress: Option<Progress<'w>>,
     total_names: u64,
     names: AtomicU64,
     signatures: AtomicU64,
 }
 
 impl<'w> Watch<'w> {
-    pub(super) fn new(contents: &Contents, progress: Option<&'w (dyn Fn(VerifyProgress) + Sync)>) -> Self {
+    pub(super) fn new(contents: &Contents, progress: Option<Progress<'w>>) -> Self {
         let total_names = contents.node_count() as u64;
         Self { progress, total_names, names: AtomicU64::new(0), signatures: AtomicU64::new(0) }
     }

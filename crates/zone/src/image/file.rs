@@ -161,13 +161,13 @@ impl ImageFile {
     /// When all signatures are valid, so that for every RRset one is; `None` where there are none.
     #[must_use]
     pub const fn period(&self) -> Option<Period> {
-        self.image.facts.period
+        self.image.period()
     }
 
     /// Number of signatures in the image.
     #[must_use]
     pub const fn signatures(&self) -> u64 {
-        self.image.facts.signatures
+        self.image.signatures()
     }
 
     /// The image, without what the file says of it.

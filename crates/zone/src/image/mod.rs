@@ -186,6 +186,25 @@ impl Image {
         self.sections.all().iter().map(|section| section.len()).sum()
     }
 
+    /// When all signatures are valid, so that for every RRset one is; `None` where there are none.
+    #[must_use]
+    pub const fn period(&self) -> Option<Period> {
+        self.facts.period
+    }
+
+    /// Number of signatures.
+    #[must_use]
+    pub const fn signatures(&self) -> u64 {
+        self.facts.signatures
+    }
+
+    /// RDATA of the records of `rtype` at the apex; none where there is no such RRset.
+    #[must_use]
+    pub fn apex_rdatas(&self, rtype: Rtype) -> Vec<Vec<u8>> {
+        let records = self.node(0).template(rtype).map(Template::expand).unwrap_or_default();
+        records.into_iter().filter(|record| record.1 == rtype).map(|record| record.3).collect()
+    }
+
     /// The name of each section and its octets.
     #[must_use]
     pub fn section_octets(&self) -> [(&'static str, usize); SECTIONS] {

@@ -78,6 +78,11 @@ impl<'m> Nsec5Records<'m> {
         Self { apex, list, proofs: by_owner, places: Vec::new(), spare: 0 }
     }
 
+    /// The names whose proofs were verified and lead to a record.
+    pub(crate) fn proved_names(&self) -> impl Iterator<Item = NameRef<'_>> {
+        self.places.iter().filter(|(_, place)| place.is_ok()).map(|(name, _)| name.view())
+    }
+
     /// Whether a claim holds.
     pub(crate) fn deny(
         &mut self,

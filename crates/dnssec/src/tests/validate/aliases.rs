@@ -142,6 +142,28 @@ fn a_synthesised_alias_is_exactly_what_the_dname_makes() {
     itself.assert_secure(&Proved::Alias { target: name("x.y.t.example.") });
 }
 
+/// RFC 6672 §3.1: the CNAME record has the TTL of the DNAME record. It is not signed, so that whoever sends it says what TTL
+/// he likes: it is kept as long as the DNAME record vouches for it, or less where it says so itself (RFC 2181 §5.2).
+#[test]
+fn a_synthesised_alias_is_kept_no_longer_than_its_dname() {
+    let base = Reply::to("x.d.example.", Rtype::A)
+        .answer("d.example.", Rtype::DNAME, "t.example.")
+        .unsigned(Section::Answer, "x.d.example.", Rtype::CNAME, "x.t.example.")
+        .answer("x.t.example.", Rtype::A, "192.0.2.1");
+    let ttl_of = |reply: &Reply, rtype| {
+        let validation = reply.assert_secure(&Proved::Answer);
+        validation.rrsets.iter().find(|rrset| rrset.rtype == rtype).unwrap().ttl
+    };
+    for (said, kept) in [(TTL, TTL), (0, 0), (TTL - 1, TTL - 1), (TTL + 1, TTL), (u32::MAX, TTL)] {
+        let reply = base.clone().altered(is("x.d.example.", Rtype::CNAME), |record| record.ttl = said);
+        assert_eq!(ttl_of(&reply, Rtype::CNAME), kept, "{said}");
+    }
+    // The DNAME record's own TTL is bounded by its signature (RFC 4035 §5.3.3), and with it what it makes.
+    let raised = base.altered(|record| record.owner == name("d.example."), |record| record.ttl = u32::MAX);
+    let raised = raised.altered(is("x.d.example.", Rtype::CNAME), |record| record.ttl = u32::MAX);
+    assert_eq!((ttl_of(&raised, Rtype::DNAME), ttl_of(&raised, Rtype::CNAME)), (TTL, TTL));
+}
+
 /// A DNAME record does not redirect its own name, and none that comes from a wildcard redirects anything (RFC 6672 §2.3, §3.3).
 #[test]
 fn a_dname_redirects_what_is_below_it_alone() {

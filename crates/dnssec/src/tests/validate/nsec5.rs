@@ -4,7 +4,7 @@ use super::*;
 use crate::denial::nsec5::chain;
 use crate::keys::Nsec5Key;
 use crate::tests::nsec5::vrf_of;
-use crate::validate::Limit;
+use crate::validate::{Limit, RrsetStatus};
 use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm, VrfPrivateKey};
 
 const OPT_OUT: u8 = 1;
@@ -578,4 +578,30 @@ fn proofs_have_a_budget() {
     let over = chain(1).validate_with(&keys, NOW, &mut budget);
     assert_eq!(over.status, Status::Indeterminate(Undecided::Limit(Limit::Proofs)));
     assert_eq!(over.work.proofs, 0);
+}
+
+#[test]
+fn proofs_that_were_used_are_told_from_those_that_were_not() {
+    let vrf = Vrf::first();
+    let base = nxdomain(&vrf, "b.a.example.").proved(&vrf, "a.example.", DATA);
+    let sound = base.covered_by(&vrf, "b.a.example.", 0).proof(&vrf, "stray.example.");
+    let of_proofs = |reply: &Reply| -> Vec<(String, RrsetStatus, u32)> {
+        let rrsets = reply.validate().rrsets.into_iter().filter(|rrset| rrset.rtype == Rtype::NSEC5PROOF);
+        rrsets.map(|rrset| (rrset.owner.to_string(), rrset.status, rrset.ttl)).collect()
+    };
+    sound.assert_secure(&Proved::NxDomain);
+    // The TTL of proofs is not signed; the records that they lead to say how long they are good.
+    for (said, kept) in [(TTL, TTL), (5, 5), (u32::MAX, TTL)] {
+        let is_proof = |record: &Record| record.rtype == Rtype::NSEC5PROOF;
+        let reply = sound.clone().altered(is_proof, |record| record.ttl = said);
+        let expected = [
+            ("a.example.".to_owned(), RrsetStatus::Proven, kept),
+            ("b.a.example.".to_owned(), RrsetStatus::Proven, kept),
+            ("stray.example.".to_owned(), RrsetStatus::Unused, said),
+        ];
+        assert_eq!(of_proofs(&reply), expected);
+    }
+    // Where there is nothing that they could lead to, nobody looks at them.
+    let lone = sound.without(|record| record.rtype == Rtype::NSEC5);
+    assert!(of_proofs(&lone).iter().all(|(_, status, _)| *status == RrsetStatus::Unused));
 }

@@ -5,25 +5,6 @@ use crate::validate::validate_octets;
 use nonesuch_proto::message::MessageError;
 use proptest::prelude::*;
 
-/// The message without compression.
-fn to_octets(message: &Message) -> Vec<u8> {
-    let mut out = message.header.to_octets().to_vec();
-    for (name, rtype, class) in &message.questions {
-        out.extend_from_slice(name.wire());
-        out.extend_from_slice(&rtype.0.to_be_bytes());
-        out.extend_from_slice(&class.0.to_be_bytes());
-    }
-    for record in &message.records {
-        out.extend_from_slice(record.owner.wire());
-        out.extend_from_slice(&record.rtype.0.to_be_bytes());
-        out.extend_from_slice(&record.class.0.to_be_bytes());
-        out.extend_from_slice(&record.ttl.to_be_bytes());
-        out.extend_from_slice(&(record.rdata.len() as u16).to_be_bytes());
-        out.extend_from_slice(&record.rdata);
-    }
-    out
-}
-
 fn replies() -> Vec<(Reply, Proved)> {
     let denial = |types| {
         let base = Reply::to("b.example.", Rtype::AAAA).soa();
@@ -69,7 +50,7 @@ fn is_harmless(reply: &Reply, proved: &Proved, octets: &[u8]) -> bool {
 #[test]
 fn no_octet_can_be_changed_to_prove_something_else() {
     for (reply, proved) in replies() {
-        let sound = to_octets(&reply.message());
+        let sound = reply.message().to_octets();
         let question = Question { name: reply.name.view(), rtype: reply.rtype };
         let keys = trust(&reply.signer);
         let validation = validate_octets(question, &sound, &keys, NOW, &mut Budget::default());
@@ -87,7 +68,7 @@ fn no_octet_can_be_changed_to_prove_something_else() {
 #[test]
 fn what_is_no_message_decides_nothing() {
     let (reply, _) = replies().remove(0);
-    let octets = to_octets(&reply.message());
+    let octets = reply.message().to_octets();
     let question = Question { name: reply.name.view(), rtype: reply.rtype };
     for length in 0..octets.len() {
         let validation =
@@ -113,7 +94,7 @@ proptest! {
         changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 1..6),
     ) {
         let (reply, proved) = replies().swap_remove(which);
-        let mut octets = to_octets(&reply.message());
+        let mut octets = reply.message().to_octets();
         for (place, value) in changes {
             let length = octets.len();
             octets[place % length] = value;

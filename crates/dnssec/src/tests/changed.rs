@@ -1,0 +1,232 @@
+//! Verifying the next version of a zone by what is known of the one before: whatever is wrong, it says what verifying in full
+//! says. The table of faults (`faults`) plants every class as a change too.
+
+use super::random::{any_zone, config};
+use super::*;
+use crate::sign::Previous;
+use crate::verify::{
+    Aids, Earlier, Mode, VerifyProgress, VerifyWarning, into_verified, into_verified_changed,
+    into_verified_with, verify_changed,
+};
+use nonesuch_zone::change::{ChangeSet, SerialRule};
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+const DAY: u32 = 86_400;
+const RECORDS: &str = "a A 192.0.2.1\nb A 192.0.2.1\nb TXT \"t\"\nd NS ns.d\nns.d A 192.0.2.9\n\
+    s NS ns.elsewhere.test.\ns DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000\n*.w A 192.0.2.1";
+
+fn at(now: u32) -> VerifyOptions {
+    VerifyOptions { now: Some(now), ..VerifyOptions::default() }
+}
+
+fn by_change(old: &Contents, old_time: u32, new: &Contents, now: u32) -> Report {
+    verify_changed(&Earlier::recorded(old, Some(old_time)), new, &at(now))
+}
+
+/// What both ways of verifying must agree on; the signatures are those verified and those kept.
+fn said(report: &Report) -> (&[Fault], &[VerifyWarning], u64, u64, Option<Mechanism>) {
+    let signatures = report.signatures_verified + report.signatures_kept;
+    (&report.faults, &report.warnings, signatures, report.rrsets, report.mechanism)
+}
+
+/// The zone signed in deterministic ways, so that signatures over the same records are the same.
+fn signed_with(contents: &Contents, keys: &KeySet, mechanism: Mechanism) -> Contents {
+    sign(contents, keys, &options(mechanism)).unwrap().into_contents()
+}
+
+/// RRSIG records that stand in both over the same records.
+fn count_kept(old: &Contents, new: &Contents) -> u64 {
+    let mut kept = 0;
+    for node in new.nodes() {
+        let Ok(before) = old.find(node.name()) else { continue };
+        for set in node.rrsets().filter(|rrset| rrset.rtype() == Rtype::RRSIG) {
+            let find = |node: Node<'_>| -> Option<Vec<Vec<u8>>> {
+                Some(node.rrset(set.covered())?.rdatas().map(<[u8]>::to_vec).collect())
+            };
+            let others = before.signatures(set.covered()).filter(|_| find(before) == find(node));
+            let others: Vec<&[u8]> = others.into_iter().flat_map(|set| set.rdatas()).collect();
+            kept += set.rdatas().filter(|rdata| others.contains(rdata)).count() as u64;
+        }
+    }
+    kept
+}
+
+#[test]
+fn only_what_changed_is_verified() {
+    for mechanism in ALL {
+        let keys = pair_of("example.");
+        let old = signed_with(&zone(RECORDS), &keys, mechanism);
+        let new = signed_with(&zone(&format!("{RECORDS}\nb MX 1 m\nx.new A 192.0.2.4")), &keys, mechanism);
+        let report = by_change(&old, NOW, &new, NOW + 1);
+        assert_eq!((&report.faults[..], &report.warnings[..]), (&[][..], &[][..]));
+        let whole = verify(&new, &at(NOW + 1));
+        assert_eq!(report.signatures_kept, count_kept(&old, &new));
+        assert_eq!(report.signatures_verified + report.signatures_kept, whole.signatures_verified);
+        assert!(report.signatures_verified < 12 && report.signatures_kept > 8, "{report:?}");
+        assert!(!report.keys_changed);
+        assert_eq!(by_change(&new, NOW, &new, NOW).signatures_verified, 0);
+    }
+}
+
+#[test]
+fn other_keys_have_everything_verified() {
+    let (one, other) = (csk_of("example."), pair_of("example."));
+    let (old, new) = (signed_with(&zone(RECORDS), &one, ALL[0]), signed_with(&zone(RECORDS), &other, ALL[0]));
+    let report = by_change(&old, NOW, &new, NOW);
+    assert_eq!((report.signatures_kept, report.keys_changed, report.is_sound()), (0, true, true));
+    assert_eq!(report.signatures_verified, verify(&new, &at(NOW)).signatures_verified);
+    // Neither does another zone, or one that was not signed, tell anything.
+    let elsewhere = read_zone("@ 60 SOA . . 1 1 1 1 1\n@ 60 NS .\n", &name("other."));
+    for old in [elsewhere, zone(RECORDS)] {
+        let report = by_change(&old, NOW, &new, NOW);
+        assert_eq!((report.signatures_kept, report.keys_changed, report.is_sound()), (0, true, true));
+    }
+}
+
+/// A signature that was not valid yet stood beside a good one, and nobody looked at what it is worth.
+#[test]
+fn a_signature_that_was_not_looked_at_is_verified_when_its_time_comes() {
+    let mut bench = Bench::new(&zone(RECORDS), csk_of("example."), Mechanism::Nsec);
+    bench.sign_more("b.example.", Rtype::A, |fields| fields.inception = NOW + DAY);
+    let line = bench.lines.pop().unwrap();
+    // The signature of another RRset in its place.
+    let good = bench.lines.iter().find(|line| Bench::is_signature(line, "a.example.", "A")).unwrap();
+    let octets = |line: &str| line.rsplit_once(' ').unwrap().1.to_owned();
+    bench.lines.push(line.replace(&octets(&line), &octets(good)));
+    let old = bench.contents();
+    let before = verify(&old, &at(NOW));
+    assert!(before.is_sound() && matches!(before.warnings[..], [VerifyWarning::SpareSignature { .. }]));
+    for now in [NOW, NOW + DAY] {
+        let (full, changed) = (verify(&old, &at(now)), by_change(&old, NOW, &old, now));
+        assert_eq!(said(&changed), said(&full));
+        assert_eq!(changed.is_sound(), now == NOW);
+    }
+    // Verified without regard to times, every signature was looked at: that one was found then.
+    assert!(!verify(&old, &VerifyOptions::default()).is_sound());
+}
+
+#[test]
+fn of_keys_with_one_tag_nothing_is_known() {
+    let mut bench = Bench::new(&zone(RECORDS), csk_of("example."), Mechanism::Nsec);
+    let rdata = bench.keys.keys()[0].dnskey_rdata();
+    let mut twin = rdata.clone();
+    // The tag is a sum of words, in any order (RFC 4034, appendix B).
+    twin[4..8].rotate_left(2);
+    assert_ne!(twin, rdata);
+    let mut text = Vec::new();
+    rdata::push_text(Rtype::DNSKEY, &twin, &mut text);
+    bench.add(&format!("example. 3600 IN DNSKEY {}", String::from_utf8(text).unwrap()));
+    bench.sign_again("example.", Rtype::DNSKEY, |_| {});
+    let contents = bench.contents();
+    let (full, changed) = (verify(&contents, &at(NOW)), by_change(&contents, NOW, &contents, NOW));
+    assert!(full.is_sound(), "{full:?}");
+    assert_eq!(said(&changed), said(&full));
+    assert_eq!((changed.signatures_kept, changed.keys_changed), (0, false));
+}
+
+#[test]
+fn what_was_verified_is_in_the_type() {
+    let keys = csk_of("example.");
+    let old = signed_with(&zone(RECORDS), &keys, Mechanism::Nsec);
+    let structural = VerifyOptions { mode: Mode::Structural, ..at(NOW) };
+    let verified = into_verified(old.clone(), &structural).unwrap();
+    assert!(verified.earlier().is_none() && !verified.is_full());
+    let mut verified = into_verified(old, &at(NOW)).unwrap();
+    for version in 1..4 {
+        let records = format!("{RECORDS}\nb TXT \"{version}\"");
+        let next = signed_with(&zone(&records), &keys, Mechanism::Nsec);
+        let earlier = verified.earlier().unwrap();
+        // The mode is not looked at: less than everything is never known of the outcome.
+        let changed = into_verified_changed(&earlier, next, &structural).unwrap();
+        assert!(changed.is_full());
+        assert_eq!(changed.report().signatures_verified, 1, "{version}");
+        verified = changed;
+    }
+    let mut bench = Bench::new(&zone(RECORDS), csk_of("example."), Mechanism::Nsec);
+    bench.edit("b.example.", "A", |_| "192.0.2.2".to_owned());
+    let (contents, report) =
+        *into_verified_changed(&verified.earlier().unwrap(), bench.contents(), &at(NOW)).unwrap_err();
+    assert_eq!(text(&contents), text(&bench.contents()));
+    assert_eq!(report.faults, verify(&contents, &at(NOW)).faults);
+    // An unsigned zone takes the place of a signed one as it does without a version before.
+    let unsigned = into_verified_changed(&verified.earlier().unwrap(), zone(RECORDS), &at(NOW)).unwrap();
+    assert_eq!(unsigned.mechanism(), None);
+}
+
+#[test]
+fn progress_counts_what_is_kept_too() {
+    let old = signed_with(&zone(RECORDS), &csk_of("example."), Mechanism::Nsec);
+    let seen = std::sync::Mutex::new((0, 0));
+    let tell = |at: VerifyProgress| {
+        let mut seen = seen.lock().unwrap();
+        *seen = (seen.0.max(at.names), seen.1.max(at.signatures));
+    };
+    let earlier = Some(Earlier::recorded(&old, Some(NOW)));
+    let aids = Aids { earlier, progress: Some(&tell), ..Aids::default() };
+    let verified = into_verified_with(old.clone(), &at(NOW), &aids).unwrap();
+    let kept = verified.report().signatures_kept;
+    assert_eq!(*seen.lock().unwrap(), (old.node_count() as u64, kept));
+    assert!(kept > 10);
+}
+
+proptest! {
+    #![proptest_config(config(300, 31))]
+
+    /// Random zones, the second signed with the signatures of the first where they last, and a bit turned in one or both.
+    #[test]
+    fn a_change_is_judged_as_the_whole_zone_is(
+        records in any_zone(),
+        more in any_zone(),
+        cut in any::<Index>(),
+        mechanism in prop::sample::select(ALL.to_vec()),
+        pair: bool,
+        days in 0_u32..16,
+        damage in prop::option::of((any::<Index>(), any::<Index>(), any::<Index>())),
+    ) {
+        let keys = if pair { pair_of("example.") } else { csk_of("example.") };
+        let lines: Vec<&str> = records.lines().collect();
+        let kept = &lines[..lines.len() - if lines.is_empty() { 0 } else { cut.index(lines.len()) }];
+        let (before, after) = (zone(&records), zone(&format!("{}\n{more}", kept.join("\n"))));
+        let mut first = options(mechanism);
+        first.jitter = 10 * DAY;
+        let old = sign(&before, &keys, &first).unwrap().into_contents();
+        let now = NOW + days * DAY;
+        let mut second = SignOptions { now, ..SignOptions::new(mechanism, now - 3600, now + 14 * DAY) };
+        second.previous = Some(Previous { contents: &old, refresh: DAY, verify: false });
+        let new = sign(&after, &keys, &second).unwrap().into_contents();
+        let new = damage.map_or_else(|| new.clone(), |(node, rrset, octet)| turn_bit(&new, node, rrset, octet));
+        let (full, changed) = (verify(&new, &at(now)), by_change(&old, NOW, &new, now));
+        prop_assert_eq!(said(&changed), said(&full));
+        prop_assert_eq!(&changed.zonemd, &full.zonemd);
+        if !changed.keys_changed {
+            prop_assert!(changed.signatures_kept <= count_kept(&old, &new));
+        }
+        if damage.is_none() {
+            prop_assert!(full.is_sound(), "{:?}", full.faults);
+            // Serials differ, and so do the SOA records; the keys were not signed anew while their signatures last.
+            prop_assert_eq!(changed.signatures_kept, count_kept(&old, &new));
+        }
+        // As a set of changes on the version before, as a transfer brings it, the zone is the same one.
+        let set = ChangeSet::between(&old, &new, |_| true);
+        if let Ok(applied) = set.apply(&old, SerialRule::Exact) {
+            let changed = by_change(&old, NOW, &applied, now);
+            prop_assert_eq!(said(&changed), said(&full));
+        }
+    }
+}
+
+/// Turns the lowest bit of an octet of one RRset's first record.
+fn turn_bit(contents: &Contents, node: Index, rrset: Index, octet: Index) -> Contents {
+    let node = node.index(contents.node_count());
+    let rrset = rrset.index(contents.node(node).rrsets().count());
+    let wanted = contents.node(node).rrsets().nth(rrset).map(|rrset| (rrset.rtype(), rrset.covered()));
+    let mut is_done = false;
+    rewrite(contents, |of, rtype, covered, rdata| {
+        if of.index() == node && wanted == Some((rtype, covered)) && !is_done && !rdata.is_empty() {
+            let place = octet.index(rdata.len());
+            rdata[place] ^= 1;
+            is_done = true;
+        }
+    })
+}

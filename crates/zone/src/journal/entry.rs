@@ -1,0 +1,184 @@
+//! The entries of a journal.
+//!
+//! | octets | what |
+//! | --- | --- |
+//! | 4 | mark `NSCE` |
+//! | 4, 4 | serial that the change leads from, serial that it leads to |
+//! | 4 | 0 |
+//! | 8 | octets of what stands behind this head |
+//! | 32 | BLAKE3 digest of all that and of what stands behind |
+//! | … | what is removed, then what is added |
+//!
+//! A side has its numbers of names and RRsets, and its octets of names and of records (4 each, the last in 8); then, as the
+//! chunks of [`compiled`](crate::compiled) zones have them: for each name its length and, in the upper three octets, its number of RRsets; for
+//! each RRset type and type covered in 2 each, TTL, number of records and octets of the records in 4 each; the names; the
+//! records, each with its length in two octets (big-endian) before it.
+
+use crate::change::ChangeSet;
+use crate::compiled::check_part;
+use crate::contents::{Contents, NodeEntry, RrsetEntry};
+use nonesuch_proto::{Name, Rtype};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+
+const MARK: [u8; 4] = *b"NSCE";
+/// Octets of an entry's head in front of its digest.
+const SEALED: usize = 24;
+/// Octets of an entry's head.
+pub(super) const HEAD: usize = SEALED + 32;
+/// Octets of the numbers in front of a side.
+const SIZES: usize = 20;
+const NODE: usize = 4;
+const RRSET: usize = 16;
+/// Octets that are read at once when a journal is opened.
+const WINDOW: usize = 1 << 20;
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) offset: u64,
+    /// Its octets, the head included.
+    pub(super) octets: u64,
+}
+
+impl Entry {
+    pub(super) const fn end(&self) -> u64 {
+        self.offset + self.octets
+    }
+}
+
+/// The octets of an entry.
+pub(super) fn encode(change: &ChangeSet, from: u32, to: u32) -> Vec<u8> {
+    let mut out = vec![0; HEAD];
+    push_side(change.removed(), &mut out);
+    push_side(change.added(), &mut out);
+    out[..4].copy_from_slice(&MARK);
+    out[4..8].copy_from_slice(&from.to_le_bytes());
+    out[8..12].copy_from_slice(&to.to_le_bytes());
+    seal(&mut out);
+    out
+}
+
+/// Writes length and digest of an entry into its head.
+pub(super) fn seal(out: &mut [u8]) {
+    let body = (out.len() - HEAD) as u64;
+    out[16..SEALED].copy_from_slice(&body.to_le_bytes());
+    let digest = blake3::Hasher::new().update(&out[..SEALED]).update(&out[HEAD..]).finalize();
+    out[SEALED..HEAD].copy_from_slice(digest.as_bytes());
+}
+
+fn push_side(side: &Contents, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(side.nodes.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(side.rrsets.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(side.names.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(side.rdata.len() as u64).to_le_bytes());
+    for node in side.nodes() {
+        let head = node.name().len() as u32 | (node.entries().len() as u32) << 8;
+        out.extend_from_slice(&head.to_le_bytes());
+    }
+    let ends = side.rrsets.iter().skip(1).map(|rrset| rrset.start).chain([side.rdata.len() as u64]);
+    for (rrset, end) in side.rrsets.iter().zip(ends) {
+        out.extend_from_slice(&rrset.rtype.0.to_le_bytes());
+        out.extend_from_slice(&rrset.covered.0.to_le_bytes());
+        for number in [rrset.ttl, rrset.count, (end - rrset.start) as u32] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+    out.extend_from_slice(&side.names);
+    out.extend_from_slice(&side.rdata);
+}
+
+/// The entries that follow on each other from `start` on, up to the first that is not as it was written; and where they end.
+pub(super) fn scan(file: &File, start: u64, octets: u64) -> io::Result<(Vec<Entry>, u64)> {
+    let (mut entries, mut at) = (Vec::<Entry>::new(), start);
+    let mut window = Vec::new();
+    while let Some(entry) = scan_entry(file, at, octets, &mut window)? {
+        if entries.last().is_some_and(|last| last.to != entry.from) {
+            break;
+        }
+        at = entry.end();
+        entries.push(entry);
+    }
+    Ok((entries, at))
+}
+
+fn scan_entry(file: &File, at: u64, octets: u64, window: &mut Vec<u8>) -> io::Result<Option<Entry>> {
+    if octets - at < HEAD as u64 {
+        return Ok(None);
+    }
+    let mut head = [0; HEAD];
+    file.read_exact_at(&mut head, at)?;
+    let Some((from, to, body)) = read_head(&head).filter(|head| head.2 <= octets - at - HEAD as u64) else {
+        return Ok(None);
+    };
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&head[..SEALED]);
+    let (mut next, end) = (at + HEAD as u64, at + HEAD as u64 + body);
+    while next < end {
+        window.resize(WINDOW.min((end - next) as usize), 0);
+        file.read_exact_at(window, next)?;
+        hasher.update(window);
+        next += window.len() as u64;
+    }
+    let is_whole = *hasher.finalize().as_bytes() == head[SEALED..];
+    Ok(is_whole.then_some(Entry { from, to, offset: at, octets: HEAD as u64 + body }))
+}
+
+/// The serials and the octets behind the head.
+fn read_head(head: &[u8; HEAD]) -> Option<(u32, u32, u64)> {
+    let body: [u8; 8] = head[16..SEALED].try_into().ok()?;
+    (head[..4] == MARK).then(|| (word(head, 4), word(head, 8), u64::from_le_bytes(body)))
+}
+
+/// The change of an entry; `None` where it is not as it was written, or what was written is no change of the zone.
+pub(super) fn decode(octets: &[u8], apex: &Name) -> Option<ChangeSet> {
+    let (head, body) = octets.split_first_chunk::<HEAD>()?;
+    let (from, to, length) = read_head(head)?;
+    let digest = blake3::Hasher::new().update(&head[..SEALED]).update(body).finalize();
+    if length != body.len() as u64 || *digest.as_bytes() != head[SEALED..] {
+        return None;
+    }
+    let (removed, rest) = take_side(body, apex)?;
+    let (added, rest) = take_side(rest, apex)?;
+    let fits = rest.is_empty()
+        && removed.soa().is_some_and(|soa| soa.serial == from)
+        && added.soa().is_some_and(|soa| soa.serial == to);
+    fits.then(|| ChangeSet::from_contents(removed, added))
+}
+
+/// Takes a side from the front of `octets`.
+fn take_side<'o>(octets: &'o [u8], apex: &Name) -> Option<(Contents, &'o [u8])> {
+    let (sizes, rest) = octets.split_first_chunk::<SIZES>()?;
+    let (nodes, rest) = rest.split_at_checked((word(sizes, 0) as usize).checked_mul(NODE)?)?;
+    let (rrsets, rest) = rest.split_at_checked((word(sizes, 4) as usize).checked_mul(RRSET)?)?;
+    let (names, rest) = rest.split_at_checked(word(sizes, 8) as usize)?;
+    let records: [u8; 8] = sizes[12..].try_into().ok()?;
+    let (rdata, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(records)).ok()?)?;
+    let mut side = Contents::empty(apex);
+    let (mut name, mut rrset) = (0_u64, 0_u64);
+    for node in nodes.as_chunks::<NODE>().0 {
+        side.nodes
+            .push(NodeEntry { name: u32::try_from(name).ok()?, first_rrset: u32::try_from(rrset).ok()? });
+        let head = u32::from_le_bytes(*node);
+        name += u64::from(head & 0xff);
+        rrset += u64::from(head >> 8);
+    }
+    let mut start = 0;
+    for octets in rrsets.as_chunks::<RRSET>().0 {
+        let [rtype, covered] = [0, 2].map(|at| Rtype(u16::from_le_bytes([octets[at], octets[at + 1]])));
+        side.rrsets.push(RrsetEntry { start, ttl: word(octets, 4), rtype, covered, count: word(octets, 8) });
+        start += u64::from(word(octets, 12));
+    }
+    side.names.extend_from_slice(names);
+    side.rdata.extend_from_slice(rdata);
+    let adds_up =
+        name == names.len() as u64 && rrset == side.rrsets.len() as u64 && start == rdata.len() as u64;
+    (adds_up && check_part(&side)).then_some((side, rest))
+}
+
+fn word(octets: &[u8], at: usize) -> u32 {
+    octets.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_le_bytes(*word))
+}

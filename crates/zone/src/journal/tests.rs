@@ -1,0 +1,264 @@
+//! Journals: appended to, opened again, cut off, altered, bounded.
+
+use super::*;
+use crate::change::SerialRule;
+use crate::change::tests::written;
+use crate::read::read_text;
+use crate::{Contents, Run};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+const ROOMY: u64 = 1 << 20;
+
+fn apex() -> Name {
+    "Example.".parse().unwrap()
+}
+
+/// A version of a zone: its serial, and which of the names n0 to n63 there are.
+fn version(serial: u32, names: u64) -> Contents {
+    let mut text = format!("$TTL 60\n@ SOA ns h {serial} 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n");
+    for name in (0..64).filter(|name| names >> name & 1 == 1) {
+        text.push_str(&format!("n{name} A 192.0.2.{name}\nn{name} 30 TXT \"of n{name}\"\n"));
+    }
+    read_text(text.as_bytes(), Path::new("zone"), Some(&apex())).unwrap().contents
+}
+
+fn change(old: &Contents, new: &Contents) -> ChangeSet {
+    ChangeSet::between(old, new, |_| true)
+}
+
+/// From serial 1 on, each version with other names.
+fn versions(names: &[u64]) -> Vec<Contents> {
+    names.iter().enumerate().map(|(at, names)| version(at as u32 + 1, *names)).collect()
+}
+
+/// A journal of all changes from the first version on, and where each of them ends in the file.
+fn journal_of(folder: &Path, versions: &[Contents]) -> (PathBuf, Vec<u64>) {
+    let path = folder.join("example.journal");
+    let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    assert_eq!(opened, Opened::New);
+    let mut ends = vec![journal.octets()];
+    for pair in versions.windows(2) {
+        assert_eq!(journal.append(&change(&pair[0], &pair[1])).unwrap(), Appended::Kept);
+        ends.push(journal.octets());
+    }
+    (path, ends)
+}
+
+/// Applies the changes from `from` on to `old`.
+fn replay(journal: &Journal, old: &Contents, to: u32) -> Contents {
+    let changes = journal.between(old.soa().unwrap().serial, to).unwrap();
+    let all = (0..changes.len()).map(|at| changes.read(at).unwrap().unwrap());
+    all.fold(old.clone(), |zone, change| change.apply(&zone, SerialRule::Exact).unwrap())
+}
+
+#[test]
+fn changes_lead_from_every_version_to_every_later_one() {
+    let folder = TempDir::new().unwrap();
+    let versions = versions(&[0, 0xff, 0xf0f0, u64::MAX, 1]);
+    let (path, ends) = journal_of(folder.path(), &versions);
+    let (journal, opened) = Journal::open(&path, &"eXample.".parse().unwrap(), ROOMY).unwrap();
+    assert_eq!((opened, journal.len(), journal.octets()), (Opened::Whole, 4, ends[4]));
+    assert_eq!((journal.serials(), journal.path()), (Some((1, 5)), path.as_path()));
+    for (from, old) in versions.iter().enumerate() {
+        for (to, new) in versions.iter().enumerate().skip(from + 1) {
+            assert_eq!(written(&replay(&journal, old, to as u32 + 1)), written(new));
+        }
+        let serial = from as u32 + 1;
+        assert!(journal.between(serial, serial).is_none());
+    }
+    for (from, to) in [(0, 5), (1, 6), (3, 2)] {
+        assert!(journal.between(from, to).is_none(), "{from} {to}");
+    }
+    let changes = journal.between(2, 5).unwrap();
+    assert_eq!((changes.len(), changes.octets()), (3, ends[4] - ends[1]));
+    assert!(changes.read(3).is_none());
+    journal.clear().unwrap();
+    assert!(journal.is_empty() && journal.between(1, 5).is_none());
+    // Who has begun to read goes on.
+    assert!(changes.read(2).unwrap().is_ok());
+}
+
+#[test]
+fn serials_may_wrap_and_come_again() {
+    let folder = TempDir::new().unwrap();
+    let (journal, _) = Journal::open(&folder.path().join("j"), &apex(), ROOMY).unwrap();
+    let serials = [7, u32::MAX, 0, 7, 9];
+    let zones: Vec<_> = serials.iter().enumerate().map(|(at, serial)| version(*serial, at as u64)).collect();
+    for pair in zones.windows(2) {
+        assert_eq!(journal.append(&change(&pair[0], &pair[1])).unwrap(), Appended::Kept);
+    }
+    // From the later 7.
+    assert_eq!(journal.between(7, 9).unwrap().len(), 1);
+    assert_eq!(written(&replay(&journal, &zones[1], 9)), written(&zones[4]));
+}
+
+#[test]
+fn what_does_not_follow_begins_anew() {
+    let folder = TempDir::new().unwrap();
+    let versions = versions(&[0, 1, 2, 3, 4]);
+    let (path, _) = journal_of(folder.path(), &versions[..3]);
+    let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    assert_eq!(journal.append(&change(&versions[3], &versions[4])).unwrap(), Appended::Restarted);
+    assert_eq!((journal.serials(), journal.len()), (Some((4, 5)), 1));
+    drop(journal);
+    let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    assert_eq!((opened, journal.serials()), (Opened::Whole, Some((4, 5))));
+}
+
+#[test]
+fn a_change_without_both_soa_records_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let (journal, _) = Journal::open(&folder.path().join("j"), &apex(), ROOMY).unwrap();
+    let (old, new) = (version(1, 0), version(2, 1));
+    let cases = [
+        change(&old, &old),
+        ChangeSet::between(&old, &new, |rrset| rrset.rtype() != nonesuch_proto::Rtype::SOA),
+        change(&version(1, 0), &version(1, 1)),
+        ChangeSet::from_sides(&"other.".parse().unwrap(), Run::default(), Run::default()),
+    ];
+    for case in &cases {
+        assert!(matches!(journal.append(case), Err(JournalError::NoSerials(_))));
+    }
+    assert!(journal.is_empty());
+}
+
+#[test]
+fn it_keeps_to_its_size_and_keeps_the_newest() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("j");
+    let most = 4096;
+    let (journal, _) = Journal::open(&path, &apex(), most).unwrap();
+    let mut rewritten = 0;
+    let mut before = journal.octets();
+    for serial in 1..=60 {
+        let (old, new) = (version(serial, 0xf << serial), version(serial + 1, 0xf << (serial + 1)));
+        assert_eq!(journal.append(&change(&old, &new)).unwrap(), Appended::Kept);
+        assert!(journal.octets() <= most && journal.octets() == fs::metadata(&path).unwrap().len());
+        assert_eq!(journal.serials().unwrap().1, serial + 1);
+        rewritten += u32::from(journal.octets() < before);
+        before = journal.octets();
+        let first = journal.serials().unwrap().0;
+        assert_eq!(written(&replay(&journal, &version(first, 0xf << first), serial + 1)), written(&new));
+    }
+    assert!(journal.len() > 3 && rewritten > 3, "{} {rewritten}", journal.len());
+    // Not each change writes it anew.
+    assert!(rewritten < 30, "{rewritten}");
+    let (again, opened) = Journal::open(&path, &apex(), most).unwrap();
+    assert_eq!((opened, again.serials()), (Opened::Whole, journal.serials()));
+    let large = change(&version(61, 0), &version(62, u64::MAX));
+    assert_eq!(again.append(&large).unwrap(), Appended::TooLarge);
+    assert!(again.is_empty());
+    assert_eq!(again.append(&change(&version(62, 0), &version(63, 1))).unwrap(), Appended::Kept);
+}
+
+#[test]
+fn files_that_are_no_journal_of_the_zone_are_refused_and_can_be_replaced() {
+    let folder = TempDir::new().unwrap();
+    let (path, _) = journal_of(folder.path(), &versions(&[0, 1]));
+    let whole = fs::read(&path).unwrap();
+    let altered = |place: usize| {
+        let mut octets = whole.clone();
+        octets[place] ^= 1;
+        octets
+    };
+    let cases = [
+        (Vec::new(), "no journal, or cut off within its header: remove the file, a new one is begun"),
+        (whole[..HEADER - 1].to_vec(), "no journal, or cut off"),
+        (vec![b'x'; 5000], "no journal: remove"),
+        (altered(8), "a journal of another version or byte order"),
+        (altered(20), "the journal's header was altered"),
+    ];
+    for (octets, expected) in cases {
+        fs::write(&path, octets).unwrap();
+        let error = Journal::open(&path, &apex(), ROOMY).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("example.journal"), "{error}");
+        let journal = Journal::replace(&path, &apex(), ROOMY).unwrap();
+        assert_eq!(journal.octets(), HEADER as u64);
+        assert_eq!(Journal::open(&path, &apex(), ROOMY).unwrap().1, Opened::Whole);
+    }
+    let error = Journal::open(&path, &"other.".parse().unwrap(), ROOMY).unwrap_err();
+    assert!(matches!(error, JournalError::OtherZone { .. }), "{error}");
+    let error = Journal::open(&folder.path().join("none/j"), &apex(), ROOMY).unwrap_err();
+    assert!(error.to_string().contains("cannot write the journal"), "{error}");
+}
+
+#[test]
+fn an_entry_that_is_altered_under_way_is_refused() {
+    let folder = TempDir::new().unwrap();
+    let (path, ends) = journal_of(folder.path(), &versions(&[0, 1, 2]));
+    let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all_at(&[0xff], ends[1] + 100).unwrap();
+    let changes = journal.between(1, 3).unwrap();
+    assert!(changes.read(0).unwrap().is_ok());
+    assert!(matches!(changes.read(1).unwrap(), Err(JournalError::Altered { from: 2, .. })));
+}
+
+#[test]
+fn what_a_crash_leaves_beside_it_does_no_harm() {
+    let folder = TempDir::new().unwrap();
+    let versions = versions(&[0, 1, 2, 3]);
+    let (path, _) = journal_of(folder.path(), &versions[..3]);
+    let mut beside = path.clone().into_os_string();
+    beside.push(".new");
+    fs::write(&beside, b"half of a journal").unwrap();
+    let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    assert_eq!((opened, journal.len()), (Opened::Whole, 2));
+    journal.clear().unwrap();
+    assert!(!Path::new(&beside).exists());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Cut anywhere, or with octets that are not as they were written: what is opened are the first of the changes.
+    #[test]
+    fn whatever_becomes_of_the_end_the_first_changes_are_left(
+        names in proptest::collection::vec(any::<u64>(), 2..6),
+        place: u64,
+        garbage in proptest::collection::vec(any::<u8>(), 0..200),
+        is_cut: bool,
+    ) {
+        let folder = TempDir::new().unwrap();
+        let versions = versions(&names);
+        let (path, ends) = journal_of(folder.path(), &versions);
+        let end = *ends.last().unwrap();
+        let place = HEADER as u64 + place % (end - HEADER as u64 + 1);
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        if is_cut {
+            file.set_len(place).unwrap();
+        }
+        file.write_all_at(&garbage, place).unwrap();
+        let whole = ends.iter().rposition(|end| *end <= place).unwrap();
+        let (journal, opened) = Journal::open(&path, &apex(), ROOMY).unwrap();
+        // Garbage may be what was there.
+        prop_assert!(journal.len() == whole || garbage.len() < 3 && journal.len() >= whole);
+        prop_assert_eq!(journal.octets(), ends[journal.len()]);
+        prop_assert_eq!(fs::metadata(&path).unwrap().len(), ends[journal.len()]);
+        let is_whole = is_cut && garbage.is_empty() && ends.contains(&place);
+        prop_assert!(!is_whole || opened == Opened::Whole);
+        for at in 0..journal.len() {
+            prop_assert_eq!(written(&replay(&journal, &versions[at], at as u32 + 2)), written(&versions[at + 1]));
+        }
+        // It goes on from there.
+        let last = journal.len() as u32 + 1;
+        let next = change(&versions[journal.len()], &version(last + 1, 5));
+        prop_assert_eq!(journal.append(&next).unwrap(), Appended::Kept);
+        prop_assert_eq!(Journal::open(&path, &apex(), ROOMY).unwrap().0.serials(), Some((1, last + 1)));
+    }
+
+    /// An entry whose digest fits, of any octets, is refused or is a change of the zone.
+    #[test]
+    fn arbitrary_entries_never_panic(place in 0usize..400, octet: u8, tail in proptest::collection::vec(any::<u8>(), 0..40)) {
+        let versions = versions(&[0x0f, 0xf1]);
+        let mut octets = entry::encode(&change(&versions[0], &versions[1]), 1, 2);
+        let at = entry::HEAD + place % (octets.len() - entry::HEAD);
+        octets[at] = octet;
+        octets.extend_from_slice(&tail);
+        entry::seal(&mut octets);
+        if let Some(change) = entry::decode(&octets, &apex()) {
+            let _ = change.apply(&versions[0], SerialRule::Exact);
+        }
+    }
+}
