@@ -5,23 +5,16 @@
 //! Arguments: `none`, `nsec`, `nsec3`, `nsec3-opt-out`, and how many queries; three of four are for names that exist.
 //! The run with 0 queries tells what making the zone costs.
 
+mod common;
+
 use nonesuch_authoritative::{Transport, answer};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::{KeyPair, KeySet, SignOptions, sign};
-use nonesuch_proto::message::{HEADER, push_query};
-use nonesuch_proto::{Name, Rtype, edns};
-use nonesuch_zone::{Image, read};
-use std::fmt::Write as _;
-use std::path::Path;
+use nonesuch_zone::Image;
 
 fn image(mechanism: &str) -> Result<Image, Box<dyn std::error::Error>> {
-    let mut text =
-        String::from("$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns\nns A 192.0.2.1\n");
-    for number in 0..1000 {
-        write!(text, "n{number} A 192.0.2.2\nd{number} NS ns.d{number}\nns.d{number} A 192.0.2.3\n")?;
-    }
-    let apex: Name = "example.".parse()?;
-    let contents = read::read_text(text.as_bytes(), Path::new("zone"), Some(&apex))?.contents;
+    let contents = common::zone(true)?;
+    let apex = contents.apex().clone();
     if mechanism == "none" {
         return Ok(Image::compile(&contents)?);
     }
@@ -41,11 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             1 => format!("www.d{number}.example."),
             _ => format!("n{number}.example."),
         };
-        let mut octets = Vec::new();
-        push_query(&text.parse()?, Rtype::A, number, 0, &mut octets);
-        edns::push_opt(1232, 0, edns::DO, &mut octets);
-        octets[HEADER - 1] = 1;
-        queries.push(octets);
+        queries.push(common::query(&text, number)?);
     }
     let (mut out, mut octets) = (Vec::with_capacity(4096), 0);
     for query in queries.iter().cycle().take(count) {

@@ -4,6 +4,8 @@
 //!
 //! Arguments: mechanism, for NSEC5 `nsec5/VRF`; algorithm; how many queries; how many in a batch.
 
+mod common;
+
 use nonesuch_authoritative::{Outcome, Published, Transport, answer_published};
 use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
@@ -11,28 +13,13 @@ use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
 use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_dnssec::online::{Counters, DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, Workshop, prepare};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
-use nonesuch_proto::message::{HEADER, push_query};
-use nonesuch_proto::{Name, Rtype, edns};
-use nonesuch_zone::{Contents, read};
 use std::error::Error;
-use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::Arc;
 
 const NOW: u32 = 1_750_000_000;
 
-fn zone() -> Result<Contents, Box<dyn Error>> {
-    let mut text =
-        String::from("$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns\nns A 192.0.2.1\n");
-    for number in 0..1000 {
-        writeln!(text, "n{number} A 192.0.2.2")?;
-    }
-    let apex: Name = "example.".parse()?;
-    Ok(read::read_text(text.as_bytes(), Path::new("zone"), Some(&apex))?.contents)
-}
-
 fn publish(mechanism: &str, algorithm: Algorithm) -> Result<Published, Box<dyn Error>> {
-    let contents = zone()?;
+    let contents = common::zone(false)?;
     let zone = contents.apex().clone();
     let Some(vrf) = mechanism.strip_prefix("nsec5/") else {
         let pair = KeyPair::generate(&zone, 257, algorithm, None)?;
@@ -67,14 +54,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let argument = |place: usize, default: &str| arguments.get(place).map_or(default, |text| text).to_owned();
     let published = publish(&argument(0, "white-lies"), argument(1, "ecdsap256sha256").parse()?)?;
     let (count, batch): (usize, usize) = (argument(2, "20000").parse()?, argument(3, "64").parse()?);
-    let queries = (0..count).map(|number| {
-        let mut octets = Vec::new();
-        push_query(&format!("absent{number}.example.").parse()?, Rtype::A, 1, 0, &mut octets);
-        edns::push_opt(1232, 0, edns::DO, &mut octets);
-        octets[HEADER - 1] = 1;
-        Ok(octets)
-    });
-    let queries: Vec<Vec<u8>> = queries.collect::<Result<_, Box<dyn Error>>>()?;
+    let queries = (0..count).map(|number| common::query(&format!("absent{number}.example."), 1));
+    let queries: Vec<Vec<u8>> = queries.collect::<Result<_, _>>()?;
     let counters = Arc::new(Counters::default());
     let mut workshop = Workshop::new(64 << 20, Arc::clone(&counters));
     let (mut out, mut put_off, mut octets) = (Vec::with_capacity(4096), Vec::new(), 0);

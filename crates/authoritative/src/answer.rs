@@ -1,9 +1,11 @@
 //! From query to response (RFC 1034 §4.3.2, RFC 4035 §3.1, RFC 5155 §7.2, RFC 6672 §3.2, RFC 8482, RFC 8906).
 
 use crate::Published;
+use crate::extended_errors::ExtendedError;
+use crate::limits::Class as ResponseClass;
 use crate::online::Online;
 use crate::query::{Malformed, Query};
-use crate::response::{Response, Section, Transport};
+use crate::response::{Ending, Response, Section, Transport, UDP_PAYLOAD, datagram_octets};
 use nonesuch_dnssec::denial::prove::{Denied, Proof, prove};
 use nonesuch_dnssec::online::Workshop;
 use nonesuch_proto::message::{Header, Rcode, flags};
@@ -13,10 +15,6 @@ use nonesuch_zone::image::{ImageNode, Lookup, NodeKind, Owner, TO_QUESTION, Temp
 
 /// Most CNAME and DNAME steps followed inside the zone for one query.
 const MOST_STEPS: usize = 16;
-/// RFC 6672 §2.2: the substituted name is too long.
-const YXDOMAIN: Rcode = Rcode(6);
-/// RFC 8914 §4.31 as extended by RFC 9824 §3.5: invalid query type.
-const INVALID_QUERY_TYPE: u16 = 30;
 
 /// What came of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +25,55 @@ pub enum Outcome {
     Ready,
     /// The response lacks what the workshop has on its list: answer the message again when that is made.
     Wanting,
+}
+
+/// A well-formed query on its way to its answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) query: &'a Query<'a>,
+    /// The question name in lower case.
+    pub(crate) name: NameRef<'a>,
+    pub(crate) transport: Transport,
+    pub(crate) ending: Ending<'a>,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) fn new(
+        query: &'a Query<'a>,
+        room: &'a mut [u8; MAX_NAME],
+        transport: Transport,
+        ending: Ending<'a>,
+    ) -> Self {
+        let name = &mut room[..query.name_length];
+        name.copy_from_slice(query.name().wire());
+        name.make_ascii_lowercase();
+        Self { query, name: NameRef::from_checked(name), transport, ending }
+    }
+}
+
+impl Asked<'_> {
+    /// Octets that an answer over UDP may have.
+    pub(crate) fn datagram_octets(&self) -> usize {
+        datagram_octets(self.query)
+    }
+
+    /// Appends the OPT record of a response that is not built as others are, where it has one.
+    pub(crate) fn push_opt_alone(&self, out: &mut Vec<u8>) {
+        let Some(opt) = &self.query.opt else { return };
+        edns::push_opt(UDP_PAYLOAD, 0, opt.flags & edns::DO, out);
+        let Ending { reply, settings, tsig } = self.ending;
+        reply.without_padding().push(settings, None, self.datagram_octets(), tsig, out);
+    }
+}
+
+/// What a response came to, for those who limit what a client gets.
+#[derive(Clone, Copy)]
+pub(crate) struct Answered<'i> {
+    pub(crate) class: ResponseClass,
+    /// The name in the zone that the response is of: the owner that answered, the cut, the apex.
+    pub(crate) source: NameRef<'i>,
+    /// Whether the workshop has to make something first.
+    pub(crate) wants: bool,
 }
 
 /// Answers `message` from `image` into `out`, which is emptied first; `false` where nothing is to be sent.
@@ -53,15 +100,6 @@ pub fn answer_published(
     }
 }
 
-/// Answers `message` with SERVFAIL: what the answer needs could not be made. `false` where nothing is to be sent.
-pub fn fail(message: &[u8], transport: Transport, out: &mut Vec<u8>) -> bool {
-    let Ok(query) = Query::parse(message) else { return false };
-    let mut response = Response::begin(&query, transport, out);
-    response.rcode = Rcode::SERVFAIL;
-    response.finish(&query, false);
-    true
-}
-
 fn answer_message<'i>(
     image: &'i Image,
     online: Option<&mut Online<'i, '_>>,
@@ -71,7 +109,17 @@ fn answer_message<'i>(
 ) -> bool {
     out.clear();
     match Query::parse(message) {
-        Ok(query) => answer_query(image, online, &query, transport, out),
+        Ok(query) => {
+            let mut room = [0; MAX_NAME];
+            let asked = Asked::new(&query, &mut room, transport, Ending::PLAIN);
+            if let Some((rcode, error)) = refuse(&query) {
+                decline(&asked, rcode, error, false, out);
+            } else if image.contains(asked.name) {
+                answer_from(image, online, &asked, out);
+            } else {
+                decline(&asked, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
+            }
+        }
         Err(Malformed::Ignore) => return false,
         Err(Malformed::Opcode(header)) => push_bare(header, Rcode::NOTIMP, out),
         Err(Malformed::Form(header)) => push_bare(header, Rcode::FORMERR, out),
@@ -80,29 +128,54 @@ fn answer_message<'i>(
 }
 
 /// A header alone: of a message whose form is not understood nothing is repeated but its identifier.
-fn push_bare(header: Header, rcode: Rcode, out: &mut Vec<u8>) {
+pub(crate) fn push_bare(header: Header, rcode: Rcode, out: &mut Vec<u8>) {
     let copied = header.flags & (flags::OPCODE | flags::RD);
     let header = Header { id: header.id, flags: flags::QR | copied | rcode.0, counts: [0; 4] };
     out.extend_from_slice(&header.to_octets());
 }
 
-fn answer_query<'i>(
-    image: &'i Image,
-    online: Option<&mut Online<'i, '_>>,
-    query: &Query<'_>,
-    transport: Transport,
+/// A response without records: why, and whether the sender is to ask again over TCP.
+pub(crate) fn decline(
+    asked: &Asked<'_>,
+    rcode: Rcode,
+    error: Option<ExtendedError>,
+    truncate: bool,
     out: &mut Vec<u8>,
 ) {
-    let mut response = Response::begin(query, transport, out);
-    let mut lower = [0; MAX_NAME];
-    let name = &mut lower[..query.name_length];
-    name.copy_from_slice(query.name().wire());
-    name.make_ascii_lowercase();
-    let name = NameRef::from_checked(name);
-    if let Some(rcode) = refuse(image, query, name, &mut response) {
-        response.rcode = rcode;
-        return response.finish(query, false);
+    let mut response = Response::begin(asked.query, asked.transport, asked.ending, out);
+    response.rcode = rcode;
+    if let Some(error) = error {
+        response.set_extended_error(error);
     }
+    response.finish(asked.query, truncate);
+}
+
+/// What is answered alike whatever the zone is.
+pub(crate) fn refuse(query: &Query<'_>) -> Option<(Rcode, Option<ExtendedError>)> {
+    if query.opt.is_some_and(|opt| opt.version != 0) {
+        return Some((Rcode::BADVERS, None));
+    }
+    match query.qtype {
+        // Whoever offers transfers has looked at these before.
+        Rtype::AXFR | Rtype::IXFR => return Some((Rcode::REFUSED, Some(ExtendedError::TRANSFER_REFUSED))),
+        Rtype::MAILA | Rtype::MAILB => return Some((Rcode::NOTIMP, None)),
+        Rtype::OPT | Rtype::TSIG | Rtype::TKEY => return Some((Rcode::FORMERR, None)),
+        // RFC 9824 §3.5.
+        Rtype::NXNAME => return Some((Rcode::FORMERR, Some(ExtendedError::INVALID_QUERY_TYPE))),
+        _ => {}
+    }
+    (query.class != Class::IN).then_some((Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE)))
+}
+
+/// Answers a query for a name in the zone of `image`.
+pub(crate) fn answer_from<'i>(
+    image: &'i Image,
+    mut online: Option<&mut Online<'i, '_>>,
+    asked: &Asked<'_>,
+    out: &mut Vec<u8>,
+) -> Answered<'i> {
+    let query = asked.query;
+    let mut response = Response::begin(query, asked.transport, asked.ending, out);
     response.authoritative = true;
     let compact_ok = query.opt.is_some_and(|opt| opt.flags & edns::CO != 0);
     if compact_ok && online.as_ref().is_some_and(|online| online.is_compact()) {
@@ -112,33 +185,17 @@ fn answer_query<'i>(
         image,
         qtype: query.qtype,
         response: &mut response,
-        online,
+        online: online.as_deref_mut(),
         compact_ok,
+        class: ResponseClass::Positive,
+        source: image.apex(),
         proved: Vec::new(),
         applied: Vec::new(),
     };
-    let truncate = answerer.follow(name);
+    let truncate = answerer.follow(asked.name);
+    let (class, source) = (answerer.class, answerer.source);
     response.finish(query, truncate);
-}
-
-/// What is answered without looking into the zone.
-fn refuse(image: &Image, query: &Query<'_>, name: NameRef<'_>, response: &mut Response<'_>) -> Option<Rcode> {
-    if query.opt.is_some_and(|opt| opt.version != 0) {
-        return Some(Rcode::BADVERS);
-    }
-    match query.qtype {
-        // Transfers are not offered.
-        Rtype::AXFR | Rtype::IXFR => return Some(Rcode::REFUSED),
-        Rtype::MAILA | Rtype::MAILB => return Some(Rcode::NOTIMP),
-        Rtype::OPT | Rtype::TSIG | Rtype::TKEY => return Some(Rcode::FORMERR),
-        Rtype::NXNAME => {
-            response.set_extended_error(INVALID_QUERY_TYPE);
-            return Some(Rcode::FORMERR);
-        }
-        _ => {}
-    }
-    let in_zone = query.class == Class::IN && image.contains(name);
-    (!in_zone).then_some(Rcode::REFUSED)
+    Answered { class, source, wants: online.is_some_and(|online| online.wants) }
 }
 
 struct Answerer<'i, 'w, 'r, 'o> {
@@ -149,6 +206,9 @@ struct Answerer<'i, 'w, 'r, 'o> {
     online: Option<&'r mut Online<'i, 'w>>,
     /// Whether the sender takes NXDOMAIN with a compact answer (RFC 9824 §5.1).
     compact_ok: bool,
+    /// What the response comes to, and the name in the zone that it is of.
+    class: ResponseClass,
+    source: NameRef<'i>,
     /// What the aliases on the way need proved: proofs stand behind all answers. Mostly empty.
     proved: Vec<Template<'i>>,
     /// The DNAME RRsets in the answer: one that is applied twice stands there once (RFC 2181 §5).
@@ -237,6 +297,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         // RFC 4592 §4.7: an NSEC record too, which is rendered with its own owner, answers with the question's.
         let is_expanded = matched.is_some() && owner == Owner::AsRendered;
         let owner = if is_expanded { Owner::At(TO_QUESTION) } else { owner };
+        (self.class, self.source) = (ResponseClass::Positive, node.name());
         let before = self.response.end();
         if !self.add_answers(node, owner, matched) {
             if let Some(alias) = node.template(Rtype::CNAME) {
@@ -252,6 +313,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
                 None => Denied::Type { node },
                 Some((name, encloser)) => Denied::WildcardType { name, encloser, wildcard: node },
             };
+            self.class = ResponseClass::Nodata;
             self.deny(denied);
             return Step::Done(false);
         }
@@ -365,12 +427,16 @@ impl<'i> Answerer<'i, '_, '_, '_> {
 
     /// RFC 4035 §3.1.4.1: DS belongs to the parent side of the cut.
     fn answer_ds(&mut self, cut: ImageNode<'i>, owner: Owner) -> Step {
+        (self.class, self.source) = (ResponseClass::Positive, cut.name());
         match cut.template(Rtype::DS) {
             Some(template) => {
                 self.add(Section::Answer, template, owner, None);
                 self.finish_proof(&Proof::default());
             }
-            None => self.deny(Denied::Ds { cut }),
+            None => {
+                self.class = ResponseClass::Nodata;
+                self.deny(Denied::Ds { cut });
+            }
         }
         Step::Done(false)
     }
@@ -383,6 +449,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         dname: Template<'i>,
         owner: Owner,
     ) -> Step {
+        (self.class, self.source) = (ResponseClass::Positive, above.name());
         let is_question = owner == Owner::AsRendered;
         let dname_owner =
             if is_question { self.response.suffix_pointer(above.name().len()) } else { Owner::WrittenOut };
@@ -393,7 +460,8 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         let Some((_, _, ttl, target)) = dname.expand().into_iter().next() else { return Step::Done(false) };
         let kept = &name.wire()[..name.len() - above.name().len()];
         if kept.len() + target.len() > MAX_NAME {
-            self.response.rcode = YXDOMAIN;
+            // RFC 6672 §2.2: the substituted name is too long.
+            self.response.rcode = Rcode::YXDOMAIN;
             self.finish_proof(&Proof::default());
             return Step::Done(false);
         }
@@ -415,6 +483,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
 
     /// A referral: NS RRset, DS RRset or the proof that there is none, addresses (RFC 4035 §3.1.4).
     fn refer(&mut self, cut: ImageNode<'i>) -> Step {
+        (self.class, self.source) = (ResponseClass::Referral, cut.name());
         // Behind an alias, the templates' pointers into the question name lead nowhere: the cut is none of its suffixes.
         let behind_alias = self.response.has_answer();
         let owner =
@@ -461,6 +530,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
     /// Denies that a name exists. With compact denial it does, in the words of the response (RFC 9824 §3.1): the response
     /// code is NXDOMAIN where the sender understands that, or takes no DNSSEC records (§4, §5.1).
     fn deny_name(&mut self, name: NameRef<'_>, encloser: ImageNode<'i>, owner: Owner) {
+        (self.class, self.source) = (ResponseClass::Nxdomain, self.image.apex());
         let denied = Denied::Name { name, encloser };
         let compact = self.online.as_mut().filter(|online| online.is_compact() && self.response.dnssec_ok);
         if compact.is_none() || self.compact_ok {

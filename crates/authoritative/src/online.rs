@@ -95,7 +95,7 @@ impl<'i, 'w> Online<'i, 'w> {
         let generation = self.published.generation().to_be_bytes();
         let index = template.number().to_be_bytes();
         let identity = [&[0][..], &generation, &index, owner.map_or(&[], NameRef::wire)];
-        self.workshop.signatures(keys, &identity, self.now, || rrset_of(template, owner))
+        self.workshop.signatures(keys, None, &identity, self.now, || rrset_of(template, owner))
     }
 
     /// The RRset as it stands in the zone: the SOA record of negative answers has another TTL, and no other signature.
@@ -176,7 +176,7 @@ impl<'i, 'w> Online<'i, 'w> {
             rdatas: vec![record.rdata.clone()],
             made_for: Some(mechanism),
         };
-        match self.workshop.signatures(keys, &identity, self.now, rrset) {
+        match self.workshop.signatures(keys, Some(mechanism), &identity, self.now, rrset) {
             Some(signatures) => response.add_signatures_over(section, start, signatures),
             None => self.wants = true,
         }

@@ -48,6 +48,9 @@ pub enum Unverified {
         /// What was verified.
         found: Verification,
     },
+    /// Its denials are proved when asked, which takes the zone's VRF key.
+    #[error("the zone has NSEC5, and denials take its VRF key")]
+    Nsec5,
     /// The signatures are not all valid at this time.
     #[error("signatures are valid from {inception} to {expiration} (seconds since 1970), and it is {now}")]
     Time {
@@ -86,20 +89,27 @@ impl Published {
     /// at `now`, in seconds since 1970 modulo 2^32.
     ///
     /// # Errors
-    /// Why the zone must be verified first.
+    /// Why the zone must be verified first, or is served with [`Published::nsec5_from_file`].
     pub fn from_file(file: ImageFile, mode: Mode, now: u32) -> Result<Self, Unverified> {
-        let found = file.record().verification;
-        match (found, mode) {
-            (Verification::Full { .. }, _) | (Verification::Structural { .. }, Mode::Structural) => {}
-            _ => return Err(Unverified::Record { found }),
+        if file.image().nsec5_key().is_some() {
+            return Err(Unverified::Nsec5);
         }
-        if let Some(period) = file.period()
-            && (serial::is_before(now, period.inception) || serial::is_before(period.expiration, now))
-        {
-            let (inception, expiration) = (period.inception, period.expiration);
-            return Err(Unverified::Time { now, inception, expiration });
-        }
+        check_file(&file, mode, now)?;
         Ok(Self::of(file.into_image(), Denial::FromImage))
+    }
+
+    /// As [`Published::from_file`], of a zone with NSEC5; `prover` is of that zone.
+    ///
+    /// # Errors
+    /// Why the zone must be verified first.
+    pub fn nsec5_from_file(
+        file: ImageFile,
+        prover: Nsec5Prover,
+        mode: Mode,
+        now: u32,
+    ) -> Result<Self, Unverified> {
+        check_file(&file, mode, now)?;
+        Ok(Self::of(file.into_image(), Denial::Nsec5(Box::new(prover))))
     }
 
     /// The image.
@@ -125,11 +135,46 @@ impl Published {
         self.generation
     }
 
+    /// Whether answers are signed when asked: the zone has signatures of its own in part or not at all.
+    #[must_use]
+    pub const fn is_signed_when_asked(&self) -> bool {
+        matches!(self.denial, Denial::Online { .. })
+    }
+
+    /// How the zone is served, for readers: `unsigned`, `signed with NSEC3`, `signed when asked (white-lies)` …
+    #[must_use]
+    pub fn way(&self) -> String {
+        let image = &self.image;
+        match &self.denial {
+            Denial::Online { mechanism, .. } => format!("signed when asked ({mechanism})"),
+            Denial::Nsec5(_) => "signed with NSEC5, proved when asked".to_owned(),
+            Denial::FromImage if !image.is_signed() => "unsigned".to_owned(),
+            Denial::FromImage if image.nsec3_parameters().is_some() => "signed with NSEC3".to_owned(),
+            Denial::FromImage => "signed with NSEC".to_owned(),
+        }
+    }
+
     /// Whether answers may have to be made: signed or proven when asked.
     #[must_use]
     pub const fn is_online(&self) -> bool {
         !matches!(self.denial, Denial::FromImage)
     }
+}
+
+/// Whether a file says enough of its zone.
+fn check_file(file: &ImageFile, mode: Mode, now: u32) -> Result<(), Unverified> {
+    let found = file.record().verification;
+    match (found, mode) {
+        (Verification::Full { .. }, _) | (Verification::Structural { .. }, Mode::Structural) => {}
+        _ => return Err(Unverified::Record { found }),
+    }
+    if let Some(period) = file.period()
+        && (serial::is_before(now, period.inception) || serial::is_before(period.expiration, now))
+    {
+        let (inception, expiration) = (period.inception, period.expiration);
+        return Err(Unverified::Time { now, inception, expiration });
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub struct Query<'q> {
     pub class: Class,
     /// The OPT record, where there is one.
     pub opt: Option<Opt<'q>>,
+    /// Where the TSIG record begins, which is the last one (RFC 8945 §5.1).
+    pub tsig: Option<usize>,
 }
 
 /// What is to be done with octets that are no answerable query.
@@ -43,25 +45,38 @@ impl<'q> Query<'q> {
         if header.opcode() != 0 {
             return Err(Malformed::Opcode(header));
         }
-        // RFC 9619 §4: a query has one question; it has nothing in the answer and authority sections.
-        if header.counts[0] != 1 || header.counts[1] != 0 || header.counts[2] != 0 {
-            return Err(Malformed::Form(header));
-        }
         let form = Malformed::Form(header);
+        // RFC 9619 §4: a query has one question; it has nothing in the answer section.
+        if header.counts[0] != 1 || header.counts[1] != 0 {
+            return Err(form);
+        }
         let name_length = measure_name(&message[HEADER..]).ok_or(form)?;
         let end = HEADER + name_length + 4;
         let question = message.get(HEADER..end).ok_or(form)?;
         let [a, b, c, d] = question[name_length..] else { return Err(form) };
+        let (qtype, class) = (Rtype(u16::from_be_bytes([a, b])), Class(u16::from_be_bytes([c, d])));
         let mut rest = &message[end..];
-        let mut opt = None;
-        for _ in 0..header.counts[3] {
-            rest = read_additional(rest, &mut opt).ok_or(form)?;
+        // RFC 1995 §3: the authority section of an IXFR query has the SOA record that the sender has; others have nothing there.
+        match (header.counts[2], qtype) {
+            (0, _) => {}
+            (1, Rtype::IXFR) => rest = skip_record(rest).ok_or(form)?,
+            _ => return Err(form),
+        }
+        let (mut opt, mut tsig) = (None, None);
+        for left in (0..header.counts[3]).rev() {
+            let at = message.len() - rest.len();
+            let (is_tsig, behind) = read_additional(rest, &mut opt).ok_or(form)?;
+            rest = behind;
+            // RFC 8945 §5.1: TSIG is the last record.
+            if is_tsig && left > 0 {
+                return Err(form);
+            }
+            tsig = is_tsig.then_some(at);
         }
         if !rest.is_empty() {
             return Err(form);
         }
-        let (qtype, class) = (Rtype(u16::from_be_bytes([a, b])), Class(u16::from_be_bytes([c, d])));
-        Ok(Self { header, question, name_length, qtype, class, opt })
+        Ok(Self { header, question, name_length, qtype, class, opt, tsig })
     }
 
     /// The question name as sent.
@@ -86,14 +101,22 @@ fn measure_name(octets: &[u8]) -> Option<usize> {
     }
 }
 
-/// Reads one record of the additional section; only OPT means anything here.
-fn read_additional<'q>(octets: &'q [u8], opt: &mut Option<Opt<'q>>) -> Option<&'q [u8]> {
+/// What stands behind the record in front of `octets`.
+fn skip_record(octets: &[u8]) -> Option<&[u8]> {
+    let owner = measure_owner(octets)?;
+    let length = octets.get(owner + 8..)?.first_chunk()?;
+    octets.get(owner + 10 + usize::from(u16::from_be_bytes(*length))..)
+}
+
+/// Reads one record of the additional section; OPT is read here. Tells whether it is TSIG, and what stands behind it.
+fn read_additional<'q>(octets: &'q [u8], opt: &mut Option<Opt<'q>>) -> Option<(bool, &'q [u8])> {
     let owner = measure_owner(octets)?;
     let fixed = octets.get(owner..owner + 10)?;
     let [t, u, c, d, e, f, g, h, l, m] = *fixed else { return None };
     let end = owner + 10 + usize::from(u16::from_be_bytes([l, m]));
     let rdata = octets.get(owner + 10..end)?;
-    if u16::from_be_bytes([t, u]) == Rtype::OPT.0 {
+    let rtype = Rtype(u16::from_be_bytes([t, u]));
+    if rtype == Rtype::OPT {
         // RFC 6891 §6.1.1: at most one OPT record, owned by the root.
         if opt.is_some() || owner != 1 {
             return None;
@@ -101,7 +124,7 @@ fn read_additional<'q>(octets: &'q [u8], opt: &mut Option<Opt<'q>>) -> Option<&'
         let ttl = u32::from_be_bytes([e, f, g, h]);
         *opt = Some(Opt::from_parts(u16::from_be_bytes([c, d]), ttl, rdata)?);
     }
-    octets.get(end..)
+    Some((rtype == Rtype::TSIG, octets.get(end..)?))
 }
 
 /// Octets of an owner name, which may end in a compression pointer.

@@ -1,6 +1,8 @@
 //! Building a response: sections, counts, truncation, OPT.
 
 use crate::Query;
+use crate::extended_errors::ExtendedError;
+use crate::reply_options::{ReplyOptions, ReplySettings};
 use nonesuch_proto::edns::{self, OPT_OCTETS};
 use nonesuch_proto::message::{HEADER, Rcode, flags};
 use nonesuch_proto::{NameRef, Rtype};
@@ -12,16 +14,38 @@ pub(crate) const UDP_PAYLOAD: u16 = 1232;
 const TCP_MESSAGE: usize = 65_535;
 /// Largest UDP message without EDNS (RFC 1035 §4.2.1).
 const PLAIN_UDP: usize = 512;
-/// Options: code 15 (RFC 8914 §2).
-const EXTENDED_ERROR: u16 = 15;
 
 /// How the query came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// UDP: responses are limited by the sender's payload size.
     Udp,
-    /// TCP and what runs over it.
+    /// TCP (RFC 7766).
     Tcp,
+    /// TLS over TCP (RFC 7858).
+    Tls,
+}
+
+/// What a response ends in behind the records of the zone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ending<'s> {
+    /// Options that the query asks for.
+    pub(crate) reply: ReplyOptions,
+    /// What they hold.
+    pub(crate) settings: &'s ReplySettings,
+    /// Octets of the TSIG record that will stand behind OPT.
+    pub(crate) tsig: usize,
+}
+
+impl Ending<'static> {
+    /// OPT without options, where the query has OPT.
+    pub(crate) const PLAIN: Self =
+        Self { reply: ReplyOptions::NONE, settings: &ReplySettings::NONE, tsig: 0 };
+}
+
+/// Octets that an answer over UDP may have.
+pub(crate) fn datagram_octets(query: &Query<'_>) -> usize {
+    query.opt.map_or(PLAIN_UDP, |opt| usize::from(opt.payload.min(UDP_PAYLOAD)))
 }
 
 /// A response under construction.
@@ -31,15 +55,18 @@ pub(crate) struct Response<'o> {
     counts: [u16; 3],
     /// Octets of the question name.
     question: usize,
-    /// Octets that the records may fill, OPT not included.
+    /// Octets that the records may fill: what stands behind them is not included.
     limit: usize,
+    /// Octets that the message may have.
+    size: usize,
+    ending: Ending<'o>,
     has_opt: bool,
     /// Flags of the OPT record.
     opt_flags: u16,
     pub(crate) dnssec_ok: bool,
     pub(crate) authoritative: bool,
     pub(crate) rcode: Rcode,
-    extended_error: Option<u16>,
+    extended_error: Option<ExtendedError>,
 }
 
 /// A section that records are put into, in this order.
@@ -52,18 +79,24 @@ pub(crate) enum Section {
 
 impl<'o> Response<'o> {
     /// Begins the response to `query` in `out`, which is emptied.
-    pub(crate) fn begin(query: &Query<'_>, transport: Transport, out: &'o mut Vec<u8>) -> Self {
+    pub(crate) fn begin(
+        query: &Query<'_>,
+        transport: Transport,
+        ending: Ending<'o>,
+        out: &'o mut Vec<u8>,
+    ) -> Self {
         out.clear();
         out.extend_from_slice(&[0; HEADER]);
         out.extend_from_slice(query.question);
-        let payload = query.opt.map_or(PLAIN_UDP, |opt| usize::from(opt.payload.min(UDP_PAYLOAD)));
-        let size = if transport == Transport::Tcp { TCP_MESSAGE } else { payload };
-        let reserved = if query.opt.is_some() { OPT_OCTETS } else { 0 };
+        let size = if transport == Transport::Udp { datagram_octets(query) } else { TCP_MESSAGE };
+        let opt = if query.opt.is_some() { OPT_OCTETS + ending.reply.room(ending.settings) } else { 0 };
         Self {
             out,
             counts: [0; 3],
             question: query.name_length,
-            limit: size - reserved,
+            limit: size.saturating_sub(opt + ending.tsig),
+            size,
+            ending,
             has_opt: query.opt.is_some(),
             // RFC 3225 §3: DO is copied; the other flags are zero until they are defined (RFC 6891 §6.1.4).
             opt_flags: query.opt.map_or(0, |opt| opt.flags & edns::DO),
@@ -94,8 +127,8 @@ impl<'o> Response<'o> {
     }
 
     /// Attaches an extended error (RFC 8914), where the query had EDNS.
-    pub(crate) const fn set_extended_error(&mut self, code: u16) {
-        self.extended_error = Some(code);
+    pub(crate) const fn set_extended_error(&mut self, error: ExtendedError) {
+        self.extended_error = Some(error);
     }
 
     /// A pointer to the last `octets` of the question name.
@@ -259,13 +292,8 @@ impl<'o> Response<'o> {
     fn push_opt(&mut self) {
         edns::push_opt(UDP_PAYLOAD, (self.rcode.0 >> 4) as u8, self.opt_flags, self.out);
         self.counts[2] += 1;
-        if let Some(code) = self.extended_error {
-            let length_at = self.out.len() - 2;
-            self.out[length_at..].copy_from_slice(&6u16.to_be_bytes());
-            self.out.extend_from_slice(&EXTENDED_ERROR.to_be_bytes());
-            self.out.extend_from_slice(&2u16.to_be_bytes());
-            self.out.extend_from_slice(&code.to_be_bytes());
-        }
+        let Ending { reply, settings, tsig } = self.ending;
+        reply.push(settings, self.extended_error, self.size, tsig, self.out);
     }
 }
 

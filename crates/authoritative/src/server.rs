@@ -1,14 +1,14 @@
-//! The server: sockets in front of [`answer()`](crate::answer()), and the zone that it answers from.
+//! The server: sockets, and in each of their threads a [`Responder`].
 
-use crate::{Outcome, Published, Transport, answer, answer_published, fail};
-use arc_swap::{ArcSwap, Cache};
-use nonesuch_dnssec::online::{Counters, OnlineCounters, Workshop};
-use nonesuch_net::tcp::{self, TcpOptions, TcpServer};
+use crate::responder::{Responder, Shared};
+use crate::response::Transport;
+use nonesuch_dnssec::online::{Counters, OnlineCounters};
+use nonesuch_net::tcp::{self, TcpCounters, TcpOptions, TcpServer};
+use nonesuch_net::tls::IdentitySlot;
 use nonesuch_net::udp::{self, UdpCounters, UdpOptions, UdpServer};
-use nonesuch_net::{Answer, Handler, NetError, bind};
-use std::net::SocketAddr;
+use nonesuch_net::{Listeners, NetError, bind, bind_tcp};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Octets that the caches of signatures and proofs take by default, all threads together: 64 MiB.
 pub const DEFAULT_SIGNATURE_CACHE: usize = 64 << 20;
@@ -16,12 +16,18 @@ pub const DEFAULT_SIGNATURE_CACHE: usize = 64 << 20;
 /// How to serve.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Address and port; port 0 takes a free one.
-    pub listen: SocketAddr,
-    /// UDP threads, at least 1.
+    /// Addresses and ports for UDP and TCP; port 0 takes a free one.
+    pub listen: Vec<SocketAddr>,
+    /// Addresses and ports for TLS, with what the server proves its name with.
+    pub listen_tls: Vec<SocketAddr>,
+    /// The certificate of [`ServerOptions::listen_tls`].
+    pub identity: Option<IdentitySlot>,
+    /// UDP threads for each address, at least 1.
     pub workers: usize,
     /// CPUs that the workers are bound to in turn; none by default.
     pub cpus: Vec<usize>,
+    /// Bounds of connections.
+    pub tcp: TcpOptions,
     /// Octets that the caches of signatures and proofs take, all threads together. Nothing of it is used where nothing is
     /// made when asked.
     pub signature_cache: usize,
@@ -30,65 +36,145 @@ pub struct ServerOptions {
 }
 
 impl ServerOptions {
-    /// One worker on any CPU, with the default cache, by the clock.
+    /// One worker on any CPU behind one address, with the default cache, by the clock.
     #[must_use]
-    pub const fn new(listen: SocketAddr) -> Self {
+    pub fn new(listen: SocketAddr) -> Self {
         Self {
-            listen,
+            listen: vec![listen],
+            listen_tls: Vec::new(),
+            identity: None,
             workers: 1,
             cpus: Vec::new(),
+            tcp: TcpOptions::new(),
             signature_cache: DEFAULT_SIGNATURE_CACHE,
             clock_shift: 0,
         }
     }
 }
 
+/// Sockets that are bound, and not answered yet. Binding may need privileges; answering does not.
+#[derive(Debug)]
+pub struct Bound {
+    plain: Vec<Listeners>,
+    tls: Vec<(TcpListener, SocketAddr, IdentitySlot)>,
+    options: ServerOptions,
+}
+
+impl Bound {
+    /// Binds the sockets.
+    ///
+    /// # Errors
+    /// Which address cannot be listened on.
+    pub fn bind(options: &ServerOptions) -> Result<Self, NetError> {
+        let plain = options.listen.iter().map(|address| bind(*address, options.workers));
+        let plain = plain.collect::<Result<Vec<_>, _>>()?;
+        let mut tls = Vec::new();
+        if let Some(identity) = &options.identity {
+            for address in &options.listen_tls {
+                let listener = bind_tcp(*address)?;
+                let address = listener.local_addr().unwrap_or(*address);
+                tls.push((listener, address, identity.clone()));
+            }
+        }
+        Ok(Self { plain, tls, options: options.clone() })
+    }
+
+    /// The addresses that are listened on over UDP and TCP.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.plain.iter().map(|listeners| listeners.local_addr).collect()
+    }
+
+    /// The addresses that are listened on over TLS.
+    #[must_use]
+    pub fn tls_addresses(&self) -> Vec<SocketAddr> {
+        self.tls.iter().map(|(_, address, _)| *address).collect()
+    }
+
+    /// Starts answering.
+    ///
+    /// # Errors
+    /// Where a thread cannot be started.
+    pub fn start(self, shared: &Shared) -> Result<Server, NetError> {
+        let (addresses, tls_addresses) = (self.addresses(), self.tls_addresses());
+        let workers = self.options.workers;
+        // One workshop for each UDP worker, and one for each listener of connections.
+        let workshops = self.plain.len() * (workers + 1) + self.tls.len();
+        let counters: Vec<Arc<Counters>> = (0..workshops).map(|_| Arc::default()).collect();
+        let mut maker = Maker {
+            shared: shared.clone(),
+            room: self.options.signature_cache / workshops.max(1),
+            clock_shift: self.options.clock_shift,
+            counters: counters.clone(),
+        };
+        let udp_options = UdpOptions::new().pin_to(self.options.cpus.iter().copied());
+        let mut server =
+            Server { addresses, tls_addresses, counters, udp: Vec::new(), tcp: Vec::new(), tls: Vec::new() };
+        for listeners in self.plain {
+            let local = listeners.local_addr;
+            let (for_udp, for_tcp) = (maker.take(workers), maker.take(1));
+            let make = move |worker| for_udp.make(Transport::Udp, local, worker);
+            server.udp.push(udp::serve(listeners.udp, &udp_options, make)?);
+            let make = move || for_tcp.make(Transport::Tcp, local, 0);
+            server.tcp.push(tcp::serve(listeners.tcp, &self.options.tcp, make)?);
+        }
+        for (listener, local, identity) in self.tls {
+            let for_tls = maker.take(1);
+            let make = move || for_tls.make(Transport::Tls, local, 0);
+            server.tls.push(tcp::serve_tls(listener, &identity, &self.options.tcp, make)?);
+        }
+        Ok(server)
+    }
+}
+
 /// A running server; it stops when dropped.
 #[derive(Debug)]
 pub struct Server {
-    zone: Arc<ArcSwap<Published>>,
+    addresses: Vec<SocketAddr>,
+    tls_addresses: Vec<SocketAddr>,
     counters: Vec<Arc<Counters>>,
-    address: SocketAddr,
-    udp: UdpServer,
-    tcp: TcpServer,
+    udp: Vec<UdpServer>,
+    tcp: Vec<TcpServer>,
+    tls: Vec<TcpServer>,
 }
 
 impl Server {
-    /// Binds the sockets and starts answering from `zone`.
-    pub fn start(zone: Published, options: &ServerOptions) -> Result<Self, NetError> {
-        let listeners = bind(options.listen, options.workers)?;
-        let zone = Arc::new(ArcSwap::from_pointee(zone));
-        let udp_options = UdpOptions::new().pin_to(options.cpus.iter().copied());
-        // One workshop for each UDP worker, and one for TCP.
-        let workshops = options.workers + 1;
-        let counters: Vec<Arc<Counters>> = (0..workshops).map(|_| Arc::default()).collect();
-        let room = options.signature_cache / workshops;
-        let maker = HandlerMaker { zone: Arc::clone(&zone), room, clock_shift: options.clock_shift };
-        let (for_udp, udp_counters) = (maker.clone(), counters.clone());
-        let udp = udp::serve(listeners.udp, &udp_options, move |worker| {
-            for_udp.make(Transport::Udp, Arc::clone(&udp_counters[worker]))
-        })?;
-        let tcp_counters = Arc::clone(&counters[options.workers]);
-        let make_tcp = move || maker.make(Transport::Tcp, tcp_counters);
-        let tcp = tcp::serve(listeners.tcp, &TcpOptions::new(), make_tcp)?;
-        Ok(Self { zone, counters, address: listeners.local_addr, udp, tcp })
+    /// Binds and starts in one.
+    ///
+    /// # Errors
+    /// Which address cannot be listened on.
+    pub fn start(shared: &Shared, options: &ServerOptions) -> Result<Self, NetError> {
+        Bound::bind(options)?.start(shared)
     }
 
-    /// The address that is listened on.
+    /// The addresses that are listened on over UDP and TCP.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
-    /// Answers from `zone` from now on; queries being answered end with the old one.
-    pub fn publish(&self, zone: Published) {
-        self.zone.store(Arc::new(zone));
+    /// The addresses that are listened on over TLS.
+    #[must_use]
+    pub fn tls_addresses(&self) -> &[SocketAddr] {
+        &self.tls_addresses
     }
 
     /// Datagrams and system calls so far, all workers together.
     #[must_use]
     pub fn udp_counters(&self) -> UdpCounters {
-        self.udp.statistics().total()
+        self.udp.iter().map(|udp| udp.statistics().total()).sum()
+    }
+
+    /// Connections over TCP so far.
+    #[must_use]
+    pub fn tcp_counters(&self) -> TcpCounters {
+        self.tcp.iter().map(|tcp| tcp.statistics().total()).sum()
+    }
+
+    /// Connections over TLS so far; `None` where it is not listened on.
+    #[must_use]
+    pub fn tls_counters(&self) -> Option<TcpCounters> {
+        (!self.tls.is_empty()).then(|| self.tls.iter().map(|tls| tls.statistics().total()).sum())
     }
 
     /// Signatures and proofs so far, all threads together.
@@ -98,93 +184,41 @@ impl Server {
     }
 
     /// Stops answering and waits for the threads.
+    ///
+    /// # Errors
+    /// Where a thread had ended by a panic.
     pub fn stop(self) -> Result<(), NetError> {
-        self.udp.stop()?;
-        self.tcp.stop()
+        let mut result = Ok(());
+        let stopped = self.udp.into_iter().map(UdpServer::stop);
+        let stopped = stopped.chain(self.tcp.into_iter().chain(self.tls).map(TcpServer::stop));
+        for stopped in stopped {
+            result = result.and(stopped);
+        }
+        result
     }
 }
 
-/// What the answerers of all threads are made of.
+/// What the responders of all threads are made of.
 #[derive(Clone)]
-struct HandlerMaker {
-    zone: Arc<ArcSwap<Published>>,
+struct Maker {
+    shared: Shared,
     /// Octets for each cache.
     room: usize,
     clock_shift: u32,
+    /// Counters that are not taken yet, one for each responder.
+    counters: Vec<Arc<Counters>>,
 }
 
-impl HandlerMaker {
-    fn make(&self, transport: Transport, counters: Arc<Counters>) -> ZoneHandler {
-        let mut zone = Cache::new(Arc::clone(&self.zone));
-        let current = Arc::clone(zone.load());
-        let workshop = Workshop::new(self.room, counters);
-        ZoneHandler { zone, current, transport, workshop, clock_shift: self.clock_shift, now: 0 }
-    }
-}
-
-/// One thread's answerer.
-struct ZoneHandler {
-    /// Tells with one load whether there is a newer zone than the current one.
-    zone: Cache<Arc<ArcSwap<Published>>, Arc<Published>>,
-    /// The zone that the current batch is answered from, to its end.
-    current: Arc<Published>,
-    transport: Transport,
-    workshop: Workshop,
-    clock_shift: u32,
-    /// The time of the batch; read where signatures are made.
-    now: u32,
-}
-
-impl ZoneHandler {
-    fn answer_online(&mut self, message: &[u8], out: &mut Vec<u8>) -> Outcome {
-        answer_published(&self.current, &mut self.workshop, self.now, message, self.transport, out)
-    }
-}
-
-impl Handler for ZoneHandler {
-    fn begin(&mut self) {
-        let newest = self.zone.load();
-        // A clone for each batch would have the threads contend for the count of references.
-        if !Arc::ptr_eq(newest, &self.current) {
-            self.current = Arc::clone(newest);
-        }
-        if self.current.is_online() {
-            self.workshop.begin();
-            // A clock before 1970 makes signatures that nobody takes.
-            let clock =
-                SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs() as u32);
-            self.now = clock.wrapping_add(self.clock_shift);
-        }
+impl Maker {
+    /// A maker of so many responders.
+    fn take(&mut self, responders: usize) -> Self {
+        let rest = self.counters.split_off(responders.min(self.counters.len()));
+        let counters = std::mem::replace(&mut self.counters, rest);
+        Self { counters, ..self.clone() }
     }
 
-    fn answer(&mut self, message: &[u8], _sender: SocketAddr, out: &mut Vec<u8>) -> Answer {
-        if !self.current.is_online() {
-            let ready = answer(self.current.image(), message, self.transport, out);
-            return if ready { Answer::Ready } else { Answer::Nothing };
-        }
-        match self.answer_online(message, out) {
-            Outcome::Ready => Answer::Ready,
-            Outcome::Nothing => Answer::Nothing,
-            Outcome::Wanting => Answer::Later,
-        }
-    }
-
-    fn make(&mut self) {
-        self.current.make(&mut self.workshop, self.now);
-    }
-
-    /// All that was wanted is there now, but where the batch was full or the library failed: then the answer is SERVFAIL, so
-    /// that a batch takes bounded time. Over TCP another connection's batch may have come between, and it is made again.
-    fn answer_again(&mut self, message: &[u8], _sender: SocketAddr, out: &mut Vec<u8>) -> bool {
-        let mut outcome = self.answer_online(message, out);
-        if outcome == Outcome::Wanting && self.transport == Transport::Tcp {
-            self.make();
-            outcome = self.answer_online(message, out);
-        }
-        match outcome {
-            Outcome::Ready => true,
-            Outcome::Nothing => false,
-            Outcome::Wanting => fail(message, self.transport, out),
-        }
+    fn make(&self, transport: Transport, local: SocketAddr, index: usize) -> Responder {
+        let counters = Arc::clone(&self.counters[index]);
+        Responder::new(&self.shared, transport, local, (self.room, counters), self.clock_shift)
     }
 }

@@ -6,9 +6,11 @@ mod form;
 mod online;
 mod oracle;
 mod random;
+mod responder;
 mod rfc;
 mod size;
 mod validated;
+mod zones;
 
 use crate::published::Denial;
 use crate::{Outcome, Published, Transport, answer, answer_published};
@@ -18,7 +20,9 @@ use nonesuch_crypto::{Algorithm, PrivateKey, PublicKey, key_tag};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
 use nonesuch_dnssec::denial::{Made, Mapping};
 use nonesuch_dnssec::keys::{KeyRecord, Nsec5Key};
-use nonesuch_dnssec::online::{Counters, DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, Workshop, prepare};
+use nonesuch_dnssec::online::{
+    Counters, DEFAULT_VALIDITY, Nsec5Prover, Nsec5Zone, OnlineOptions, Workshop, prepare,
+};
 use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, VerifyOptions, sign};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Record, Section, flags, push_query};
@@ -129,7 +133,14 @@ impl Way {
             let options = ProveOptions::new(mechanism);
             let proofs = prove_chain(plain, &vrf(self.vrf), &options).unwrap().0;
             let signed = self.sign(plain, mechanism, Some(&proofs));
-            let prover = Nsec5Prover::new(&signed, vrf(self.vrf), self.stored.then_some(proofs)).unwrap();
+            let key = vrf(self.vrf);
+            if self.stored {
+                // As a server does that maps an image and reads no records.
+                let image = reopen(&Image::compile(&signed).unwrap());
+                let prover = Nsec5Prover::of(&Nsec5Zone::of_image(&image), key, Some(proofs)).unwrap();
+                return Published::of(image, Denial::Nsec5(Box::new(prover)));
+            }
+            let prover = Nsec5Prover::new(&signed, key, None).unwrap();
             return of_image(&signed, Denial::Nsec5(Box::new(prover)));
         }
         if mechanism.made() == Made::WhenSigned {

@@ -1,0 +1,125 @@
+//! Catalog zones (RFC 9432): the list of a server's zones, as a zone that secondaries transfer.
+//!
+//! [`Catalog::read`] reads one, [`Registry`] says what changes for a consumer that has several, [`produce`] makes one. Nothing
+//! here has I/O, and nothing is changed by a catalog that is broken: the one before stays.
+
+mod produce;
+mod read;
+mod registry;
+#[cfg(test)]
+mod tests;
+
+pub use produce::{ProduceError, produce};
+pub use read::CatalogError;
+pub use registry::Registry;
+
+use nonesuch_proto::Name;
+use std::collections::BTreeMap;
+
+/// What a catalog zone says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Catalog {
+    /// The catalog zone.
+    pub apex: Name,
+    /// Its serial.
+    pub serial: u32,
+    /// The zones that it lists, in lower case.
+    pub members: BTreeMap<Name, Member>,
+    /// Zones that it lists more than once: of each the first entry counts.
+    pub repeated: Vec<Name>,
+}
+
+/// What a catalog says of one zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The unique label: another one for the same zone means that all state of the zone is to be reset (RFC 9432 §5.4).
+    pub label: Vec<u8>,
+    /// The values of the `group` property (§4.4.2), in canonical order.
+    pub groups: Vec<Vec<u8>>,
+    /// The catalog that the zone may move to (`coo` property, §4.4.1).
+    pub new_owner: Option<Name>,
+}
+
+/// What is to be done about a zone. Changes are to be made in the order in which they come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is to be served.
+    Add {
+        /// The zone.
+        zone: Name,
+        /// The catalog.
+        catalog: Name,
+        /// Its groups.
+        groups: Vec<Vec<u8>>,
+    },
+    /// It is not to be served any longer, and all that is stored of it is to be removed (§5.3).
+    Remove {
+        /// The zone.
+        zone: Name,
+    },
+    /// All that is stored of it is to be removed, and had anew (§5.4).
+    Reset {
+        /// The zone.
+        zone: Name,
+        /// Its groups.
+        groups: Vec<Vec<u8>>,
+    },
+    /// Another catalog has it from now on (§4.4.1).
+    Move {
+        /// The zone.
+        zone: Name,
+        /// The catalog that had it.
+        from: Name,
+        /// The catalog that has it.
+        to: Name,
+        /// Its groups.
+        groups: Vec<Vec<u8>>,
+        /// Whether all that is stored of it is to be removed, and had anew.
+        is_reset: bool,
+    },
+    /// Its groups are others: it is to be served with other settings.
+    Regroup {
+        /// The zone.
+        zone: Name,
+        /// Its groups.
+        groups: Vec<Vec<u8>>,
+    },
+    /// A catalog lists it, and it is served already, by another catalog or by the configuration: nothing is to be done but to say
+    /// so (§5.2).
+    Clash {
+        /// The zone.
+        zone: Name,
+        /// The catalog that is not heeded.
+        catalog: Name,
+    },
+}
+
+/// What leads from one version of a catalog to the next, as far as this catalog alone is concerned.
+#[must_use]
+pub fn diff(old: &Catalog, new: &Catalog) -> Vec<Change> {
+    let gone = old.members.keys().filter(|zone| !new.members.contains_key(*zone));
+    let mut changes: Vec<Change> = gone.map(|zone| Change::Remove { zone: zone.clone() }).collect();
+    for (zone, member) in &new.members {
+        match old.members.get(zone) {
+            Some(before) => changes.extend(compare(zone, (&before.label, &before.groups), member)),
+            None => changes.push(add(zone, &new.apex, member)),
+        }
+    }
+    changes
+}
+
+fn add(zone: &Name, catalog: &Name, member: &Member) -> Change {
+    Change::Add { zone: zone.clone(), catalog: catalog.clone(), groups: member.groups.clone() }
+}
+
+/// What changes for a zone that stays in its catalog.
+fn compare(zone: &Name, (label, groups): (&[u8], &[Vec<u8>]), member: &Member) -> Option<Change> {
+    let (zone, others) = (zone.clone(), member.groups.clone());
+    if label != member.label {
+        Some(Change::Reset { zone, groups: others })
+    } else if groups != member.groups {
+        Some(Change::Regroup { zone, groups: others })
+    } else {
+        None
+    }
+}

@@ -1,0 +1,140 @@
+//! Reading a catalog zone (RFC 9432 §4).
+
+use super::{Catalog, Member};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_zone::{Contents, Node};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// The schema version that is understood (§4.3.1), as the RDATA of a TXT record.
+const VERSION: &[u8] = b"\x012";
+
+/// Why a catalog zone is broken: none of it is to be heeded (§5.1).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// There is no SOA record.
+    #[error("the catalog {0} has no SOA record")]
+    NoSoa(Name),
+    /// The version is missing.
+    #[error("the catalog has no TXT record at {0}: a catalog says its version there, \"2\"")]
+    NoVersion(Name),
+    /// The version is said more than once.
+    #[error("the catalog has several TXT records at {0}: one is allowed, \"2\"")]
+    SeveralVersions(Name),
+    /// The version is another one.
+    #[error("the catalog is of another version than \"2\", by the TXT record at {0}")]
+    OtherVersion(Name),
+    /// A member, or its `coo` property, has several PTR records.
+    #[error("the catalog has several PTR records at {0}: one is allowed")]
+    SeveralPointers(Name),
+    /// The catalog's own name leaves no room for what stands below it.
+    #[error("the name of the catalog {0} is too long")]
+    NameTooLong(Name),
+}
+
+impl Catalog {
+    /// Reads what a catalog zone says. Records that mean nothing to this version are passed over (§3).
+    ///
+    /// # Errors
+    /// Why the catalog is broken.
+    pub fn read(contents: &Contents) -> Result<Self, CatalogError> {
+        let apex = contents.apex();
+        let soa = contents.soa().ok_or_else(|| CatalogError::NoSoa(apex.clone()))?;
+        check_version(contents)?;
+        let zones = below(b"zones", apex)?;
+        let mut nodes: BTreeMap<Vec<u8>, Properties<'_>> = BTreeMap::new();
+        for node in contents.nodes().filter(|node| node.name().is_below(zones.view())) {
+            gather(node, zones.view().label_count(), &mut nodes)?;
+        }
+        let mut catalog = Self {
+            apex: apex.view().to_canonical(),
+            serial: soa.serial,
+            members: BTreeMap::new(),
+            repeated: Vec::new(),
+        };
+        for (label, properties) in nodes {
+            let Some(zone) = properties.zone else { continue };
+            let new_owner = properties.new_owner.map(NameRef::to_canonical);
+            let member = Member { label, groups: properties.groups, new_owner };
+            match catalog.members.entry(zone.to_canonical()) {
+                Entry::Vacant(place) => drop(place.insert(member)),
+                Entry::Occupied(place) => catalog.repeated.push(place.key().clone()),
+            }
+        }
+        Ok(catalog)
+    }
+}
+
+/// What is known of a unique label.
+#[derive(Default)]
+struct Properties<'c> {
+    zone: Option<NameRef<'c>>,
+    groups: Vec<Vec<u8>>,
+    new_owner: Option<NameRef<'c>>,
+}
+
+/// Takes what a node below `zones` says: a member itself, or one of its properties.
+fn gather<'c>(
+    node: Node<'c>,
+    depth: usize,
+    nodes: &mut BTreeMap<Vec<u8>, Properties<'c>>,
+) -> Result<(), CatalogError> {
+    let labels: Vec<Vec<u8>> = node.name().labels().map(<[u8]>::to_ascii_lowercase).collect();
+    let Some(above) = labels.len().checked_sub(depth) else { return Ok(()) };
+    match &labels[..above] {
+        [label] => {
+            if let Some(zone) = pointer(node)? {
+                nodes.entry(label.clone()).or_default().zone = Some(zone);
+            }
+        }
+        [property, label] if property == b"coo" => {
+            let new_owner = pointer(node)?;
+            nodes.entry(label.clone()).or_default().new_owner = new_owner;
+        }
+        [property, label] if property == b"group" => {
+            let texts = node.rrset(Rtype::TXT).into_iter().flat_map(|rrset| rrset.rdatas());
+            nodes.entry(label.clone()).or_default().groups = texts.map(join_strings).collect();
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The one PTR record of a node.
+fn pointer(node: Node<'_>) -> Result<Option<NameRef<'_>>, CatalogError> {
+    let Some(rrset) = node.rrset(Rtype::PTR) else { return Ok(None) };
+    if rrset.count() > 1 {
+        return Err(CatalogError::SeveralPointers(node.name().to_name()));
+    }
+    Ok(rrset.rdatas().next().and_then(|rdata| NameRef::from_wire(rdata).ok()))
+}
+
+/// The character strings of a TXT record as one.
+fn join_strings(rdata: &[u8]) -> Vec<u8> {
+    let mut joined = Vec::with_capacity(rdata.len());
+    let mut rest = rdata;
+    while let Some((length, tail)) = rest.split_first() {
+        let (string, behind) = tail.split_at(usize::from(*length).min(tail.len()));
+        joined.extend_from_slice(string);
+        rest = behind;
+    }
+    joined
+}
+
+fn check_version(contents: &Contents) -> Result<(), CatalogError> {
+    let name = below(b"version", contents.apex())?;
+    let rrset = contents.find(name.view()).ok().and_then(|node| node.rrset(Rtype::TXT));
+    let Some(rrset) = rrset else { return Err(CatalogError::NoVersion(name)) };
+    if rrset.count() > 1 {
+        return Err(CatalogError::SeveralVersions(name));
+    }
+    if rrset.rdatas().next() != Some(VERSION) {
+        return Err(CatalogError::OtherVersion(name));
+    }
+    Ok(())
+}
+
+fn below(label: &[u8], apex: &Name) -> Result<Name, CatalogError> {
+    Name::prepend(label, apex.view()).map_err(|_| CatalogError::NameTooLong(apex.clone()))
+}

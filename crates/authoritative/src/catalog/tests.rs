@@ -1,0 +1,256 @@
+//! Catalogs read, compared and made.
+
+use super::*;
+use nonesuch_zone::Contents;
+use nonesuch_zone::read::read_text;
+use proptest::prelude::*;
+use std::path::Path;
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn contents(apex: &str, rest: &str) -> Contents {
+    let text = format!("$TTL 0\n@ SOA invalid. invalid. 1 3600 600 2147483646 0\n@ NS invalid.\n{rest}");
+    read_text(text.as_bytes(), Path::new("catalog"), Some(&name(apex))).unwrap().contents
+}
+
+fn catalog(apex: &str, members: &str) -> Catalog {
+    Catalog::read(&contents(apex, &format!("version TXT 2\n{members}"))).unwrap()
+}
+
+#[test]
+fn members_with_their_properties() {
+    let found = catalog(
+        "Cat.example.",
+        "nj2xg5b.zones PTR Example.com.\nnvxxezj.zones PTR example.net.\n\
+         group.nvxxezj.zones TXT \"sign\" \"ed\"\ngroup.nvxxezj.zones TXT other\ncoo.NVXXEZJ.zones PTR New.example.\n\
+         zones TXT ignored\nnj2xg5b.zones A 192.0.2.1\nx.ext.nj2xg5b.zones TXT own\nnothing.zones TXT x\n\
+         a.b.c.zones PTR example.org.\nother PTR example.org.\n",
+    );
+    assert_eq!((found.apex.wire(), found.serial), (name("cat.example.").wire(), 1));
+    let plain = Member { label: b"nj2xg5b".to_vec(), groups: vec![], new_owner: None };
+    let full = Member {
+        label: b"nvxxezj".to_vec(),
+        groups: vec![b"signed".to_vec(), b"other".to_vec()],
+        new_owner: Some(name("new.example.")),
+    };
+    let mut groups = found.members[&name("example.net.")].groups.clone();
+    groups.sort();
+    assert_eq!(found.members.len(), 2);
+    assert_eq!(found.members[&name("example.com.")], plain);
+    assert_eq!(found.members[&name("example.net.")].new_owner, full.new_owner);
+    assert_eq!(groups, [b"other".to_vec(), b"signed".to_vec()]);
+    let twice = catalog("cat.", "b.zones PTR a.\na.zones PTR A.\n");
+    assert_eq!((twice.members[&name("a.")].label.as_slice(), twice.repeated.len()), (&b"a"[..], 1));
+}
+
+#[test]
+fn broken_catalogs_say_why() {
+    let cases = [
+        ("", "no TXT record at version.cat."),
+        ("version A 192.0.2.1\n", "no TXT record at version.cat."),
+        ("version TXT 2\nversion TXT 3\n", "several TXT records"),
+        ("version TXT 1\n", "another version"),
+        ("version TXT 2 2\n", "another version"),
+        ("version TXT 02\n", "another version"),
+        ("version TXT 2\na.zones PTR b.\na.zones PTR c.\n", "several PTR records at a.zones.cat."),
+        (
+            "version TXT 2\na.zones PTR b.\ncoo.a.zones PTR c.\ncoo.a.zones PTR d.\n",
+            "several PTR records at coo.a",
+        ),
+    ];
+    for (text, expected) in cases {
+        let error = Catalog::read(&contents("cat.", text)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn differences_of_two_versions() {
+    let old = catalog("cat.", "1.zones PTR a.\n2.zones PTR b.\n3.zones PTR c.\n4.zones PTR d.\n");
+    let new = catalog(
+        "cat.",
+        "1.zones PTR a.\n9.zones PTR b.\n3.zones PTR c.\ngroup.3.zones TXT g\n5.zones PTR e.\n",
+    );
+    let changes = diff(&old, &new);
+    let expected = [
+        Change::Remove { zone: name("d.") },
+        Change::Reset { zone: name("b."), groups: vec![] },
+        Change::Regroup { zone: name("c."), groups: vec![b"g".to_vec()] },
+        Change::Add { zone: name("e."), catalog: name("cat."), groups: vec![] },
+    ];
+    assert_eq!(changes, expected);
+    assert!(diff(&new, &new).is_empty());
+}
+
+#[test]
+fn zones_that_are_served_already_are_not_taken() {
+    let mut registry = Registry::new([name("Mine."), name("one."), name("two.")]);
+    let changes = registry.update(catalog("one.", "1.zones PTR mine.\n2.zones PTR a.\n3.zones PTR one.\n"));
+    let clash = |zone: &str, catalog: &str| Change::Clash { zone: name(zone), catalog: name(catalog) };
+    let added =
+        |zone: &str, catalog: &str| Change::Add { zone: name(zone), catalog: name(catalog), groups: vec![] };
+    assert_eq!(changes, [added("a.", "one."), clash("mine.", "one."), clash("one.", "one.")]);
+    assert_eq!(registry.update(catalog("two.", "1.zones PTR a.\n")), [clash("a.", "two.")]);
+    // What the second one takes out was never its own.
+    assert_eq!(registry.update(catalog("two.", "")), []);
+    assert_eq!(registry.update(catalog("two.", "1.zones PTR a.\n")), [clash("a.", "two.")]);
+    // When the first gives it up, the second has it, as a zone of which nothing is here.
+    let changes = registry.update(catalog("one.", ""));
+    assert_eq!(changes, [Change::Remove { zone: name("a.") }, added("a.", "two.")]);
+    assert_eq!(registry.owner(&name("A.")), Some(&name("two.")));
+    assert_eq!(registry.forget(&name("two.")), [Change::Remove { zone: name("a.") }]);
+    assert_eq!(registry.members().count(), 0);
+}
+
+#[test]
+fn ownership_changes_only_where_the_owner_lets_go() {
+    let moved = |is_reset| Change::Move {
+        zone: name("a."),
+        from: name("old."),
+        to: name("new."),
+        groups: vec![],
+        is_reset,
+    };
+    for (label, is_reset) in [("1", false), ("2", true)] {
+        let mut registry = Registry::new([]);
+        assert_eq!(registry.update(catalog("old.", "1.zones PTR a.\n")).len(), 1);
+        let new = catalog("new.", &format!("{label}.zones PTR a.\n"));
+        assert!(matches!(registry.update(new.clone())[..], [Change::Clash { .. }]));
+        // Naming another catalog does not let this one have it, and naming this one is not enough: it must come with it.
+        assert_eq!(registry.update(catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR else.\n")), []);
+        assert!(matches!(registry.update(new.clone())[..], [Change::Clash { .. }]));
+        assert_eq!(registry.update(catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR New.\n")), []);
+        assert_eq!(registry.update(new), [moved(is_reset)]);
+        // The old one may take it out, or keep it: it is the new one's.
+        assert_eq!(registry.owner(&name("a.")), Some(&name("new.")));
+        assert_eq!(registry.update(catalog("old.", "")), []);
+        assert_eq!(registry.owner(&name("a.")), Some(&name("new.")));
+    }
+}
+
+#[test]
+fn a_zone_that_has_moved_stays_moved_over_a_restart() {
+    let old = catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR new.\n");
+    let new = catalog("new.", "2.zones PTR a.\n");
+    for catalogs in [vec![old.clone(), new.clone()], vec![new, old]] {
+        let mut registry = Registry::new([]);
+        let changes = registry.load(catalogs);
+        assert!(
+            changes
+                .iter()
+                .any(|change| matches!(change, Change::Add { catalog, .. } if *catalog == name("new.")))
+        );
+        assert!(!changes.iter().any(|change| matches!(change, Change::Move { .. } | Change::Reset { .. })));
+        assert_eq!(registry.owner(&name("a.")), Some(&name("new.")));
+    }
+}
+
+#[test]
+fn configured_zones_come_and_go() {
+    let mut registry = Registry::new([name("a.")]);
+    assert!(matches!(
+        registry.update(catalog("cat.", "1.zones PTR a.\n2.zones PTR b.\n"))[..],
+        [Change::Add { .. }, _] | [_, Change::Add { .. }]
+    ));
+    let changes = registry.set_configured([name("b.")]);
+    let added = Change::Add { zone: name("a."), catalog: name("cat."), groups: vec![] };
+    assert_eq!(changes, [Change::Remove { zone: name("b.") }, added]);
+    assert_eq!(registry.set_configured([name("b.")]), []);
+}
+
+#[test]
+fn what_is_made_is_read() {
+    let apex = name("catalog.example.");
+    let members = [
+        (name("A.example."), None),
+        (name("b.example."), Some("group one".to_owned())),
+        (Name::root(), None),
+    ];
+    let first = produce(&apex, &members, None, 1_750_000_000).unwrap().unwrap();
+    let found = Catalog::read(&first).unwrap();
+    assert_eq!((found.members.len(), found.serial), (3, 1_750_000_000));
+    assert_eq!(found.members[&name("b.example.")].groups, [b"group one".to_vec()]);
+    // Nothing changed: no version.
+    assert!(produce(&apex, &members, Some(&first), 1_750_000_100).unwrap().is_none());
+    // A member gone and another come: the one that stays keeps its label. The clock may stand still, or be behind.
+    let others = [members[0].clone(), (name("c.example."), None)];
+    for (now, serial) in [(1_750_000_000, 1_750_000_001), (5, 1_750_000_001), (1_750_000_009, 1_750_000_009)]
+    {
+        let second = produce(&apex, &others, Some(&first), now).unwrap().unwrap();
+        let changed = Catalog::read(&second).unwrap();
+        assert_eq!(changed.serial, serial);
+        assert_eq!(changed.members[&name("a.example.")], found.members[&name("a.example.")]);
+        // What comes back has another label.
+        let third = Catalog::read(&produce(&apex, &members, Some(&second), now).unwrap().unwrap()).unwrap();
+        assert_ne!(third.members[&name("b.example.")].label, found.members[&name("b.example.")].label);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_said() {
+    let label = "x".repeat(63);
+    let long = name(&format!("{label}.{label}.{label}.{label:.40}"));
+    assert!(produce(&long, &[(name("a."), None)], None, 1).unwrap_err().to_string().contains("too long"));
+    let group = Some("g".repeat(256));
+    assert!(
+        produce(&name("cat."), &[(name("a."), group)], None, 1).unwrap_err().to_string().contains("shorten")
+    );
+}
+
+/// Zones, each with its label's number, or none.
+fn any_catalog(apex: &'static str) -> impl Strategy<Value = Catalog> {
+    proptest::collection::vec(proptest::option::of((0u8..3, any::<bool>(), proptest::option::of(0u8..3))), 4)
+        .prop_map(move |zones| {
+            let mut text = String::new();
+            for (zone, entry) in zones.into_iter().enumerate() {
+                let Some((label, has_group, coo)) = entry else { continue };
+                let label = format!("l{zone}{label}");
+                text.push_str(&format!("{label}.zones PTR z{zone}.\n"));
+                if has_group {
+                    text.push_str(&format!("group.{label}.zones TXT g\n"));
+                }
+                if let Some(coo) = coo {
+                    text.push_str(&format!("coo.{label}.zones PTR cat{coo}.\n"));
+                }
+            }
+            catalog(apex, &text)
+        })
+}
+
+fn any_update() -> impl Strategy<Value = Catalog> {
+    prop_oneof![any_catalog("cat0."), any_catalog("cat1."), any_catalog("cat2.")]
+}
+
+proptest! {
+    #[test]
+    fn changes_lead_from_what_was_served_to_what_is(updates in proptest::collection::vec(any_update(), 1..12)) {
+        let mut registry = Registry::new([name("z3.")]);
+        let mut served: BTreeMap<Name, (Name, Vec<Vec<u8>>)> = BTreeMap::new();
+        for update in updates {
+            for change in registry.update(update) {
+                match change {
+                    Change::Add { zone, catalog, groups } => {
+                        prop_assert!(served.insert(zone, (catalog, groups)).is_none());
+                    }
+                    Change::Remove { zone } => prop_assert!(served.remove(&zone).is_some()),
+                    Change::Reset { zone, groups } | Change::Regroup { zone, groups } => {
+                        served.get_mut(&zone).unwrap().1 = groups;
+                    }
+                    Change::Move { zone, from, to, groups, .. } => {
+                        prop_assert_eq!(&served[&zone].0, &from);
+                        served.insert(zone, (to, groups));
+                    }
+                    Change::Clash { zone, .. } => prop_assert!(zone == name("z3.") || served.contains_key(&zone)),
+                }
+            }
+            // What is served is what the registry says, and each has the groups that its catalog says.
+            prop_assert_eq!(served.keys().collect::<Vec<_>>(), registry.members().collect::<Vec<_>>());
+            for (zone, (catalog, _)) in &served {
+                prop_assert_eq!(registry.owner(zone), Some(catalog));
+            }
+            prop_assert!(!served.contains_key(&name("z3.")));
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Token buckets for any number of keys in bounded memory, shared by all threads without a lock.
+//!
+//! A bucket is one word: a part of its key's hash, a count of refusals, and the time at which it is full again (the
+//! "theoretical arrival time" of the generic cell rate algorithm, ITU-T I.371). A bucket that is full needs no memory: its
+//! word can be given to another key. So a table holds all keys as long as it has room for those that took something in the
+//! last moment. Where eight such share a line, another key goes on with the fullest bucket of them: what all of a line take
+//! together stays bounded, and it is only hindered where all eight are empty.
+//!
+//! The hash is keyed at random: nobody can aim at another key's line.
+
+use siphasher::sip::SipHasher13;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Words that share a line of the processor's cache.
+const WAYS: usize = 8;
+/// Octets of a line.
+pub(super) const LINE_OCTETS: usize = 8 * WAYS;
+/// Bits of the time, microseconds: 12 days.
+const TIME_BITS: u32 = 40;
+const TIME: u64 = (1 << TIME_BITS) - 1;
+/// Bits of the count of refusals.
+const REFUSAL_BITS: u32 = 4;
+/// Above it stands what tells keys of one line apart: 20 bits.
+const TAG_SHIFT: u32 = TIME_BITS + REFUSAL_BITS;
+/// No bucket needs longer to fill, microseconds: two seconds at most. A word that says more was written days ago.
+const FULL_WITHIN: u64 = 1 << 22;
+/// The highest rate, tokens a second.
+const RATE_MOST: u32 = 1_000_000;
+/// How often a word is tried when other threads change it meanwhile.
+const TRIES: usize = 16;
+
+/// How fast a bucket fills, and how much it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Meter {
+    /// Microseconds for a token.
+    period: u64,
+    /// Microseconds in which an empty bucket is full.
+    depth: u64,
+    tokens: u32,
+}
+
+impl Meter {
+    /// `rate` tokens a second, and as many at once; `None` for a rate of 0, which limits nothing. The period is rounded up to
+    /// a microsecond: from 10,000 tokens a second on up to 1 % fewer come, from 100,000 on up to half, and never more than
+    /// a million.
+    pub(super) const fn per_second(rate: u32) -> Option<Self> {
+        if rate == 0 {
+            return None;
+        }
+        let rate = if rate > RATE_MOST { RATE_MOST } else { rate };
+        let period = 1_000_000u64.div_ceil(rate as u64);
+        Some(Self { period, depth: period * rate as u64, tokens: rate })
+    }
+}
+
+/// What came of taking tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// They were there.
+    Yes,
+    /// They were not. Of each `every` refusals one is marked.
+    No {
+        /// Whether it is this one.
+        is_marked: bool,
+    },
+}
+
+#[repr(align(64))]
+#[derive(Default)]
+struct Line([AtomicU64; WAYS]);
+
+pub(super) struct Buckets {
+    hasher: SipHasher13,
+    lines: Box<[Line]>,
+}
+
+impl fmt::Debug for Buckets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buckets").field("lines", &self.lines.len()).finish_non_exhaustive()
+    }
+}
+
+impl Buckets {
+    /// At most `octets`, at least one line.
+    pub(super) fn new(octets: usize) -> Result<Self, getrandom::Error> {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key)?;
+        Ok(Self::with_key(octets, &key))
+    }
+
+    fn with_key(octets: usize, key: &[u8; 16]) -> Self {
+        let most = (octets / LINE_OCTETS).max(1);
+        // A power of two, so that a mask finds the line.
+        let lines = 1 << most.ilog2();
+        Self { hasher: SipHasher13::new_with_key(key), lines: (0..lines).map(|_| Line::default()).collect() }
+    }
+
+    /// Takes `tokens` out of the bucket of `key` at `now`, microseconds from any start; more than it holds are as many as it
+    /// holds. Of each `every` refusals, 15 at most, one is marked; 0: none.
+    pub(super) fn take(&self, key: [u64; 2], now: u64, meter: Meter, tokens: u32, every: u8) -> Taken {
+        let mut octets = [0; 16];
+        octets[..8].copy_from_slice(&key[0].to_le_bytes());
+        octets[8..].copy_from_slice(&key[1].to_le_bytes());
+        let hash = self.hasher.hash(&octets);
+        let line = &self.lines[hash as usize & (self.lines.len() - 1)];
+        let tag = hash >> TAG_SHIFT;
+        let cost = meter.period * u64::from(tokens.min(meter.tokens));
+        for _ in 0..TRIES {
+            let (word, found) = line.choose(tag, now);
+            let (refusals, debt) = if found >> TAG_SHIFT == tag {
+                ((found >> TIME_BITS) as u8 & ((1 << REFUSAL_BITS) - 1), debt(found, now))
+            } else {
+                (0, debt(found, now))
+            };
+            let is_there = debt + cost <= meter.depth;
+            let (refusals, debt) = match (is_there, every) {
+                (true, _) => (refusals, debt + cost),
+                (false, 0) => return Taken::No { is_marked: false },
+                (false, _) => ((refusals + 1) % every, debt),
+            };
+            let full_at = now.wrapping_add(debt) & TIME;
+            let changed = tag << TAG_SHIFT | u64::from(refusals) << TIME_BITS | full_at;
+            if word.compare_exchange_weak(found, changed, Relaxed, Relaxed).is_ok() {
+                return if is_there { Taken::Yes } else { Taken::No { is_marked: refusals == 0 } };
+            }
+        }
+        // Others take so much at this moment that it cannot be counted: it is a lot.
+        Taken::No { is_marked: false }
+    }
+}
+
+impl Line {
+    /// The word with `tag`, or else that of the fullest bucket, and its value.
+    fn choose(&self, tag: u64, now: u64) -> (&AtomicU64, u64) {
+        let mut best = (&self.0[0], self.0[0].load(Relaxed));
+        let mut least = u64::MAX;
+        for word in &self.0 {
+            let found = word.load(Relaxed);
+            if found >> TAG_SHIFT == tag {
+                return (word, found);
+            }
+            let debt = debt(found, now);
+            if debt < least {
+                (best, least) = ((word, found), debt);
+            }
+        }
+        best
+    }
+}
+
+/// Microseconds until the bucket is full.
+const fn debt(word: u64, now: u64) -> u64 {
+    let debt = word.wrapping_sub(now) & TIME;
+    if debt > FULL_WITHIN { 0 } else { debt }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+    use std::sync::atomic::AtomicUsize;
+
+    fn buckets(lines: usize) -> Buckets {
+        Buckets::with_key(lines * LINE_OCTETS, &[5; 16])
+    }
+
+    fn meter(rate: u32) -> Meter {
+        Meter::per_second(rate).expect("a rate")
+    }
+
+    #[test]
+    fn a_bucket_holds_a_second_and_fills_at_its_rate() {
+        let table = buckets(1);
+        let take = |now| table.take([1, 2], now, meter(5), 1, 0) == Taken::Yes;
+        let count = |now| (0..20).filter(|_| take(now)).count();
+        assert_eq!([count(0), count(0), count(199_999), count(200_000)], [5, 0, 0, 1]);
+        // It does not hold more after a long time, nor after one in which the clock's bits start anew.
+        assert_eq!(count(60_000_000), 5);
+        for days in [6, 7, 12, 13, 25, 26, 1000] {
+            assert_eq!(count(60_000_000 + days * 86_400_000_000), 5, "{days}");
+        }
+    }
+
+    #[test]
+    fn many_tokens_are_taken_together_or_not_at_all() {
+        let table = buckets(1);
+        let take = |tokens| table.take([1, 2], 0, meter(20), tokens, 0) == Taken::Yes;
+        assert_eq!([take(15), take(6), take(5), take(1)], [true, false, true, false]);
+        // More than a bucket holds is had when it is full.
+        let table = buckets(1);
+        let take = |now| table.take([1, 2], now, meter(20), 300, 0) == Taken::Yes;
+        assert_eq!([take(0), take(999_999), take(1_000_000)], [true, false, true]);
+    }
+
+    #[test]
+    fn some_refusals_are_marked() {
+        for (every, expected) in [(0, "......"), (1, "xxxxxx"), (2, ".x.x.x"), (3, "..x..x"), (15, "......")]
+        {
+            let table = buckets(1);
+            assert_eq!(table.take([1, 2], 0, meter(1), 1, every), Taken::Yes);
+            let mark = |_| match table.take([1, 2], 0, meter(1), 1, every) {
+                Taken::No { is_marked: true } => 'x',
+                Taken::No { is_marked: false } => '.',
+                Taken::Yes => '!',
+            };
+            assert_eq!((0..6).map(mark).collect::<String>(), expected, "{every}");
+        }
+    }
+
+    #[test]
+    fn rates_of_zero_limit_nothing_and_high_ones_are_never_exceeded() {
+        assert_eq!(Meter::per_second(0), None);
+        for rate in [1, 3, 7, 200, 9_999, 10_000, 99_999, 1_000_000, u32::MAX] {
+            let meter = meter(rate);
+            assert!(meter.period * u64::from(rate) >= 1_000_000);
+            assert!(rate > 10_000 || meter.period * u64::from(rate) < 1_010_000, "{rate}");
+            assert!(meter.depth < FULL_WITHIN);
+        }
+    }
+
+    #[test]
+    fn threads_together_take_what_there_is() {
+        let table = buckets(4);
+        let taken: Vec<AtomicUsize> = (0..8).map(|_| AtomicUsize::new(0)).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for round in 0..4000u64 {
+                        let key = (round % 8) as usize;
+                        if table.take([key as u64, 0], 0, meter(200), 1, 2) == Taken::Yes {
+                            taken[key].fetch_add(1, Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        for taken in &taken {
+            assert_eq!(taken.load(Relaxed), 200);
+        }
+    }
+
+    /// Many more keys than the table has words, none of which takes more than it may: none is hindered.
+    #[test]
+    fn keys_that_share_words_are_not_hindered() {
+        let table = buckets(64);
+        let (mut flood, mut quiet, mut asked) = (0, 0, 0);
+        for ms in 0..2000u64 {
+            // 80,000 a second of 10,000 keys, 8 a second each: twenty keys for each word of the table.
+            for turn in 0..80 {
+                let key = (ms * 80 + turn) % 10_000;
+                flood += u64::from(table.take([1000 + key, 0], ms * 1000, meter(200), 1, 2) == Taken::Yes);
+            }
+            if ms % 20 == 0 {
+                asked += 1;
+                quiet += u64::from(table.take([1, 0], ms * 1000, meter(200), 1, 2) == Taken::Yes);
+            }
+        }
+        assert!(quiet * 100 >= asked * 95, "{quiet} of {asked}");
+        assert!(flood >= 80 * 2000 * 95 / 100, "{flood}");
+    }
+
+    proptest! {
+        /// In no window more is taken than the rate times its length and one bucket; and never less than is there, while the
+        /// line has room.
+        #[test]
+        fn takes_are_those_of_a_model(
+            rate in 1u32..2000,
+            steps in proptest::collection::vec((0u64..4, 1u32..6, 0u64..50_000), 1..300),
+        ) {
+            let table = buckets(1024);
+            let meter = meter(rate);
+            let mut now = 0;
+            let mut model: HashMap<u64, u64> = HashMap::new();
+            let mut taken: HashMap<u64, Vec<(u64, u64)>> = HashMap::new();
+            for (key, tokens, pause) in steps {
+                now += pause;
+                let tokens = tokens.min(rate);
+                let full_at = model.entry(key).or_insert(0);
+                let debt = full_at.saturating_sub(now) + meter.period * u64::from(tokens);
+                let expected = debt <= meter.period * u64::from(rate);
+                if expected {
+                    *full_at = now + debt;
+                    taken.entry(key).or_default().push((now, u64::from(tokens)));
+                }
+                let found = table.take([key, 7], now, meter, tokens, 2);
+                prop_assert_eq!(found == Taken::Yes, expected);
+            }
+            for times in taken.values() {
+                for (start, (from, _)) in times.iter().enumerate() {
+                    let mut sum = 0;
+                    for (at, tokens) in &times[start..] {
+                        sum += tokens;
+                        prop_assert!(sum * 1_000_000 <= u64::from(rate) * (at - from) + u64::from(rate) * 1_000_000);
+                    }
+                }
+            }
+        }
+
+        /// However keys share lines, what a line gives is bounded by its words.
+        #[test]
+        fn one_line_gives_a_bounded_amount(seed: u64, rate in 1u32..50) {
+            let table = buckets(1);
+            let mut taken = 0u64;
+            let mut state = seed;
+            for _ in 0..2000 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let found = table.take([state >> 40, 0], 0, meter(rate), 1, 2);
+                taken += u64::from(found == Taken::Yes);
+            }
+            prop_assert_eq!(taken, 8 * u64::from(rate));
+        }
+    }
+}

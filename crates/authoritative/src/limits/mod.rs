@@ -1,0 +1,221 @@
+//! What is bounded for each client: responses over UDP, whose source may be forged, and answers that have to be made.
+//!
+//! - Response rate limiting ([`rates`]): a server must be of no use to those who have their victim's address answered. Over
+//!   its rate a response is dropped, or truncated so that a client that is really there comes back over TCP ("slip").
+//! - The budget of online work ([`online`]): signatures and proofs are dear, and names that nobody asked for before can be had
+//!   without end. Each client has so many of them a second, and all together a part of each worker's time.
+//!
+//! All threads share one [`Limits`]. A valid DNS cookie, TCP and TLS prove the client's address: responses to it are not
+//! limited, and more is made for it.
+
+mod buckets;
+pub mod online;
+pub mod rates;
+mod settings;
+
+pub use crate::acl::Prefix;
+pub use online::WorkerShare;
+pub use rates::Class;
+pub use settings::{LimitError, LimitSettings, OnlineSettings, RateSettings, RequireCookie, WhenOver};
+
+use crate::Transport;
+use crate::cookies::CookieStatus;
+use buckets::Taken;
+use nonesuch_proto::NameRef;
+use online::OnlineBudget;
+use rates::Rates;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What is to be done with a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is sent.
+    Send,
+    /// It is not.
+    Drop,
+    /// Header, question and OPT are sent, with TC.
+    Truncate,
+    /// The same with BADCOOKIE, and a cookie to come back with (RFC 7873 §5.2.3).
+    BadCookie,
+    /// The same with REFUSED.
+    Refuse,
+}
+
+/// How often limits were hit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitCounters {
+    /// Responses over the rate that were dropped.
+    pub dropped: u64,
+    /// Responses over the rate that were truncated.
+    pub truncated: u64,
+    /// Responses over the rate for which a cookie was asked.
+    pub bad_cookie: u64,
+    /// Answers that were not made, since the client had its part.
+    pub online_client: u64,
+    /// Answers that were not made, since the worker had spent its time.
+    pub online_share: u64,
+}
+
+/// In a cache line of its own: they are only written while somebody is over a limit.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Counters {
+    dropped: AtomicU64,
+    truncated: AtomicU64,
+    bad_cookie: AtomicU64,
+    online_client: AtomicU64,
+    online_share: AtomicU64,
+}
+
+/// The limits, for all threads.
+#[derive(Debug)]
+pub struct Limits {
+    rates: Option<Rates>,
+    online: OnlineBudget,
+    settings: LimitSettings,
+    counters: Counters,
+}
+
+impl Limits {
+    /// Limits by `settings`, nobody having taken anything.
+    ///
+    /// # Errors
+    /// A setting out of its range, or a system without random octets.
+    pub fn new(settings: &LimitSettings) -> Result<Self, LimitError> {
+        settings.check()?;
+        Ok(Self {
+            rates: settings.responses.as_ref().map(Rates::new).transpose()?,
+            online: OnlineBudget::new(&settings.online)?,
+            settings: settings.clone(),
+            counters: Counters::default(),
+        })
+    }
+
+    /// What was set.
+    #[must_use]
+    pub const fn settings(&self) -> &LimitSettings {
+        &self.settings
+    }
+
+    /// Whether nothing is limited for `client`.
+    #[must_use]
+    pub fn is_exempt(&self, client: IpAddr) -> bool {
+        self.settings.exempt.iter().any(|prefix| prefix.contains(client))
+    }
+
+    /// What is done with a response over UDP to `client` at `now_ms`, milliseconds from any start. `name` is the
+    /// [hash](hash_name) of what the response is imputed to ([`Class`]).
+    #[inline]
+    #[must_use]
+    pub fn response(
+        &self,
+        now_ms: u64,
+        client: IpAddr,
+        class: Class,
+        name: u64,
+        cookie: CookieStatus,
+    ) -> Action {
+        let Some(rates) = &self.rates else { return Action::Send };
+        if cookie == CookieStatus::Valid || self.is_exempt(client) {
+            return Action::Send;
+        }
+        match rates.admit(now_ms, client, class, name) {
+            Taken::Yes => Action::Send,
+            Taken::No { is_marked } => self.limit(is_marked, cookie),
+        }
+    }
+
+    #[cold]
+    fn limit(&self, is_marked: bool, cookie: CookieStatus) -> Action {
+        // One that sends no cookie would not understand; RFC 7873 §5.2.3 leaves both to it.
+        let asks = matches!(cookie, CookieStatus::ClientOnly | CookieStatus::Invalid)
+            && self.settings.require_cookie == RequireCookie::WhenLimited;
+        let (action, counter) = match (is_marked, asks) {
+            (false, _) => (Action::Drop, &self.counters.dropped),
+            (true, false) => (Action::Truncate, &self.counters.truncated),
+            (true, true) => (Action::BadCookie, &self.counters.bad_cookie),
+        };
+        counter.fetch_add(1, Relaxed);
+        action
+    }
+
+    /// Whether `operations` signatures and proofs may be made for `client` by the worker of `share`. `is_proven`: the query
+    /// came over TCP or TLS, or with a valid cookie.
+    #[must_use]
+    pub fn online(
+        &self,
+        share: &mut WorkerShare,
+        now_ms: u64,
+        client: IpAddr,
+        is_proven: bool,
+        operations: usize,
+    ) -> bool {
+        // What another query of the batch has made is free.
+        if operations == 0 || self.is_exempt(client) {
+            return true;
+        }
+        if !share.has_time() {
+            self.counters.online_share.fetch_add(1, Relaxed);
+            return false;
+        }
+        if !self.online.admit(now_ms, client, is_proven, operations) {
+            self.counters.online_client.fetch_add(1, Relaxed);
+            return false;
+        }
+        share.reserve(operations);
+        true
+    }
+
+    /// What is done with a response that may not be made. TC over TCP would lead nowhere: there it is refused.
+    #[must_use]
+    pub const fn over_budget(&self, transport: Transport) -> Action {
+        match (self.settings.online.when_over, transport) {
+            (WhenOver::Truncate, Transport::Udp) => Action::Truncate,
+            _ => Action::Refuse,
+        }
+    }
+
+    /// How often limits were hit so far.
+    #[must_use]
+    pub fn counters(&self) -> LimitCounters {
+        LimitCounters {
+            dropped: self.counters.dropped.load(Relaxed),
+            truncated: self.counters.truncated.load(Relaxed),
+            bad_cookie: self.counters.bad_cookie.load(Relaxed),
+            online_client: self.counters.online_client.load(Relaxed),
+            online_share: self.counters.online_share.load(Relaxed),
+        }
+    }
+}
+
+/// A hash of a name in lower case. It is not keyed: names that share one share a client's rate and harm nobody else.
+#[inline]
+#[must_use]
+pub fn hash_name(name: NameRef<'_>) -> u64 {
+    // An odd number without a pattern: the golden ratio.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| {
+        let product = (hash ^ word).wrapping_mul(FACTOR);
+        product ^ (product >> 32)
+    };
+    let (words, rest) = name.wire().as_chunks();
+    let hash = words.iter().fold(name.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    mix(hash, u64::from_le_bytes(last))
+}
+
+/// An address's prefix as a number: the first `ipv4` or `ipv6` bits, 64 at most. Numbers of the two families differ.
+fn number_of(client: IpAddr, ipv4: u8, ipv6: u8) -> u64 {
+    let first =
+        |bits: u64, length: u8| bits & u64::MAX.checked_shl(64 - u32::from(length.min(64))).unwrap_or(0);
+    match client.to_canonical() {
+        // Multicast addresses, which nobody sends from, begin like this (RFC 4291 §2.7).
+        IpAddr::V4(address) => 0xff << 56 | first(u64::from(address.to_bits()) << 32, ipv4) >> 32,
+        IpAddr::V6(address) => first((address.to_bits() >> 64) as u64, ipv6),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! Limits as a server sees them.
+
+use super::*;
+use nonesuch_proto::Name;
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+fn limits(change: impl FnOnce(&mut LimitSettings)) -> Limits {
+    let mut settings = LimitSettings::default();
+    change(&mut settings);
+    Limits::new(&settings).expect("settings")
+}
+
+fn with_rates(rates: RateSettings) -> Limits {
+    limits(|settings| settings.responses = Some(rates))
+}
+
+/// How many of `count` responses at one moment are sent, dropped, truncated.
+fn sent(limits: &Limits, client: IpAddr, class: Class, name: u64, count: usize) -> [usize; 3] {
+    let mut found = [0; 3];
+    for _ in 0..count {
+        match limits.response(0, client, class, name, CookieStatus::Absent) {
+            Action::Send => found[0] += 1,
+            Action::Drop => found[1] += 1,
+            Action::Truncate => found[2] += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    found
+}
+
+#[test]
+fn one_answer_is_limited_for_one_network() {
+    let limits = with_rates(RateSettings::of(200));
+    assert_eq!(sent(&limits, CLIENT, Class::Positive, 1, 1000), [200, 400, 400]);
+    assert_eq!(limits.counters(), LimitCounters { dropped: 400, truncated: 400, ..LimitCounters::default() });
+    // Another address of the same network has no rate of its own; another network, name and class have.
+    let neighbour = IpAddr::from([192, 0, 2, 255]);
+    assert_eq!(sent(&limits, neighbour, Class::Positive, 1, 10), [0, 5, 5]);
+    assert_eq!(sent(&limits, IpAddr::from([192, 0, 3, 1]), Class::Positive, 1, 10)[0], 10);
+    assert_eq!(sent(&limits, CLIENT, Class::Positive, 2, 10)[0], 10);
+    assert_eq!(sent(&limits, CLIENT, Class::Nxdomain, 1, 10)[0], 10);
+    let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+    assert_eq!(sent(&limits, address("2001:db8:0:aa00::1"), Class::Positive, 1, 300)[0], 200);
+    assert_eq!(sent(&limits, address("2001:db8:0:aaff::1"), Class::Positive, 1, 10)[0], 0);
+    assert_eq!(sent(&limits, address("2001:db8:0:ab00::1"), Class::Positive, 1, 10)[0], 10);
+    assert_eq!(sent(&limits, address("::ffff:192.0.2.77"), Class::Positive, 1, 10)[0], 0);
+}
+
+#[test]
+fn each_class_has_its_own_rate_and_none_is_none() {
+    let limits =
+        with_rates(RateSettings { nxdomain: 10, error: 5, referral: 0, slip: 0, ..RateSettings::of(20) });
+    for (class, expected) in [
+        (Class::Positive, [20, 80, 0]),
+        (Class::Nodata, [20, 80, 0]),
+        (Class::Nxdomain, [10, 90, 0]),
+        (Class::Error, [5, 95, 0]),
+        (Class::Referral, [100, 0, 0]),
+    ] {
+        assert_eq!(sent(&limits, CLIENT, class, 1, 100), expected, "{class:?}");
+    }
+}
+
+#[test]
+fn all_responses_to_a_client_are_limited_together() {
+    let limits = with_rates(RateSettings { all: 500, slip: 1, ..RateSettings::of(200) });
+    let total: usize = (0..10).map(|name| sent(&limits, CLIENT, Class::Positive, name, 100)[0]).sum();
+    assert_eq!(total, 500);
+}
+
+#[test]
+fn cookies_exempt_and_are_asked_for() {
+    let limits = with_rates(RateSettings { slip: 1, ..RateSettings::of(10) });
+    sent(&limits, CLIENT, Class::Positive, 1, 10);
+    let response = |cookie| limits.response(0, CLIENT, Class::Positive, 1, cookie);
+    assert_eq!(response(CookieStatus::Valid), Action::Send);
+    assert_eq!(response(CookieStatus::Absent), Action::Truncate);
+    assert_eq!(response(CookieStatus::ClientOnly), Action::BadCookie);
+    assert_eq!(response(CookieStatus::Invalid), Action::BadCookie);
+    assert_eq!(limits.counters().bad_cookie, 2);
+    let limits = self::limits(|settings| {
+        settings.responses = Some(RateSettings { slip: 1, ..RateSettings::of(10) });
+        settings.require_cookie = RequireCookie::Never;
+    });
+    sent(&limits, CLIENT, Class::Positive, 1, 10);
+    assert_eq!(limits.response(0, CLIENT, Class::Positive, 1, CookieStatus::ClientOnly), Action::Truncate);
+}
+
+#[test]
+fn exempt_clients_are_not_limited() {
+    let limits = limits(|_| {});
+    assert_eq!(sent(&limits, IpAddr::from([127, 9, 9, 9]), Class::Positive, 1, 5000), [5000, 0, 0]);
+    assert_eq!(sent(&limits, CLIENT, Class::Positive, 1, 5000)[0], 200);
+    let none = self::limits(|settings| settings.responses = None);
+    assert_eq!(sent(&none, CLIENT, Class::Positive, 1, 5000), [5000, 0, 0]);
+}
+
+/// Sources of a flood are forged at random: clients that ask now and then still get their answers.
+#[test]
+fn a_flood_of_networks_hinders_no_other_client() {
+    let limits = with_rates(RateSettings { all: 2000, ..RateSettings::of(200) });
+    let (mut asked, mut answered, mut state) = (0, 0, 1u64);
+    for ms in 0..1000 {
+        for _ in 0..300 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let source = IpAddr::from(((state >> 32) as u32).to_be_bytes());
+            let _ = limits.response(ms, source, Class::Positive, 1, CookieStatus::Absent);
+        }
+        let client = IpAddr::from([198, 51, (ms % 100) as u8, 1]);
+        asked += 1;
+        answered +=
+            u32::from(limits.response(ms, client, Class::Positive, 1, CookieStatus::Absent) == Action::Send);
+    }
+    assert!(answered * 100 >= asked * 95, "{answered} of {asked}");
+}
+
+#[test]
+fn each_client_has_so_many_operations() {
+    let limits = limits(|_| {});
+    let mut share =
+        WorkerShare::new(&OnlineSettings { share: 100, busy_share: 100, ..OnlineSettings::default() });
+    let mut made = |now_ms: u64, client: [u8; 4], is_proven| {
+        let mut count = 0;
+        for _ in 0..100 {
+            share.begin_at(now_ms * 1_000_000, false, None);
+            count += usize::from(limits.online(&mut share, now_ms, client.into(), is_proven, 2));
+            share.spent(0, 2);
+        }
+        count
+    };
+    assert_eq!(made(0, [192, 0, 2, 1], false), 10);
+    assert_eq!(made(0, [192, 0, 2, 2], false), 0);
+    assert_eq!(made(0, [192, 0, 3, 2], false), 10);
+    assert_eq!(made(500, [192, 0, 2, 1], false), 5);
+    assert_eq!(made(500, [192, 0, 2, 1], true), 100);
+    assert_eq!(made(500, [192, 0, 2, 1], true), 0);
+    assert_eq!(made(500, [127, 0, 0, 1], false), 100);
+    assert!(limits.online(&mut share, 500, CLIENT, false, 0));
+    assert_eq!(limits.counters().online_client, 90 + 100 + 90 + 95 + 100);
+    assert_eq!(limits.counters().online_share, 0);
+}
+
+/// Clients without end, and operations of 100 µs: the worker makes for so long as it may, and not longer.
+#[test]
+fn a_worker_spends_its_part_and_no_more() {
+    for (is_behind, percent) in [(false, 50), (true, 15)] {
+        let limits = limits(|_| {});
+        let mut share = WorkerShare::new(&OnlineSettings::default());
+        let (mut now, mut spent, mut source) = (0u64, 0u64, 0u32);
+        let second = 1_000_000_000;
+        while now < 2 * second {
+            share.begin_at(now, is_behind, None);
+            let mut admitted = 0;
+            for _ in 0..64 {
+                source += 256;
+                let client = IpAddr::from((0x0a00_0000 + source % 0x0100_0000).to_be_bytes());
+                admitted += usize::from(limits.online(&mut share, now / 1_000_000, client, false, 1));
+            }
+            let cost = admitted as u64 * 100_000;
+            share.spent(cost, admitted);
+            spent += cost;
+            // Whatever else the batch needs.
+            now += cost + 200_000;
+        }
+        let expected = 2 * second * percent / 100;
+        assert!(spent <= expected + 20_000_000 && spent * 100 >= expected * 90, "{spent} of {expected}");
+        assert!(limits.counters().online_share > 0);
+    }
+}
+
+#[test]
+fn what_exempt_clients_have_made_is_not_charged() {
+    let limits = limits(|_| {});
+    let mut share = WorkerShare::new(&OnlineSettings::default());
+    for round in 0..100u64 {
+        share.begin_at(round, false, None);
+        assert!(limits.online(&mut share, 0, IpAddr::from([127, 0, 0, 1]), false, 10));
+        share.spent(50_000_000, 10);
+    }
+    assert!(limits.online(&mut share, 0, CLIENT, false, 1));
+    // Half of the operations of this batch are the client's: it is 20 ms ahead of its part, which is half of 40 ms.
+    assert!(limits.online(&mut share, 0, IpAddr::from([127, 0, 0, 1]), false, 1));
+    share.spent(60_000_000, 2);
+    let mut later = |ms: u64| {
+        share.begin_at(100 + ms * 1_000_000, false, None);
+        limits.online(&mut share, 0, CLIENT, false, 1)
+    };
+    assert_eq!([later(39), later(41)], [false, true]);
+}
+
+#[test]
+fn what_is_over_is_truncated_or_refused() {
+    let truncates = limits(|_| {});
+    let refuses = limits(|settings| settings.online.when_over = WhenOver::Refuse);
+    assert_eq!(truncates.over_budget(Transport::Udp), Action::Truncate);
+    for transport in [Transport::Tcp, Transport::Tls] {
+        assert_eq!(truncates.over_budget(transport), Action::Refuse);
+    }
+    assert_eq!(refuses.over_budget(Transport::Udp), Action::Refuse);
+}
+
+#[test]
+fn settings_out_of_range_are_named() {
+    let wrong = |change: fn(&mut LimitSettings)| {
+        let mut settings = LimitSettings::default();
+        change(&mut settings);
+        Limits::new(&settings).expect_err("out of range").to_string()
+    };
+    assert_eq!(wrong(|settings| settings.online.share = 101), "online-share is 101: 1 to 100");
+    assert_eq!(wrong(|settings| settings.online.busy_share = 60), "online-busy-share is 60: 1 to 50");
+    assert_eq!(wrong(|settings| settings.online.ipv6_prefix = 65), "online-ipv6-prefix is 65: 1 to 64");
+    let rates = |rates| LimitSettings { responses: Some(rates), ..LimitSettings::default() };
+    let slip = rates(RateSettings { slip: 16, ..RateSettings::default() });
+    assert_eq!(slip.check().expect_err("out of range").to_string(), "slip is 16: 0 to 15");
+    let table = rates(RateSettings { table_octets: 1, ..RateSettings::default() });
+    assert!(table.check().expect_err("out of range").to_string().starts_with("response-table is 1: 4096"));
+    assert_eq!(LimitSettings::default().check(), Ok(()));
+}
+
+#[test]
+fn hashes_of_names_differ() {
+    let mut seen = HashSet::new();
+    for number in 0..100_000 {
+        let name: Name = format!("n{number}.example.").parse().expect("a name");
+        seen.insert(hash_name(name.view()));
+    }
+    for text in [".", "a.", "aa.", "a.a.", "aaa.aaa.", "aaaaaaa.", "aaaaaaaa.", "aaaaaaa.a."] {
+        seen.insert(hash_name(text.parse::<Name>().expect("a name").view()));
+    }
+    assert_eq!(seen.len(), 100_008);
+}
+
+proptest! {
+    #[test]
+    fn numbers_of_clients_are_those_of_their_prefixes(
+        one: IpAddr, bit in 0u32..128, ipv4 in 1u8..=32, ipv6 in 1u8..=64,
+    ) {
+        let one = one.to_canonical();
+        // Another address that differs in one bit.
+        let (is_same, other) = match one {
+            IpAddr::V4(address) => {
+                let bit = bit % 32;
+                (bit >= u32::from(ipv4), IpAddr::from((address.to_bits() ^ 1 << (31 - bit)).to_be_bytes()))
+            }
+            IpAddr::V6(address) => {
+                (bit >= u32::from(ipv6), IpAddr::from((address.to_bits() ^ 1 << (127 - bit)).to_be_bytes()))
+            }
+        };
+        // An address of IPv4 in IPv6 form is another family's.
+        prop_assume!(one.is_ipv4() == other.to_canonical().is_ipv4());
+        prop_assert_eq!(number_of(one, ipv4, ipv6) == number_of(other, ipv4, ipv6), is_same);
+    }
+
+    #[test]
+    fn numbers_of_the_two_families_differ(ipv4: [u8; 4], ipv6: u128) {
+        let ipv6 = std::net::Ipv6Addr::from_bits(ipv6);
+        prop_assume!(!ipv6.is_multicast() && ipv6.to_ipv4_mapped().is_none());
+        prop_assert_ne!(number_of(ipv4.into(), 32, 64), number_of(ipv6.into(), 32, 64));
+    }
+}

@@ -1,0 +1,226 @@
+//! NOTIFY messages to be sent: for each zone and secondary at most one is under way, and it is the newest.
+
+use super::OPCODE;
+use crate::acl::Remote;
+use nonesuch_proto::message::{HEADER, Header, Message, Rcode, flags};
+use nonesuch_proto::{Class, Name, Rtype};
+use std::collections::{BTreeSet, HashMap};
+
+/// Times that a secondary is asked before it is given up (RFC 1996 §3.6 leaves the number open).
+const ATTEMPTS: u32 = 5;
+/// Milliseconds until the first repetition; each further one waits twice as long. RFC 1996 §3.6 proposes a minute, which is
+/// long for a secondary that merely lost a datagram.
+const FIRST_WAIT: u64 = 2_000;
+
+/// The SOA record that a NOTIFY carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SoaRecord {
+    /// TTL in seconds.
+    pub ttl: u32,
+    /// RDATA, names uncompressed.
+    pub rdata: Vec<u8>,
+}
+
+/// A NOTIFY to be sent at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// The zone.
+    pub apex: Name,
+    /// Who is told.
+    pub remote: Remote,
+    /// The message, without identifier and TSIG.
+    pub message: Vec<u8>,
+    /// Milliseconds to wait for the answer.
+    pub patience: u64,
+    /// Tells this attempt from those before.
+    pub ticket: u64,
+}
+
+/// What came of the NOTIFY messages for a zone at a secondary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The secondary knows.
+    Acknowledged,
+    /// It answered with an error, and will not be asked again.
+    Refused(Rcode),
+    /// It did not answer; it is asked again.
+    Waiting,
+    /// It never answered, and is given up.
+    GivenUp,
+}
+
+#[derive(Debug)]
+struct Pending {
+    soa: SoaRecord,
+    attempts: u32,
+    ticket: u64,
+    /// Milliseconds of the next attempt; none while one is under way.
+    due: Option<u64>,
+    /// Milliseconds until which the attempt under way waits for its answer.
+    until: u64,
+}
+
+type Target = (Name, Remote);
+
+/// The messages that are to be sent. Time is in milliseconds, from any beginning.
+#[derive(Debug)]
+pub struct Outbox {
+    pending: HashMap<Target, Pending>,
+    due: BTreeSet<(u64, u64)>,
+    targets: HashMap<u64, Target>,
+    tickets: u64,
+    /// Messages that may be sent in a second, and at once.
+    rate: u32,
+    /// What is left of them, in thousandths, and since when.
+    room: u64,
+    counted: u64,
+}
+
+impl Outbox {
+    /// An empty one that lets out at most `rate` messages a second.
+    #[must_use]
+    pub fn new(rate: u32) -> Self {
+        let rate = rate.max(1);
+        Self {
+            pending: HashMap::new(),
+            due: BTreeSet::new(),
+            targets: HashMap::new(),
+            tickets: 0,
+            rate,
+            room: u64::from(rate) * 1000,
+            counted: 0,
+        }
+    }
+
+    /// Zones and secondaries that still have to be told.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Whether everybody was told.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Tells `remotes` of the version with this SOA record. What was to be told of an older version is dropped.
+    pub fn announce(&mut self, apex: &Name, soa: &SoaRecord, remotes: &[Remote], now: u64) {
+        for remote in remotes {
+            let target = (apex.clone(), remote.clone());
+            self.forget(&target);
+            self.tickets += 1;
+            let pending =
+                Pending { soa: soa.clone(), attempts: 0, ticket: self.tickets, due: Some(now), until: now };
+            self.due.insert((now, self.tickets));
+            self.targets.insert(self.tickets, target.clone());
+            self.pending.insert(target, pending);
+        }
+    }
+
+    /// Drops what was to be told of a zone.
+    pub fn forget_zone(&mut self, apex: &Name) {
+        let targets: Vec<Target> = self.pending.keys().filter(|(zone, _)| zone == apex).cloned().collect();
+        for target in targets {
+            self.forget(&target);
+        }
+    }
+
+    fn forget(&mut self, target: &Target) {
+        if let Some(old) = self.pending.remove(target) {
+            self.targets.remove(&old.ticket);
+            if let Some(due) = old.due {
+                self.due.remove(&(due, old.ticket));
+            }
+        }
+    }
+
+    /// The next message that is due and that the rate has room for.
+    pub fn poll(&mut self, now: u64) -> Option<Announcement> {
+        let (due, ticket) = *self.due.first()?;
+        self.refill(now);
+        if due > now || self.room < 1000 {
+            return None;
+        }
+        self.due.remove(&(due, ticket));
+        let target = self.targets.get(&ticket)?.clone();
+        let pending = self.pending.get_mut(&target)?;
+        self.room -= 1000;
+        pending.due = None;
+        pending.attempts += 1;
+        let patience = FIRST_WAIT << (pending.attempts - 1).min(ATTEMPTS);
+        // Where the answer is that nobody listens there, it comes at once: the next attempt waits all the same.
+        pending.until = now + patience;
+        let message = compose(&target.0, &pending.soa);
+        Some(Announcement { apex: target.0, remote: target.1, message, patience, ticket })
+    }
+
+    fn refill(&mut self, now: u64) {
+        let rate = u64::from(self.rate);
+        let gained = now.saturating_sub(self.counted).saturating_mul(rate);
+        self.room = self.room.saturating_add(gained).min(rate * 1000);
+        self.counted = now.max(self.counted);
+    }
+
+    /// When to poll next.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let (due, _) = *self.due.first()?;
+        let missing = 1000u64.saturating_sub(self.room).div_ceil(u64::from(self.rate));
+        Some(due.max(self.counted + missing))
+    }
+
+    /// Takes what came of an attempt: the whole answer, or none in the time that there was. `None` where a newer version has
+    /// taken its place meanwhile.
+    pub fn settle(&mut self, ticket: u64, answer: Option<&[u8]>, now: u64) -> Option<Outcome> {
+        let target = self.targets.get(&ticket)?.clone();
+        let rcode = answer.and_then(|octets| read_answer(octets, &target.0));
+        let outcome = match rcode {
+            Some(Rcode::NOERROR) => Outcome::Acknowledged,
+            Some(rcode) => Outcome::Refused(rcode),
+            None => {
+                let pending = self.pending.get_mut(&target)?;
+                if pending.attempts < ATTEMPTS {
+                    let due = now.max(pending.until);
+                    pending.due = Some(due);
+                    self.due.insert((due, ticket));
+                    return Some(Outcome::Waiting);
+                }
+                Outcome::GivenUp
+            }
+        };
+        self.forget(&target);
+        Some(outcome)
+    }
+}
+
+/// The message: one question, the SOA record as a hint (RFC 1996 §3.7).
+fn compose(apex: &Name, soa: &SoaRecord) -> Vec<u8> {
+    let notify_flags = u16::from(OPCODE) << 11 | flags::AA;
+    let mut out = Vec::with_capacity(HEADER + apex.wire().len() + soa.rdata.len() + 16);
+    out.extend_from_slice(&Header { id: 0, flags: notify_flags, counts: [1, 1, 0, 0] }.to_octets());
+    out.extend_from_slice(apex.wire());
+    out.extend_from_slice(&Rtype::SOA.0.to_be_bytes());
+    out.extend_from_slice(&Class::IN.0.to_be_bytes());
+    out.extend_from_slice(&[0xc0, HEADER as u8]);
+    out.extend_from_slice(&Rtype::SOA.0.to_be_bytes());
+    out.extend_from_slice(&Class::IN.0.to_be_bytes());
+    out.extend_from_slice(&soa.ttl.to_be_bytes());
+    out.extend_from_slice(&(soa.rdata.len() as u16).to_be_bytes());
+    out.extend_from_slice(&soa.rdata);
+    out
+}
+
+/// The response code of an answer to a NOTIFY for this zone. Some servers leave out the question of an error.
+fn read_answer(octets: &[u8], apex: &Name) -> Option<Rcode> {
+    let header = Header::read(octets)?;
+    if header.flags & flags::QR == 0 || header.opcode() != OPCODE {
+        return None;
+    }
+    if header.counts[0] == 0 {
+        return (header.rcode() != Rcode::NOERROR).then(|| header.rcode());
+    }
+    let message = Message::parse(octets).ok()?;
+    let [(name, rtype, class)] = &message.questions[..] else { return None };
+    (name == apex && *rtype == Rtype::SOA && *class == Class::IN).then(|| message.header.rcode())
+}

@@ -1,0 +1,190 @@
+//! Messages in, and the order and number of messages out.
+
+use super::*;
+use crate::acl::Remote;
+use proptest::prelude::*;
+use std::net::SocketAddr;
+
+fn apex() -> Name {
+    "example.".parse().unwrap()
+}
+
+fn soa(serial: u32) -> SoaRecord {
+    let mut rdata = b"\x02ns\0\0".to_vec();
+    rdata.extend_from_slice(&serial.to_be_bytes());
+    rdata.extend_from_slice(&[0; 16]);
+    SoaRecord { ttl: 60, rdata }
+}
+
+fn remote(port: u16) -> Remote {
+    Remote::plain(SocketAddr::from(([192, 0, 2, 1], port)))
+}
+
+fn sender() -> IpAddr {
+    IpAddr::from([192, 0, 2, 7])
+}
+
+fn composed(serial: u32) -> Vec<u8> {
+    let mut outbox = Outbox::new(10);
+    outbox.announce(&apex(), &soa(serial), &[remote(53)], 0);
+    let mut message = outbox.poll(0).unwrap().message;
+    message[..2].copy_from_slice(&[1, 2]);
+    message
+}
+
+fn answer(message: &[u8], standing: Standing) -> (Option<Notified>, Vec<u8>) {
+    let mut out = Vec::new();
+    let notified = handle(message, sender(), |_| standing, &mut out);
+    (notified, out)
+}
+
+#[test]
+fn what_is_sent_is_understood() {
+    let message = composed(7);
+    let (notified, out) = answer(&message, Standing::Secondary { allows: true });
+    assert_eq!(notified, Some(Notified { apex: apex(), serial: Some(7), sender: sender() }));
+    let header = Header::read(&out).unwrap();
+    assert_eq!((header.id, header.opcode(), header.rcode()), (0x0102, OPCODE, Rcode::NOERROR));
+    assert_eq!(header.flags & (flags::QR | flags::AA), flags::QR | flags::AA);
+    // The question is that of the request, and nothing follows it.
+    assert_eq!(header.counts, [1, 0, 0, 0]);
+    assert_eq!(out[HEADER..], message[HEADER..HEADER + 13]);
+}
+
+#[test]
+fn senders_and_zones_are_told_apart() {
+    let message = composed(7);
+    let cases = [(Standing::NotOurs, 9), (Standing::Primary, 9), (Standing::Secondary { allows: false }, 5)];
+    for (standing, rcode) in cases {
+        let (notified, out) = answer(&message, standing);
+        assert_eq!(notified, None);
+        assert_eq!(Header::read(&out).unwrap().rcode(), Rcode(rcode), "{standing:?}");
+    }
+}
+
+#[test]
+fn the_serial_is_a_hint_that_may_be_missing() {
+    let mut message = composed(7);
+    message.truncate(HEADER + 13);
+    message[7] = 0;
+    let (notified, _) = answer(&message, Standing::Secondary { allows: true });
+    assert_eq!(notified.unwrap().serial, None);
+}
+
+#[test]
+fn malformed_messages_get_formerr_and_responses_nothing() {
+    let whole = composed(7);
+    let allowed = Standing::Secondary { allows: true };
+    for end in HEADER..whole.len() {
+        let (notified, out) = answer(&whole[..end], allowed);
+        assert_eq!(notified, None, "{end}");
+        assert_eq!(Header::read(&out).unwrap().rcode(), Rcode::FORMERR, "{end}");
+    }
+    for end in 0..HEADER {
+        assert_eq!(answer(&whole[..end], allowed), (None, Vec::new()), "{end}");
+    }
+    let mut response = whole.clone();
+    response[2] |= 0x80;
+    assert_eq!(answer(&response, allowed), (None, Vec::new()));
+    let mut two = whole.clone();
+    two[5] = 2;
+    assert_eq!(Header::read(&answer(&two, allowed).1).unwrap().rcode(), Rcode::FORMERR);
+    let mut of_other_type = whole;
+    of_other_type[HEADER + 10] = 1;
+    assert_eq!(Header::read(&answer(&of_other_type, allowed).1).unwrap().rcode(), Rcode::FORMERR);
+}
+
+/// The answer of a secondary to a message.
+fn acknowledge(message: &[u8], rcode: u8) -> Vec<u8> {
+    let mut out = Vec::new();
+    handle(message, sender(), |_| Standing::Secondary { allows: true }, &mut out);
+    out[3] = rcode;
+    out
+}
+
+#[test]
+fn silence_is_met_with_patience_and_then_given_up() {
+    let mut outbox = Outbox::new(10);
+    outbox.announce(&apex(), &soa(1), &[remote(53)], 1000);
+    let mut now = 1000;
+    let mut waits = Vec::new();
+    loop {
+        let sent = outbox.poll(now).unwrap();
+        assert!(outbox.poll(now).is_none());
+        waits.push(sent.patience);
+        // That nobody listens there is known at once, and no reason to hurry.
+        let outcome = outbox.settle(sent.ticket, None, now).unwrap();
+        if outcome == Outcome::GivenUp {
+            break;
+        }
+        assert_eq!(outcome, Outcome::Waiting);
+        assert_eq!(outbox.poll_timeout(), Some(now + sent.patience));
+        assert!(outbox.poll(now + sent.patience - 1).is_none());
+        now += sent.patience;
+    }
+    assert_eq!(waits, [2_000, 4_000, 8_000, 16_000, 32_000]);
+    assert!(outbox.is_empty() && outbox.poll_timeout().is_none());
+}
+
+#[test]
+fn answers_end_it_and_a_newer_version_takes_the_place() {
+    let mut outbox = Outbox::new(10);
+    let remotes = [remote(1), remote(2)];
+    outbox.announce(&apex(), &soa(1), &remotes, 0);
+    let (first, second) = (outbox.poll(0).unwrap(), outbox.poll(0).unwrap());
+    assert_eq!((&first.remote, &second.remote), (&remotes[0], &remotes[1]));
+    let outcome = outbox.settle(first.ticket, Some(&acknowledge(&first.message, 0)), 5);
+    assert_eq!(outcome, Some(Outcome::Acknowledged));
+    outbox.announce(&apex(), &soa(2), &remotes[1..], 6);
+    // The answer to the old version settles nothing.
+    assert_eq!(outbox.settle(second.ticket, Some(&acknowledge(&second.message, 0)), 7), None);
+    let newer = outbox.poll(7).unwrap();
+    assert_ne!(newer.message, second.message);
+    let outcome = outbox.settle(newer.ticket, Some(&acknowledge(&newer.message, 5)), 8);
+    assert_eq!(outcome, Some(Outcome::Refused(Rcode::REFUSED)));
+    outbox.announce(&apex(), &soa(3), &remotes, 9);
+    outbox.forget_zone(&apex());
+    assert!(outbox.is_empty() && outbox.poll(9).is_none());
+}
+
+#[test]
+fn the_answer_for_another_zone_is_none() {
+    let mut outbox = Outbox::new(10);
+    outbox.announce(&apex(), &soa(1), &[remote(1)], 0);
+    let sent = outbox.poll(0).unwrap();
+    let mut other = acknowledge(&sent.message, 0);
+    other[HEADER + 1] = b'f';
+    assert_eq!(outbox.settle(sent.ticket, Some(&other), 1), Some(Outcome::Waiting));
+}
+
+#[test]
+fn the_rate_holds() {
+    let mut outbox = Outbox::new(10);
+    for number in 0..100 {
+        let zone = format!("z{number}.").parse().unwrap();
+        outbox.announce(&zone, &soa(1), &[remote(53)], 0);
+    }
+    let mut sent_at = Vec::new();
+    let mut now = 0;
+    while sent_at.len() < 100 {
+        while outbox.poll(now).is_some() {
+            sent_at.push(now);
+        }
+        now = outbox.poll_timeout().unwrap_or(now).max(now + 1);
+    }
+    // Ten at once, then one each tenth of a second.
+    assert_eq!(sent_at[..11], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100]);
+    assert_eq!(sent_at[99], 9_000);
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_octets_never_panic(octets in proptest::collection::vec(any::<u8>(), 0..120)) {
+        let mut message = octets;
+        if message.len() > 2 {
+            message[2] = 4 << 3;
+        }
+        let (_, out) = answer(&message, Standing::Secondary { allows: true });
+        prop_assert!(out.len() <= message.len().max(HEADER));
+    }
+}

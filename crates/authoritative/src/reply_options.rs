@@ -1,0 +1,253 @@
+//! The options of a response's OPT record: what the query's options ask for, and what the server is configured to say.
+//!
+//! The sender's options are read once, before the answer is built: what must go back takes its room off the response's limit
+//! then ([`ReplyOptions::room`]). What is a help and no more (an extended error, the reporting agent, padding) goes in where
+//! it fits, so that none of it has a response truncated.
+
+use crate::Transport;
+use crate::cookies::{COOKIE_OCTETS, CookieStatus, Cookies};
+use crate::extended_errors::ExtendedError;
+use nonesuch_proto::Name;
+use nonesuch_proto::edns::{self, OPT_OCTETS, Opt};
+use std::net::IpAddr;
+
+/// Octets of an option's code and length.
+const OPTION_HEADER: usize = 4;
+/// The longest identifier of a server that is taken: a response over UDP keeps room for the answer.
+const NSID_MOST: usize = 128;
+/// Octets that a padded response over TLS is a multiple of (RFC 8467 §4.1).
+const PADDING_BLOCK: u16 = 468;
+
+/// What the server says of itself in OPT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplySettings {
+    /// What senders who ask for it are told (RFC 5001); empty: nothing.
+    pub nsid: Vec<u8>,
+    /// Tenths of a second that a TCP or TLS connection may be idle (RFC 7828), as the server really waits.
+    pub keepalive: u16,
+    /// A response over TLS to a padded query is padded to a multiple of so many octets (RFC 7830, RFC 8467); 0: not.
+    pub padding_block: u16,
+    /// The domain of the agent that resolvers report errors to (RFC 9567).
+    pub report_channel: Option<Name>,
+}
+
+impl Default for ReplySettings {
+    fn default() -> Self {
+        Self { nsid: Vec::new(), keepalive: 100, padding_block: PADDING_BLOCK, report_channel: None }
+    }
+}
+
+/// What is wrong with settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplySettingsError {
+    /// The identifier takes the room of answers.
+    #[error("nsid has {found} octets: {NSID_MOST} at most, so that answers have room beside it")]
+    Nsid {
+        /// Its octets.
+        found: usize,
+    },
+    /// Reports would go to whoever serves the names below the root.
+    #[error("report-channel is the root: give the domain that the reporting agent's zone is at")]
+    ReportChannel,
+}
+
+impl ReplySettings {
+    /// What nothing is added with.
+    pub const NONE: Self = Self { nsid: Vec::new(), keepalive: 0, padding_block: 0, report_channel: None };
+
+    /// Whether the settings can be sent.
+    ///
+    /// # Errors
+    /// The setting that cannot.
+    pub fn check(&self) -> Result<(), ReplySettingsError> {
+        if self.nsid.len() > NSID_MOST {
+            return Err(ReplySettingsError::Nsid { found: self.nsid.len() });
+        }
+        // Reports are names below the agent's domain (RFC 9567 §6.1.1): those below the root are everybody's.
+        if self.report_channel.as_ref().is_some_and(|agent| agent.view().is_root()) {
+            return Err(ReplySettingsError::ReportChannel);
+        }
+        Ok(())
+    }
+}
+
+/// The query's cookie is malformed: FORMERR (RFC 7873 §5.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MalformedOption;
+
+/// What one response's OPT record is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyOptions {
+    cookie_status: CookieStatus,
+    cookie: Option<[u8; COOKIE_OCTETS]>,
+    nsid: bool,
+    keepalive: bool,
+    padding: bool,
+}
+
+impl ReplyOptions {
+    /// Those of a query without options.
+    pub const NONE: Self = Self {
+        cookie_status: CookieStatus::Absent,
+        cookie: None,
+        nsid: false,
+        keepalive: false,
+        padding: false,
+    };
+
+    /// Reads what a query's options ask for. `now` is in seconds since 1970 modulo 2^32. Of an option that comes twice the
+    /// first counts.
+    ///
+    /// # Errors
+    /// Where the cookie is malformed.
+    #[inline]
+    pub fn read(
+        opt: &Opt<'_>,
+        transport: Transport,
+        settings: &ReplySettings,
+        cookies: Option<&Cookies>,
+        client: IpAddr,
+        now: u32,
+    ) -> Result<Self, MalformedOption> {
+        if opt.options.is_empty() {
+            return Ok(Self::NONE);
+        }
+        Self::read_some(opt, transport, settings, cookies, client, now)
+    }
+
+    fn read_some(
+        opt: &Opt<'_>,
+        transport: Transport,
+        settings: &ReplySettings,
+        cookies: Option<&Cookies>,
+        client: IpAddr,
+        now: u32,
+    ) -> Result<Self, MalformedOption> {
+        let mut read = Self::NONE;
+        let mut cookie = None;
+        for (code, data) in opt.options() {
+            match code {
+                edns::NSID => read.nsid = !settings.nsid.is_empty(),
+                edns::COOKIE => cookie = cookie.or(Some(data)),
+                // RFC 7828 §3.3.1: over UDP it means nothing. What it says in a query is nothing either (§3.2.1).
+                edns::KEEPALIVE => read.keepalive = transport != Transport::Udp,
+                // RFC 7830 §6: without encryption it hides nothing.
+                edns::PADDING => read.padding = transport == Transport::Tls && settings.padding_block > 0,
+                // Answers are the same for every network: client subnet is left out of the response (RFC 7871 §7.2.1).
+                _ => {}
+            }
+        }
+        if let (Some(cookies), Some(data)) = (cookies, cookie) {
+            let checked = cookies.check(Some(data), client, now);
+            if checked.status == CookieStatus::Malformed {
+                return Err(MalformedOption);
+            }
+            (read.cookie_status, read.cookie) = (checked.status, checked.reply);
+        }
+        Ok(read)
+    }
+
+    /// The same without padding, which depends on the message around it.
+    #[must_use]
+    pub const fn without_padding(self) -> Self {
+        Self { padding: false, ..self }
+    }
+
+    /// What the query's cookie says of its sender.
+    #[must_use]
+    pub const fn cookie(&self) -> CookieStatus {
+        self.cookie_status
+    }
+
+    /// Octets that the options take that must be there.
+    #[inline]
+    #[must_use]
+    pub fn room(&self, settings: &ReplySettings) -> usize {
+        if *self == Self::NONE {
+            return 0;
+        }
+        let mut room = 0;
+        if self.nsid {
+            room += OPTION_HEADER + settings.nsid.len();
+        }
+        if self.cookie.is_some() {
+            room += OPTION_HEADER + COOKIE_OCTETS;
+        }
+        if self.keepalive {
+            room += OPTION_HEADER + 2;
+        }
+        room
+    }
+
+    /// Appends the options to a message that ends in an OPT record without options, and writes that record's length. `limit` is
+    /// what the message may have in all, and `behind` what follows OPT (TSIG).
+    #[inline]
+    pub fn push(
+        &self,
+        settings: &ReplySettings,
+        error: Option<ExtendedError>,
+        limit: usize,
+        behind: usize,
+        out: &mut Vec<u8>,
+    ) {
+        if error.is_some() || settings.report_channel.is_some() || *self != Self::NONE {
+            self.push_some(settings, error, limit.saturating_sub(behind), behind, out);
+        }
+    }
+
+    /// `limit` is that of the message to OPT's end.
+    fn push_some(
+        &self,
+        settings: &ReplySettings,
+        error: Option<ExtendedError>,
+        limit: usize,
+        behind: usize,
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len().saturating_sub(OPT_OCTETS);
+        if self.nsid {
+            edns::push_option(edns::NSID, &[&settings.nsid], out);
+        }
+        if let Some(cookie) = &self.cookie {
+            edns::push_option(edns::COOKIE, &[cookie], out);
+        }
+        if self.keepalive {
+            edns::push_keepalive(settings.keepalive, out);
+        }
+        if let Some(error) = error {
+            push_error(error, limit, out);
+        }
+        if let Some(agent) = &settings.report_channel
+            && out.len() + OPTION_HEADER + agent.wire().len() <= limit
+        {
+            edns::push_option(edns::REPORT_CHANNEL, &[agent.wire()], out);
+        }
+        if self.padding {
+            push_padding(settings.padding_block, limit, behind, out);
+        }
+        edns::set_options_length(start, out);
+    }
+}
+
+/// The error with its text where that fits, else without (RFC 8914 §3), else not at all.
+fn push_error(error: ExtendedError, limit: usize, out: &mut Vec<u8>) {
+    let room = limit.saturating_sub(out.len());
+    if room >= OPTION_HEADER + 2 + error.text.len() {
+        edns::push_extended_error(error.code, error.text, out);
+    } else if room >= OPTION_HEADER + 2 {
+        edns::push_extended_error(error.code, "", out);
+    }
+}
+
+/// Pads the message, with what is `behind` it, to a multiple of `block`, or to the limit where that comes first.
+fn push_padding(block: u16, limit: usize, behind: usize, out: &mut Vec<u8>) {
+    let bare = out.len() + OPTION_HEADER;
+    let wanted = (bare + behind).next_multiple_of(usize::from(block)) - behind;
+    if let Some(octets) = wanted.min(limit).checked_sub(bare) {
+        edns::push_padding(octets as u16, out);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Secondary zones: when a primary is asked, what is transferred, when a zone expires (RFC 1034 §4.3.5, RFC 1996, RFC 1995).
+//!
+//! [`Machine`] decides for one zone, without I/O and without a clock: it is told of events and of the time, and says what to
+//! do. [`Transfers`] does it, for all zones in one thread; [`Host`] is what it needs of the server around it.
+
+mod driver;
+mod exchange;
+mod machine;
+mod queue;
+mod status;
+mod task;
+mod timers;
+mod transfers;
+
+#[cfg(test)]
+mod tests;
+
+pub use machine::{Action, Ended, Event, Held, Machine, Span, Timing};
+pub use status::{Counts, Phase, TransferKind, TransferProgress, ZoneStatus};
+pub use timers::Timers;
+pub use transfers::{Transfers, TransfersOptions};
+
+use crate::acl::Remote;
+use crate::transfer::inbound::TransferBounds;
+use nonesuch_proto::Name;
+use nonesuch_zone::{ChangeSet, Contents};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a transfer brought: a version of the zone that is to be verified and published.
+#[derive(Debug)]
+pub struct Received {
+    /// The whole zone.
+    pub contents: Contents,
+    /// The versions that led to it from the one that was here, in order; empty where the whole zone was transferred.
+    pub steps: Vec<ChangeSet>,
+    /// All steps in one.
+    pub change: Option<ChangeSet>,
+}
+
+/// Why a version was not published. The zone that was there stays.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", faults.join("; "))]
+pub struct PublishError {
+    /// The first faults, one a line.
+    pub faults: Vec<String>,
+}
+
+impl PublishError {
+    /// One reason.
+    #[must_use]
+    pub fn new(reason: impl std::fmt::Display) -> Self {
+        Self { faults: vec![reason.to_string()] }
+    }
+}
+
+/// What transfers need of the server around them. Its methods are called on threads that may block.
+pub trait Host: Send + Sync + 'static {
+    /// What is here of the zone, whether it is served or has expired.
+    fn contents(&self, apex: &Name) -> Option<Arc<Contents>>;
+
+    /// Verifies what was received as the zone's settings say, stores it and serves it.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    fn publish(&self, apex: &Name, received: Received) -> Result<(), PublishError>;
+
+    /// Answers SERVFAIL for the zone: no primary has been reached for too long (RFC 1035 §3.3.13, EXPIRE).
+    fn expire(&self, apex: &Name);
+
+    /// Serves again what is here of the zone: a primary has said that it is the newest version.
+    fn restore(&self, apex: &Name);
+
+    /// The TSIG keys.
+    fn keys(&self) -> crate::tsig::Keys;
+}
+
+/// A zone that is to be had from primaries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecondaryZone {
+    /// The zone.
+    pub apex: Name,
+    /// Where it is had from, the preferred ones first. At least one.
+    pub primaries: Vec<Remote>,
+    /// The file that keeps when a primary was last reached; without it, zones are refreshed at every start.
+    pub timers: Option<PathBuf>,
+    /// Bounds of what the zone's SOA record asks for.
+    pub timing: Timing,
+    /// Bounds of one transfer.
+    pub bounds: TransferBounds,
+    /// Whether steps are asked for where a version is here.
+    pub request_ixfr: bool,
+}
+
+impl SecondaryZone {
+    /// A zone with default bounds.
+    #[must_use]
+    pub fn new(apex: Name, primaries: Vec<Remote>) -> Self {
+        Self {
+            apex,
+            primaries,
+            timers: None,
+            timing: Timing::default(),
+            bounds: TransferBounds::default(),
+            request_ixfr: true,
+        }
+    }
+}

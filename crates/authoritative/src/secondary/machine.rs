@@ -1,0 +1,560 @@
+//! What to do for one secondary zone, and when: a state machine.
+//!
+//! A *round* asks the primaries in turn for the serial of their version, until one has the version that is here (the zone is
+//! refreshed) or a newer one (it is transferred). Rounds begin REFRESH seconds after a successful one, RETRY seconds after one
+//! that failed, and when a NOTIFY comes. The zone expires EXPIRE seconds after the last success.
+
+use nonesuch_proto::{Rtype, serial};
+use nonesuch_zone::Contents;
+use std::collections::VecDeque;
+
+/// Milliseconds until the first repetition where there is no zone yet, and so no RETRY.
+const FIRST_RETRY: u64 = 5_000;
+/// Milliseconds between repetitions at most, where there is no zone yet; and for which a primary that fails is asked last.
+const LONGEST_RETRY: u64 = 3_600_000;
+/// Milliseconds from one round to the next where a NOTIFY names no serial: anyone who may notify could have us ask for ever.
+const NOTIFY_GAP: u64 = 200;
+
+/// Bounds of a time, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// At least so many.
+    pub least: u32,
+    /// At most so many; not less than `least`.
+    pub most: u32,
+}
+
+impl Span {
+    fn milliseconds(self, seconds: u32) -> u64 {
+        u64::from(seconds.min(self.most).max(self.least)) * 1000
+    }
+}
+
+/// Bounds of what SOA records ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// From a successful round to the next.
+    pub refresh: Span,
+    /// From a failed round to the next.
+    pub retry: Span,
+    /// From the last successful round to the zone's expiry.
+    pub expire: Span,
+}
+
+impl Default for Timing {
+    /// Refresh: 1 minute to 4 weeks; retry: 10 seconds to 2 weeks; expire: 10 minutes and more.
+    fn default() -> Self {
+        Self {
+            refresh: Span { least: 60, most: 2_419_200 },
+            retry: Span { least: 10, most: 1_209_600 },
+            expire: Span { least: 600, most: u32::MAX },
+        }
+    }
+}
+
+/// What the SOA record of the version that is here says, times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Serial.
+    pub serial: u32,
+    /// REFRESH.
+    pub refresh: u32,
+    /// RETRY.
+    pub retry: u32,
+    /// EXPIRE.
+    pub expire: u32,
+}
+
+impl Held {
+    /// Of a zone.
+    #[must_use]
+    pub fn of(contents: &Contents) -> Option<Self> {
+        let rdata = contents.apex_rrset(Rtype::SOA)?.rdatas().next()?;
+        Self::from_rdata(rdata)
+    }
+
+    /// Of the RDATA of an SOA record, names uncompressed.
+    #[must_use]
+    pub fn from_rdata(rdata: &[u8]) -> Option<Self> {
+        let numbers: &[u8; 20] = rdata.get(rdata.len().checked_sub(20)?..)?.try_into().ok()?;
+        let word =
+            |at: usize| u32::from_be_bytes([numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]]);
+        Some(Self { serial: word(0), refresh: word(4), retry: word(8), expire: word(12) })
+    }
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A NOTIFY came.
+    Notified {
+        /// The serial that it names.
+        serial: Option<u32>,
+        /// The primary that it came from, where it is one.
+        primary: Option<usize>,
+    },
+    /// Somebody wants the zone to be refreshed at once.
+    Refresh,
+    /// Somebody wants the whole zone to be transferred, whatever its serial.
+    Retransfer,
+    /// The primary that was probed has this serial.
+    Serial(u32),
+    /// The primary that was probed gave no answer that can be used.
+    ProbeFailed,
+    /// The transfer ended.
+    Transferred(Ended),
+}
+
+/// How a transfer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The primary has no newer version than this one.
+    UpToDate {
+        /// Its serial.
+        serial: u32,
+    },
+    /// This version is here now, and served.
+    Published(Held),
+    /// The steps cannot be had or do not fit, but the whole zone may.
+    NotBySteps,
+    /// It failed.
+    Failed,
+    /// The version was transferred, and was refused by whoever verifies it.
+    Refused {
+        /// Its serial.
+        serial: u32,
+    },
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask this primary for its SOA record; ends in [`Event::Serial`] or [`Event::ProbeFailed`].
+    Probe {
+        /// The primary's place in the list.
+        primary: usize,
+    },
+    /// Transfer from this primary; ends in [`Event::Transferred`].
+    Transfer {
+        /// The primary's place in the list.
+        primary: usize,
+        /// By steps from the version that is here, or the whole zone.
+        by_steps: bool,
+    },
+    /// Stop serving the zone.
+    Expire,
+    /// Serve it again.
+    Restore,
+    /// Store when it was last refreshed.
+    Store,
+}
+
+/// What is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Idle,
+    Probing { primary: usize },
+    Transferring { primary: usize, by_steps: bool },
+}
+
+/// How a primary did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Health {
+    failures: u32,
+    /// Until then it is asked last.
+    avoided_until: u64,
+}
+
+/// A NOTIFY that is to be followed up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hint {
+    serial: Option<u32>,
+    primary: Option<usize>,
+    /// Whether it is followed whatever the serial.
+    is_forced: bool,
+    /// Whether the whole zone is wanted.
+    is_whole: bool,
+}
+
+/// The state machine of one zone. Times are in milliseconds since 1970, by a clock that never goes back.
+#[derive(Debug)]
+pub struct Machine {
+    timing: Timing,
+    uses_steps: bool,
+    health: Vec<Health>,
+    held: Option<Held>,
+    refreshed: Option<u64>,
+    is_expired: bool,
+    state: State,
+    /// Primaries that are still to be asked in this round.
+    order: VecDeque<usize>,
+    /// What began this round.
+    hint: Hint,
+    /// Whether a primary has the version that is here.
+    saw_current: bool,
+    /// What came during this round.
+    again: Option<Hint>,
+    next: Option<u64>,
+    round_began: u64,
+    failed_rounds: u32,
+    /// The next transfer is one of the whole zone.
+    wants_whole: bool,
+    /// A version that was refused, and until when it is not asked for again.
+    refused: Option<(u32, u64)>,
+    preferred: usize,
+    noise: u64,
+    actions: VecDeque<Action>,
+}
+
+impl Machine {
+    /// A zone of which the version `held` is here, last refreshed at `refreshed`, with so many primaries (at least one).
+    /// `noise` is any number, another for each zone: it spreads the rounds of many zones.
+    #[must_use]
+    pub fn new(
+        timing: Timing,
+        uses_steps: bool,
+        primaries: usize,
+        held: Option<Held>,
+        refreshed: Option<u64>,
+        noise: u64,
+        now: u64,
+    ) -> Self {
+        let mut machine = Self {
+            timing,
+            uses_steps,
+            health: vec![Health::default(); primaries.max(1)],
+            held,
+            // A time to come is the word of a clock that was wrong.
+            refreshed: held.map(|_| refreshed.unwrap_or(now).min(now)),
+            is_expired: false,
+            state: State::Idle,
+            order: VecDeque::new(),
+            hint: Hint::default(),
+            saw_current: false,
+            again: None,
+            next: Some(now),
+            round_began: 0,
+            failed_rounds: 0,
+            wants_whole: false,
+            refused: None,
+            preferred: 0,
+            noise,
+            actions: VecDeque::new(),
+        };
+        if let (Some(held), Some(at)) = (held, refreshed) {
+            let wait = machine.timing.refresh.milliseconds(held.refresh);
+            machine.next = Some((at.min(now) + machine.spread(wait)).max(now));
+        }
+        machine
+    }
+
+    /// What is to be done; to be called until there is nothing.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Machine::handle_timeout`] is to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let round = self.next.filter(|_| self.state == State::Idle);
+        let expiry = self.expires_at().filter(|_| !self.is_expired);
+        round.into_iter().chain(expiry).min()
+    }
+
+    /// When the zone expires or expired.
+    #[must_use]
+    pub fn expires_at(&self) -> Option<u64> {
+        let (held, refreshed) = (self.held?, self.refreshed?);
+        Some(refreshed.saturating_add(self.timing.expire.milliseconds(held.expire)))
+    }
+
+    /// When the next round begins; none while one is under way.
+    #[must_use]
+    pub fn next_round(&self) -> Option<u64> {
+        self.next.filter(|_| self.state == State::Idle)
+    }
+
+    /// When a primary last had the version that is here.
+    #[must_use]
+    pub const fn refreshed(&self) -> Option<u64> {
+        self.refreshed
+    }
+
+    /// The version that is here.
+    #[must_use]
+    pub const fn held(&self) -> Option<Held> {
+        self.held
+    }
+
+    /// Whether the zone has expired.
+    #[must_use]
+    pub const fn is_expired(&self) -> bool {
+        self.is_expired
+    }
+
+    /// Rounds that failed since the last one that did not.
+    #[must_use]
+    pub const fn failed_rounds(&self) -> u32 {
+        self.failed_rounds
+    }
+
+    /// The primary that is being asked, or that was reached last.
+    #[must_use]
+    pub const fn primary(&self) -> usize {
+        match self.state {
+            State::Probing { primary } | State::Transferring { primary, .. } => primary,
+            State::Idle => self.preferred,
+        }
+    }
+
+    /// Takes other settings; what is under way goes on.
+    pub fn reconfigure(&mut self, timing: Timing, uses_steps: bool, primaries: usize, now: u64) {
+        (self.timing, self.uses_steps) = (timing, uses_steps);
+        self.health = vec![Health::default(); primaries.max(1)];
+        self.order.retain(|primary| *primary < primaries);
+        self.preferred = 0;
+        self.handle_event(Event::Refresh, now);
+    }
+
+    /// Takes a version that was published by somebody else, as one that was read from a file.
+    pub fn replace_held(&mut self, held: Option<Held>) {
+        self.held = held;
+    }
+
+    /// To be called at the time of [`Machine::poll_timeout`].
+    pub fn handle_timeout(&mut self, now: u64) {
+        if !self.is_expired && self.expires_at().is_some_and(|at| at <= now) {
+            self.is_expired = true;
+            self.actions.push_back(Action::Expire);
+        }
+        if self.state == State::Idle && self.next.is_some_and(|at| at <= now) {
+            self.begin_round(now);
+        }
+    }
+
+    /// Takes what happened.
+    pub fn handle_event(&mut self, event: Event, now: u64) {
+        match (event, self.state) {
+            (Event::Notified { serial, primary }, _) => {
+                self.take_hint(Hint { serial, primary, ..Hint::default() }, now);
+            }
+            (Event::Refresh | Event::Retransfer, _) => {
+                self.refused = None;
+                let is_whole = event == Event::Retransfer;
+                self.take_hint(Hint { is_forced: true, is_whole, ..Hint::default() }, now);
+            }
+            (Event::Serial(serial), State::Probing { primary }) => self.take_serial(primary, serial, now),
+            (Event::ProbeFailed, State::Probing { primary }) => {
+                self.blame(primary, now);
+                self.ask_next(now);
+            }
+            (Event::Transferred(ended), State::Transferring { primary, by_steps }) => {
+                self.take_transfer(primary, by_steps, ended, now);
+            }
+            // What is told of something that is not under way is out of date.
+            (Event::Serial(_) | Event::ProbeFailed | Event::Transferred(_), _) => {}
+        }
+    }
+
+    fn take_hint(&mut self, hint: Hint, now: u64) {
+        if self.state != State::Idle {
+            let before = self.again.unwrap_or(hint);
+            let is_forced = before.is_forced || hint.is_forced;
+            // A hint without a serial is about any version.
+            let serial = match (before.serial, hint.serial) {
+                (Some(a), Some(b)) => Some(if serial::is_before(a, b) { b } else { a }),
+                _ => None,
+            };
+            let is_whole = before.is_whole || hint.is_whole;
+            self.again = Some(Hint { serial, primary: hint.primary.or(before.primary), is_forced, is_whole });
+        } else if self.is_worth_a_round(hint, now) {
+            self.hint = hint;
+            let at = if hint.is_forced || hint.serial.is_some() {
+                now
+            } else {
+                now.max(self.round_began + NOTIFY_GAP)
+            };
+            self.next = Some(self.next.map_or(at, |next| next.min(at)));
+            self.handle_timeout(now);
+        }
+    }
+
+    /// Whether a NOTIFY tells anything new (RFC 1996 §4.3).
+    fn is_worth_a_round(&self, hint: Hint, now: u64) -> bool {
+        if hint.is_forced || self.is_expired {
+            return true;
+        }
+        let (Some(held), Some(serial)) = (self.held, hint.serial) else { return true };
+        let was_refused = self.refused.is_some_and(|(refused, until)| refused == serial && now < until);
+        serial::is_before(held.serial, serial) && !was_refused
+    }
+
+    fn begin_round(&mut self, now: u64) {
+        self.round_began = now;
+        self.next = None;
+        self.saw_current = false;
+        self.order = self.order_of_primaries(now);
+        self.ask_next(now);
+    }
+
+    /// First the one that notified, then the one that was reached last, then the others in their order; those that failed
+    /// lately come last.
+    fn order_of_primaries(&self, now: u64) -> VecDeque<usize> {
+        let mut order: Vec<usize> = (0..self.health.len()).collect();
+        let rank = |primary: &usize| {
+            let is_notifier = self.hint.primary == Some(*primary);
+            let is_avoided = self.health[*primary].avoided_until > now;
+            (!is_notifier, is_avoided, *primary != self.preferred)
+        };
+        order.sort_by_key(rank);
+        order.into()
+    }
+
+    fn ask_next(&mut self, now: u64) {
+        let Some(primary) = self.order.pop_front() else {
+            if self.saw_current {
+                self.end_refreshed(now);
+            } else {
+                self.end_failed(now);
+            }
+            return;
+        };
+        if self.held.is_none() || self.hint.is_whole {
+            self.transfer(primary, false);
+        } else {
+            self.state = State::Probing { primary };
+            self.actions.push_back(Action::Probe { primary });
+        }
+    }
+
+    fn transfer(&mut self, primary: usize, by_steps: bool) {
+        self.state = State::Transferring { primary, by_steps };
+        self.actions.push_back(Action::Transfer { primary, by_steps });
+    }
+
+    fn take_serial(&mut self, primary: usize, serial: u32, now: u64) {
+        self.praise(primary);
+        let Some(held) = self.held else { return self.transfer(primary, false) };
+        if serial == held.serial {
+            return self.take_current(now);
+        }
+        let was_refused = self.refused.is_some_and(|(refused, until)| refused == serial && now < until);
+        if serial::is_before(held.serial, serial) && !was_refused {
+            self.transfer(primary, self.uses_steps && !self.wants_whole);
+        } else {
+            self.ask_next(now);
+        }
+    }
+
+    /// A primary has the version that is here. Where a NOTIFY named a newer one, another primary may have it.
+    fn take_current(&mut self, now: u64) {
+        self.saw_current = true;
+        let is_newer_known = self
+            .hint
+            .serial
+            .zip(self.held)
+            .is_some_and(|(serial, held)| serial::is_before(held.serial, serial));
+        if is_newer_known {
+            self.ask_next(now);
+        } else {
+            self.end_refreshed(now);
+        }
+    }
+
+    fn take_transfer(&mut self, primary: usize, by_steps: bool, ended: Ended, now: u64) {
+        match ended {
+            Ended::Published(held) => {
+                self.praise(primary);
+                self.held = Some(held);
+                (self.wants_whole, self.refused) = (false, None);
+                self.end_refreshed(now);
+            }
+            Ended::UpToDate { serial } if self.held.is_some_and(|held| held.serial == serial) => {
+                self.praise(primary);
+                self.take_current(now);
+            }
+            Ended::UpToDate { .. } => self.ask_next(now),
+            Ended::NotBySteps if by_steps => self.transfer(primary, false),
+            Ended::NotBySteps | Ended::Failed => {
+                self.blame(primary, now);
+                self.ask_next(now);
+            }
+            Ended::Refused { serial } => {
+                let wait = self.retry_wait();
+                self.refused = Some((serial, now + wait));
+                // Steps that lead to a faulty version may have gone wrong on the way: the whole zone is the cure.
+                self.wants_whole = true;
+                self.failed_rounds += 1;
+                self.end(now + wait, now);
+            }
+        }
+    }
+
+    fn praise(&mut self, primary: usize) {
+        if let Some(health) = self.health.get_mut(primary) {
+            *health = Health::default();
+            self.preferred = primary;
+        }
+    }
+
+    fn blame(&mut self, primary: usize, now: u64) {
+        let wait = self.retry_wait();
+        if let Some(health) = self.health.get_mut(primary) {
+            let doubled = wait.saturating_mul(1 << health.failures.min(16));
+            health.avoided_until = now + doubled.min(LONGEST_RETRY.max(wait));
+            health.failures = health.failures.saturating_add(1);
+        }
+    }
+
+    fn end_refreshed(&mut self, now: u64) {
+        self.refreshed = Some(now);
+        self.failed_rounds = 0;
+        if self.is_expired {
+            self.is_expired = false;
+            self.actions.push_back(Action::Restore);
+        }
+        self.actions.push_back(Action::Store);
+        let wait = self.held.map_or(FIRST_RETRY, |held| self.timing.refresh.milliseconds(held.refresh));
+        let wait = self.spread(wait);
+        self.end(now + wait, now);
+    }
+
+    fn end_failed(&mut self, now: u64) {
+        self.failed_rounds = self.failed_rounds.saturating_add(1);
+        let wait = self.retry_wait();
+        let wait = self.spread(wait);
+        self.end(now + wait, now);
+    }
+
+    /// RETRY where there is a zone; without one, each failure doubles the wait.
+    fn retry_wait(&self) -> u64 {
+        match self.held {
+            Some(held) => self.timing.retry.milliseconds(held.retry),
+            None => {
+                let doublings = self.failed_rounds.saturating_sub(1).min(16);
+                (FIRST_RETRY << doublings).min(LONGEST_RETRY)
+            }
+        }
+    }
+
+    fn end(&mut self, next: u64, now: u64) {
+        self.state = State::Idle;
+        self.order.clear();
+        self.hint = Hint::default();
+        self.next = Some(next);
+        if let Some(hint) = self.again.take() {
+            self.take_hint(hint, now);
+        }
+    }
+
+    /// Between 90 and 100 percent of `wait`: zones that were loaded together do not ask together for ever.
+    fn spread(&mut self, wait: u64) -> u64 {
+        // SplitMix64: any even spread will do.
+        self.noise = self.noise.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.noise;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let part = wait / 10;
+        wait - (mixed ^ mixed >> 31) % (part + 1)
+    }
+}

@@ -1,0 +1,131 @@
+//! What is going on, for whoever asks: of each zone, and in all.
+
+use nonesuch_proto::Name;
+use serde::Serialize;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What is under way for a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Nothing: the next round is to come.
+    Idle,
+    /// A primary is asked for its serial, or is about to be.
+    Probing,
+    /// A transfer waits for room.
+    Waiting,
+    /// A transfer is under way.
+    Transferring,
+    /// What was transferred is being verified and published.
+    Publishing,
+}
+
+/// How a zone is transferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TransferKind {
+    /// As a whole.
+    Axfr,
+    /// By steps.
+    Ixfr,
+}
+
+impl fmt::Display for TransferKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Axfr => "AXFR",
+            Self::Ixfr => "IXFR",
+        })
+    }
+}
+
+/// How far a transfer is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TransferProgress {
+    /// What was asked for.
+    pub kind: TransferKind,
+    /// Octets received.
+    pub octets: u64,
+    /// Records received.
+    pub records: u64,
+    /// When it began, in seconds since 1970.
+    pub since: u64,
+}
+
+/// A secondary zone as it stands. Times are in seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ZoneStatus {
+    /// The zone.
+    #[serde(serialize_with = "as_text")]
+    pub apex: Name,
+    /// What is under way.
+    pub phase: Phase,
+    /// Serial of the version that is here.
+    pub serial: Option<u32>,
+    /// The primary that is being asked, or that was reached last.
+    pub primary: String,
+    /// When a primary last had that version.
+    pub refreshed: Option<u64>,
+    /// When the primaries are asked next.
+    pub next: Option<u64>,
+    /// When the zone expires or expired.
+    pub expires: Option<u64>,
+    /// Whether it has.
+    pub is_expired: bool,
+    /// Rounds that failed since the last one that did not.
+    pub failures: u32,
+    /// What went wrong last, until the next success.
+    pub last_error: Option<String>,
+    /// The transfer that is under way.
+    pub transfer: Option<TransferProgress>,
+}
+
+fn as_text<S: serde::Serializer>(name: &Name, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(name)
+}
+
+/// What happened so far, all zones together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Whole zones published.
+    pub axfr: u64,
+    /// Transfers by steps published.
+    pub ixfr: u64,
+    /// Transfers that found nothing newer.
+    pub up_to_date: u64,
+    /// Transfers that failed.
+    pub failed: u64,
+    /// Versions that were refused by verification.
+    pub refused: u64,
+    /// Zones that expired.
+    pub expired: u64,
+    /// Octets of transfers.
+    pub octets: u64,
+    /// NOTIFY messages acted on.
+    pub notified: u64,
+    /// NOTIFY messages acknowledged by secondaries.
+    pub acknowledged: u64,
+    /// Secondaries that never answered a NOTIFY, or refused it.
+    pub unheard: u64,
+}
+
+/// How far a transfer is, written by its task.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    pub(super) octets: AtomicU64,
+    pub(super) records: AtomicU64,
+    /// Set once everything was received.
+    pub(super) is_publishing: std::sync::atomic::AtomicBool,
+}
+
+impl Progress {
+    pub(super) fn of(&self, kind: TransferKind, since: u64) -> TransferProgress {
+        TransferProgress {
+            kind,
+            octets: self.octets.load(Relaxed),
+            records: self.records.load(Relaxed),
+            since,
+        }
+    }
+}

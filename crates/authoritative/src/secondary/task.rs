@@ -1,0 +1,281 @@
+//! What is done for a zone: asking a primary for its serial, transferring, telling a secondary.
+
+use super::exchange::{self, Link};
+use super::machine::{Ended, Held};
+use super::status::{Counts, Progress, TransferKind};
+use super::transfers::TransfersOptions;
+use super::{Host, Received, SecondaryZone};
+use crate::acl::Remote;
+use crate::notify::Announcement;
+use crate::transfer::inbound::{Asked, Inbound, InboundError, Incoming, apply_steps, push_question};
+use crate::tsig::{self, Keys};
+use nonesuch_proto::message::{Message, Rcode, Section, flags, push_query};
+use nonesuch_proto::{Name, Rtype};
+use nonesuch_zone::Contents;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Time for the answer to each of the datagrams that ask for a serial.
+const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(3), Duration::from_secs(5)];
+
+/// Seconds since 1970, for TSIG.
+pub(super) fn clock() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// An identifier that nobody can guess.
+pub(super) fn random_id() -> Result<u16, String> {
+    let mut octets = [0; 2];
+    getrandom::fill(&mut octets).map_err(|error| format!("the system gives no random octets: {error}"))?;
+    Ok(u16::from_be_bytes(octets))
+}
+
+/// Asks a primary for the serial of its version: by datagrams, and over TCP where these stay without a whole answer.
+pub(super) async fn probe(
+    apex: &Name,
+    remote: &Remote,
+    keys: &Keys,
+    options: &TransfersOptions,
+) -> Result<u32, String> {
+    let mut outcome = Err(String::new());
+    for patience in PATIENCE {
+        let mut question = Vec::with_capacity(300);
+        push_query(apex, Rtype::SOA, random_id()?, 0, &mut question);
+        outcome = exchange::ask(remote, question, keys, patience, options).await;
+        if outcome.is_ok() || remote.tls.is_some() {
+            break;
+        }
+    }
+    let is_whole = |answer: &Vec<u8>| answer.get(2).is_some_and(|octet| octet & (flags::TC >> 8) as u8 == 0);
+    let answer = match outcome {
+        Ok(answer) if is_whole(&answer) => answer,
+        Err(error) if remote.tls.is_some() => return Err(error),
+        _ => {
+            let mut question = Vec::with_capacity(300);
+            push_query(apex, Rtype::SOA, random_id()?, 0, &mut question);
+            exchange::ask_by_stream(remote, question, keys, PATIENCE[2], options).await?
+        }
+    };
+    read_serial(&answer, apex)
+}
+
+/// The serial in the answer to a question for the SOA record.
+fn read_serial(answer: &[u8], apex: &Name) -> Result<u32, String> {
+    let message = Message::parse(answer).map_err(|error| format!("the answer is malformed: {error}"))?;
+    if message.rcode() != Rcode::NOERROR {
+        return Err(InboundError::Rcode(message.rcode()).to_string());
+    }
+    if message.header.flags & flags::AA == 0 {
+        return Err("it is not authoritative for the zone: it may have expired there".into());
+    }
+    let is_soa =
+        |record: &&nonesuch_proto::message::Record| record.rtype == Rtype::SOA && record.owner == *apex;
+    let soa = message.section(Section::Answer).find(is_soa);
+    let held = soa.and_then(|record| Held::from_rdata(&record.rdata));
+    held.map(|held| held.serial).ok_or_else(|| "the answer has no SOA record".into())
+}
+
+/// Sends a NOTIFY; returns the whole answer.
+pub(super) async fn announce(
+    announcement: &Announcement,
+    keys: &Keys,
+    options: &TransfersOptions,
+) -> Result<Vec<u8>, String> {
+    let mut message = announcement.message.clone();
+    message[..2].copy_from_slice(&random_id()?.to_be_bytes());
+    let patience = Duration::from_millis(announcement.patience);
+    exchange::ask(&announcement.remote, message, keys, patience, options).await
+}
+
+/// A transfer to be done.
+pub(super) struct Job {
+    pub(super) settings: Arc<SecondaryZone>,
+    pub(super) primary: usize,
+    pub(super) by_steps: bool,
+    pub(super) host: Arc<dyn Host>,
+    pub(super) options: Arc<TransfersOptions>,
+    pub(super) progress: Arc<Progress>,
+}
+
+/// How a transfer went.
+pub(super) struct Report {
+    pub(super) ended: Ended,
+    pub(super) error: Option<String>,
+    /// How it was had in the end: a primary may send the whole zone where steps were asked for.
+    kind: TransferKind,
+    messages: u64,
+    records: u64,
+    octets: u64,
+    seconds: f64,
+}
+
+impl Report {
+    pub(super) fn log(&self, zone: &Name, peer: SocketAddr) {
+        let Self { kind, messages, records, octets, seconds, .. } = self;
+        match (self.ended, &self.error) {
+            (Ended::Published(held), _) => {
+                let serial = held.serial;
+                tracing::info!(%zone, serial, %peer, %kind, messages, records, octets, seconds, "zone transferred");
+            }
+            (Ended::UpToDate { serial }, _) => {
+                tracing::debug!(%zone, serial, %peer, "primary has nothing newer")
+            }
+            (Ended::Refused { serial }, Some(error)) => {
+                tracing::error!(%zone, serial, %peer, %kind, error, "transferred version refused: the one before stays");
+            }
+            (_, error) => {
+                let error = error.as_deref().unwrap_or_default();
+                tracing::warn!(%zone, %peer, %kind, octets, seconds, error, "transfer failed");
+            }
+        }
+    }
+
+    pub(super) fn add_to(&self, counts: &mut Counts) {
+        counts.octets += self.octets;
+        match (self.ended, self.kind) {
+            (Ended::Published(_), TransferKind::Axfr) => counts.axfr += 1,
+            (Ended::Published(_), TransferKind::Ixfr) => counts.ixfr += 1,
+            (Ended::UpToDate { .. }, _) => counts.up_to_date += 1,
+            (Ended::Refused { .. }, _) => counts.refused += 1,
+            (Ended::NotBySteps | Ended::Failed, _) => counts.failed += 1,
+        }
+    }
+}
+
+/// Why a transfer gave no version.
+struct Failure {
+    ended: Ended,
+    error: String,
+}
+
+impl From<String> for Failure {
+    fn from(error: String) -> Self {
+        Self { ended: Ended::Failed, error }
+    }
+}
+
+/// Transfers a zone, and has what came published.
+pub(super) async fn transfer(job: Job) -> Report {
+    let began = Instant::now();
+    let asked_for = if job.by_steps { TransferKind::Ixfr } else { TransferKind::Axfr };
+    let mut report = Report {
+        ended: Ended::Failed,
+        error: None,
+        kind: asked_for,
+        messages: 0,
+        records: 0,
+        octets: 0,
+        seconds: 0.0,
+    };
+    let outcome = match receive_in_time(&job).await {
+        Ok((inbound, old)) => {
+            (report.messages, report.records, report.octets) =
+                (inbound.messages(), inbound.records(), inbound.octets());
+            job.progress.is_publishing.store(true, Relaxed);
+            let publishing = tokio::task::spawn_blocking(move || publish(&job, inbound, old.as_deref()));
+            let broken = |_| Err(Failure::from("publishing broke off: see the log".to_string()));
+            publishing.await.unwrap_or_else(broken)
+        }
+        Err(failure) => {
+            report.octets = job.progress.octets.load(Relaxed);
+            Err(failure)
+        }
+    };
+    match outcome {
+        Ok((ended, kind)) => (report.ended, report.kind) = (ended, kind),
+        Err(Failure { ended, error }) => (report.ended, report.error) = (ended, Some(error)),
+    }
+    report.seconds = began.elapsed().as_secs_f64();
+    report
+}
+
+async fn receive_in_time(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), Failure> {
+    let limit = job.options.time_limit;
+    tokio::time::timeout(limit, receive(job)).await.unwrap_or_else(|_| {
+        let seconds = limit.as_secs();
+        Err(format!("the transfer took longer than {seconds} s: raise the time limit where that is right")
+            .into())
+    })
+}
+
+/// Asks, and reads all messages of the answer.
+async fn receive(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), Failure> {
+    let remote = job.settings.primaries.get(job.primary);
+    let remote = remote.ok_or_else(|| "the primary was taken out of the configuration".to_string())?;
+    let apex = &job.settings.apex;
+    let old = job.host.contents(apex).filter(|_| job.by_steps);
+    let soa = old.as_ref().and_then(|old| old.apex_rrset(Rtype::SOA)?.rdatas().next());
+    let held = soa.and_then(Held::from_rdata);
+    let asked = held.map_or(Asked::Axfr, |held| Asked::Ixfr { serial: held.serial });
+    let id = random_id()?;
+    let mut question = Vec::with_capacity(600);
+    push_question(apex, asked, soa.unwrap_or_default(), id, &mut question);
+    let key = exchange::key_of(remote, &job.host.keys())?;
+    let mut verifier = key.map(|key| tsig::sign_request(&key, &mut question, clock()));
+    let mut link = Link::open(remote, &job.options, job.options.idle_limit).await?;
+    link.send(&question).await?;
+    let mut inbound = Inbound::new(apex.clone(), id, asked, job.settings.bounds);
+    let mut message = Vec::new();
+    loop {
+        link.receive(&mut message).await?;
+        let mut end = message.len();
+        if let Some(verifier) = &mut verifier {
+            end = verifier.verify(&message, clock()).map_err(|fault| fault.to_string())?.end;
+        }
+        let is_complete = inbound.push(&message[..end]).map_err(|error| blame(&error, asked))?;
+        job.progress.octets.store(inbound.octets(), Relaxed);
+        job.progress.records.store(inbound.records(), Relaxed);
+        if is_complete {
+            break;
+        }
+    }
+    if let Some(verifier) = &verifier {
+        verifier.finish().map_err(|fault| fault.to_string())?;
+    }
+    Ok((inbound, old))
+}
+
+/// Whether the whole zone is to be asked for instead.
+fn blame(error: &InboundError, asked: Asked) -> Failure {
+    let is_lasting = matches!(error, InboundError::Rcode(Rcode::SERVFAIL | Rcode(9)));
+    let by_steps = asked != Asked::Axfr && error.may_be_had_whole() && !is_lasting;
+    let ended = if by_steps { Ended::NotBySteps } else { Ended::Failed };
+    Failure { ended, error: error.to_string() }
+}
+
+/// Makes the zone of what was received, and has it verified and published.
+fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended, TransferKind), Failure> {
+    let asked = if old.is_some() { Asked::Ixfr { serial: 0 } } else { Asked::Axfr };
+    let outside = inbound.outside();
+    let apex = &job.settings.apex;
+    let (received, kind) = match inbound.finish().map_err(|error| blame(&error, asked))? {
+        Incoming::UpToDate { serial } => return Ok((Ended::UpToDate { serial }, TransferKind::Ixfr)),
+        Incoming::Newer { .. } => return Err("the answer ended after its first record".to_string().into()),
+        Incoming::Whole { contents, warnings } => {
+            for warning in warnings.iter().take(3) {
+                tracing::warn!(zone = %apex, %warning, "odd zone from primary");
+            }
+            (Received { contents, steps: Vec::new(), change: None }, TransferKind::Axfr)
+        }
+        Incoming::Steps(steps) => {
+            let old = old.ok_or_else(|| "steps came that were not asked for".to_string())?;
+            let (contents, change) = apply_steps(old, &steps).map_err(|error| Failure {
+                ended: Ended::NotBySteps,
+                error: format!("the primary's steps do not fit: {error}"),
+            })?;
+            (Received { contents, steps, change: Some(change) }, TransferKind::Ixfr)
+        }
+    };
+    if outside > 0 {
+        tracing::warn!(zone = %apex, records = outside, "records that are not in the zone were passed over");
+    }
+    let held = Held::of(&received.contents).ok_or_else(|| "the zone has no SOA record".to_string())?;
+    match job.host.publish(apex, received) {
+        Ok(()) => Ok((Ended::Published(held), kind)),
+        Err(refused) => {
+            Err(Failure { ended: Ended::Refused { serial: held.serial }, error: refused.to_string() })
+        }
+    }
+}

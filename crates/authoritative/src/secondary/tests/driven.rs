@@ -1,0 +1,253 @@
+//! The driver with primaries of our own making, over loopback.
+
+use super::primary::{Primary, Shelf, apex, version};
+use crate::acl::Remote;
+use crate::notify::{Notified, SoaRecord, Standing, handle};
+use crate::secondary::{Host, SecondaryZone, Span, Timers, Timing, Transfers, TransfersOptions, ZoneStatus};
+use crate::transfer::inbound::tests::assert_same;
+use nonesuch_proto::{Name, Rtype};
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const DAY: [u32; 3] = [86_400, 86_400, 864_000];
+
+fn start(shelf: &Arc<Shelf>) -> Transfers {
+    Transfers::start(TransfersOptions::default(), Arc::clone(shelf) as Arc<dyn Host>).unwrap()
+}
+
+fn zone(primary: &Primary) -> SecondaryZone {
+    SecondaryZone::new(apex(), vec![Remote::plain(primary.address)])
+}
+
+fn notify(transfers: &Transfers, primary: &Primary, serial: Option<u32>) {
+    assert!(transfers.notified(Notified { apex: apex(), serial, sender: primary.address.ip() }));
+}
+
+/// Waits until the zone's status is as asked for.
+#[track_caller]
+fn wait_for(transfers: &Transfers, is_it: impl Fn(&ZoneStatus) -> bool) -> ZoneStatus {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = transfers.zone_status(&apex()).filter(&is_it) {
+            return status;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", transfers.zone_status(&apex()));
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_hundred_versions_by_steps_are_each_the_primarys() {
+    let version_of = |serial: u32| {
+        version(serial, DAY, &format!("a{}.x A 192.0.2.{serial}\nb TXT \"{}\"\n", serial % 7, serial / 10))
+    };
+    let primary = Primary::start(vec![version_of(1)]);
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start(&shelf);
+    transfers.set_zone(zone(&primary));
+    assert_same(&shelf.wait_for(&apex(), 1, false), &version_of(1));
+    for serial in 2..=101 {
+        primary.change(|manner| manner.versions.push(version_of(serial)));
+        notify(&transfers, &primary, Some(serial));
+        assert_same(&shelf.wait_for(&apex(), serial, false), &version_of(serial));
+    }
+    let mut expected = vec![1; 101];
+    expected[0] = 0;
+    assert_eq!(shelf.published(&apex()), expected);
+    // Ten versions at once come in ten steps.
+    for serial in 102..=111 {
+        primary.change(|manner| manner.versions.push(version_of(serial)));
+    }
+    notify(&transfers, &primary, None);
+    assert_same(&shelf.wait_for(&apex(), 111, false), &version_of(111));
+    assert_eq!(shelf.published(&apex()).last(), Some(&10));
+    wait_for(&transfers, |status| status.serial == Some(111));
+    let counts = transfers.counts();
+    assert_eq!((counts.axfr, counts.ixfr, counts.failed, counts.refused), (1, 101, 0, 0));
+    transfers.stop();
+}
+
+#[test]
+fn what_cannot_be_had_by_steps_is_had_whole() {
+    for rcode in [1, 4, 5] {
+        let primary = Primary::start(vec![version(1, DAY, "")]);
+        let shelf = Arc::new(Shelf::default());
+        let transfers = start(&shelf);
+        transfers.set_zone(zone(&primary));
+        shelf.wait_for(&apex(), 1, false);
+        primary.change(|manner| {
+            manner.ixfr_rcode = Some(rcode);
+            manner.versions.push(version(2, DAY, ""));
+        });
+        notify(&transfers, &primary, Some(2));
+        assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, ""));
+        assert_eq!(primary.asked(), [Rtype::AXFR, Rtype::SOA, Rtype::IXFR, Rtype::AXFR]);
+    }
+}
+
+#[test]
+fn steps_that_do_not_fit_what_is_here_are_replaced_by_the_whole_zone() {
+    let primary = Primary::start(vec![version(1, DAY, ""), version(2, DAY, "new A 192.0.2.1\n")]);
+    let shelf = Arc::new(Shelf::default());
+    // The same serial, and other records.
+    shelf.put(version(1, DAY, "new A 192.0.2.1\n"));
+    let transfers = start(&shelf);
+    transfers.set_zone(zone(&primary));
+    assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, "new A 192.0.2.1\n"));
+    assert_eq!(primary.asked(), [Rtype::SOA, Rtype::IXFR, Rtype::AXFR]);
+    let status = wait_for(&transfers, |status| status.serial == Some(2));
+    assert_eq!((status.last_error, transfers.counts().failed), (None, 1));
+}
+
+#[test]
+fn a_refused_version_leaves_the_one_before_and_a_newer_one_is_taken() {
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::default());
+    shelf.refused.lock().unwrap().push(2);
+    let transfers = start(&shelf);
+    transfers.set_zone(zone(&primary));
+    shelf.wait_for(&apex(), 1, false);
+    primary.change(|manner| manner.versions.push(version(2, DAY, "")));
+    notify(&transfers, &primary, Some(2));
+    let status = wait_for(&transfers, |status| status.failures == 1);
+    assert!(status.last_error.unwrap().ends_with("a signature is missing"));
+    assert_eq!((status.serial, transfers.counts().refused), (Some(1), 1));
+    shelf.wait_for(&apex(), 1, false);
+    primary.change(|manner| manner.versions.push(version(3, DAY, "")));
+    notify(&transfers, &primary, Some(3));
+    shelf.wait_for(&apex(), 3, false);
+    // As a whole: the steps may have been what was wrong.
+    assert_eq!(shelf.published(&apex()), [0, 0]);
+}
+
+#[test]
+fn broken_transfers_leave_the_zone_and_another_primary_helps() {
+    let (broken, sound) =
+        (Primary::start(vec![version(2, DAY, "")]), Primary::start(vec![version(2, DAY, "")]));
+    broken.change(|manner| manner.cut_at = Some(100));
+    let shelf = Arc::new(Shelf::default());
+    shelf.put(version(1, DAY, ""));
+    let transfers = start(&shelf);
+    let primaries = vec![Remote::plain(broken.address), Remote::plain(sound.address)];
+    transfers.set_zone(SecondaryZone { request_ixfr: false, ..SecondaryZone::new(apex(), primaries) });
+    assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, ""));
+    assert_eq!(broken.asked(), [Rtype::SOA, Rtype::AXFR]);
+    assert_eq!(sound.asked(), [Rtype::SOA, Rtype::AXFR]);
+}
+
+#[test]
+fn zones_expire_when_no_primary_answers_and_come_back() {
+    let timing = Timing {
+        refresh: Span { least: 1, most: 1 },
+        retry: Span { least: 1, most: 1 },
+        expire: Span { least: 1, most: 2 },
+    };
+    let primary = Primary::start(vec![version(1, [1, 1, 2], "")]);
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start(&shelf);
+    transfers.set_zone(SecondaryZone { timing, ..zone(&primary) });
+    shelf.wait_for(&apex(), 1, false);
+    // Not authoritative: SERVFAIL, as a primary that has lost its zone.
+    primary.change(|manner| manner.versions.clear());
+    shelf.wait_for(&apex(), 1, true);
+    let status = wait_for(&transfers, |status| status.is_expired && status.last_error.is_some());
+    assert!(status.last_error.unwrap().contains("SERVFAIL"));
+    primary.change(|manner| manner.versions.push(version(1, [1, 1, 2], "")));
+    shelf.wait_for(&apex(), 1, false);
+    assert_eq!((transfers.counts().expired, shelf.published(&apex())), (1, vec![0]));
+}
+
+#[test]
+fn timers_survive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("example.timers");
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::default());
+    let settings = SecondaryZone { timers: Some(path.clone()), ..zone(&primary) };
+    let transfers = start(&shelf);
+    transfers.set_zone(settings.clone());
+    shelf.wait_for(&apex(), 1, false);
+    wait_for(&transfers, |status| status.serial == Some(1));
+    // The thread ends when what it began to store is stored.
+    transfers.stop();
+    let stored = Timers::read(&path).unwrap();
+    assert_eq!(stored.serial, 1);
+    let transfers = start(&shelf);
+    transfers.set_zone(settings);
+    let status = wait_for(&transfers, |status| status.serial == Some(1));
+    assert_eq!(status.refreshed, Some(stored.refreshed));
+    assert!(status.next.unwrap() > stored.refreshed + 70_000);
+    // Nobody was asked: it was not time.
+    assert_eq!(primary.asked(), [Rtype::AXFR]);
+    transfers.remove_zone(&apex());
+    transfers.stop();
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_zone_that_is_reset_or_transferred_again_is_had_whole() {
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start(&shelf);
+    transfers.set_zone(zone(&primary));
+    wait_for(&transfers, |status| status.serial == Some(1));
+    for (published, ask) in [(2, Transfers::retransfer as fn(&Transfers, &Name)), (3, Transfers::reset_zone)]
+    {
+        ask(&transfers, &apex());
+        let began = Instant::now();
+        while shelf.published(&apex()).len() < published {
+            assert!(began.elapsed() < Duration::from_secs(30));
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(primary.asked(), [Rtype::AXFR; 3]);
+}
+
+#[test]
+fn secondaries_are_told_and_told_again() {
+    let secondary = UdpSocket::bind("127.0.0.1:0").unwrap();
+    secondary.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start(&shelf);
+    let contents = version(7, DAY, "");
+    let soa = contents.apex_rrset(Rtype::SOA).unwrap();
+    let soa = SoaRecord { ttl: soa.ttl(), rdata: soa.rdatas().next().unwrap().to_vec() };
+    transfers.announce(&apex(), soa, vec![Remote::plain(secondary.local_addr().unwrap())]);
+    let mut buffer = [0; 512];
+    // The first one is lost.
+    secondary.recv_from(&mut buffer).unwrap();
+    let (length, primary) = secondary.recv_from(&mut buffer).unwrap();
+    let mut out = Vec::new();
+    let notified =
+        handle(&buffer[..length], primary.ip(), |_| Standing::Secondary { allows: true }, &mut out);
+    assert_eq!(notified.map(|notified| notified.serial), Some(Some(7)));
+    secondary.send_to(&out, primary).unwrap();
+    let began = Instant::now();
+    while transfers.counts().acknowledged == 0 {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn many_zones_share_the_room_for_transfers() {
+    let names: Vec<Name> = (0..40).map(|number| format!("z{number}.").parse().unwrap()).collect();
+    let primary = Primary::start(Vec::new());
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start(&shelf);
+    for name in &names {
+        transfers.set_zone(SecondaryZone::new(name.clone(), vec![Remote::plain(primary.address)]));
+    }
+    let began = Instant::now();
+    // Each is asked for once, and fails; then all wait.
+    while transfers.counts().failed < 40 {
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", transfers.counts());
+        std::thread::yield_now();
+    }
+    let status = transfers.status();
+    assert_eq!(status.len(), 40);
+    assert!(
+        status.iter().all(|zone| zone.last_error.as_ref().is_some_and(|error| error.contains("SERVFAIL")))
+    );
+}

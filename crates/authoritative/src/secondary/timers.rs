@@ -1,0 +1,82 @@
+//! The file that keeps, over restarts, when a primary last had the version of a zone that is here.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// The first line.
+const HEAD: &str = "nonesuch timers 1";
+
+/// What the file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timers {
+    /// Serial of the version.
+    pub serial: u32,
+    /// When it was last found to be the newest, in seconds since 1970.
+    pub refreshed: u64,
+}
+
+impl Timers {
+    /// Reads the file; `None` where there is none, or none that makes sense: the zone is refreshed at once then.
+    #[must_use]
+    pub fn read(path: &Path) -> Option<Self> {
+        Self::parse(&std::fs::read_to_string(path).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        if lines.next()? != HEAD {
+            return None;
+        }
+        let serial = lines.next()?.strip_prefix("serial ")?.parse().ok()?;
+        let refreshed = lines.next()?.strip_prefix("refreshed ")?.parse().ok()?;
+        lines.next().is_none().then_some(Self { serial, refreshed })
+    }
+
+    /// Writes the file as a whole: beside it, then in its place, so that it is the old one or the new one at every moment.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write(self, path: &Path) -> io::Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))?;
+        write!(file, "{HEAD}\nserial {}\nrefreshed {}\n", self.serial, self.refreshed)?;
+        file.as_file().sync_data()?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("example.timers");
+        assert_eq!(Timers::read(&path), None);
+        for timers in
+            [Timers { serial: 7, refreshed: 1_750_000_000 }, Timers { serial: u32::MAX, refreshed: 0 }]
+        {
+            timers.write(&path).unwrap();
+            assert_eq!(Timers::read(&path), Some(timers));
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_passed_over() {
+        let whole = "nonesuch timers 1\nserial 7\nrefreshed 9\n";
+        assert!(Timers::parse(whole).is_some());
+        for end in 0..whole.len() - 2 {
+            assert_eq!(Timers::parse(&whole[..end]), None, "{end}");
+        }
+        for text in [
+            "nonesuch timers 2\nserial 7\nrefreshed 9\n",
+            "nonesuch timers 1\nserial 4294967296\nrefreshed 9\n",
+        ] {
+            assert_eq!(Timers::parse(text), None, "{text}");
+        }
+        assert_eq!(Timers::parse(&format!("{whole}more\n")), None);
+    }
+}

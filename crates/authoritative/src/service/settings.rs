@@ -1,0 +1,220 @@
+//! What a service is to run, as plain values: whoever reads a configuration makes these of it.
+
+use crate::acl::{AccessEntry, AccessList, Prefix, Remote};
+use crate::zones::ZonePolicy;
+use nonesuch_dnssec::Mechanism;
+use nonesuch_proto::Name;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// Signatures up to which [`VerifyChoice::Auto`] verifies all of them.
+pub const FULL: u64 = 100_000;
+/// Octets of a zone's journal by default.
+pub(super) const JOURNAL: u64 = 64 << 20;
+
+/// The zones of a server.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The folder in which published zones are kept; without it they last as long as the process.
+    pub state_dir: Option<PathBuf>,
+    /// The zones.
+    pub zones: Vec<ZoneSettings>,
+    /// What zones are made after that come from a catalog.
+    pub templates: BTreeMap<String, Template>,
+    /// Zones that are loaded side by side; 0: one for each core.
+    pub jobs: usize,
+    /// Seconds that the time of signatures is ahead of the clock, modulo 2^32; 0 but in experiments.
+    pub clock_shift: u32,
+}
+
+/// One zone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZoneSettings {
+    /// Its name, in lower case.
+    pub apex: Name,
+    /// Where its records come from.
+    pub source: Source,
+    /// How it is signed and denied.
+    pub making: Making,
+    /// How much is verified before it is published.
+    pub verify: VerifyChoice,
+    /// Whom it comes from and goes to.
+    pub transfers: TransferSettings,
+    /// Whether it is a catalog (RFC 9432).
+    pub catalog: Option<Catalog>,
+}
+
+/// Where the records of a zone come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A zone file, a compiled zone or an image.
+    File(PathBuf),
+    /// The primaries of [`TransferSettings`].
+    Primaries,
+    /// The server makes them itself, and publishes them.
+    Producer,
+}
+
+/// Where signatures and denials come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Making {
+    /// From the zone, or it has none; a zone with NSEC5 has its VRF key in the folder `nsec5` beside its file.
+    AsItIs,
+    /// Denials, and all signatures that the zone has not, are made when asked.
+    Online {
+        /// A mechanism whose records are made when asked.
+        mechanism: Mechanism,
+        /// Folder of the key files.
+        keys: PathBuf,
+        /// Validity of signatures, in seconds.
+        validity: u32,
+    },
+    /// The zone has NSEC5.
+    Nsec5 {
+        /// Folder of the VRF key and of the stored proofs.
+        keys: PathBuf,
+    },
+}
+
+/// How much of a signed zone is verified before it is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum VerifyChoice {
+    /// [`Full`](Self::Full) up to [`FULL`] signatures, and [`Changed`](Self::Changed) above.
+    #[default]
+    Auto,
+    /// Everything.
+    Full,
+    /// Chain, bit maps and times of the whole zone, and the signatures of what differs from the zone that was published
+    /// before; everything where there is none that was verified.
+    Changed,
+    /// Everything but the mathematics of signatures.
+    Structural,
+}
+
+/// Whom a zone comes from and goes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TransferSettings {
+    /// The servers that the zone is transferred from.
+    pub primaries: Vec<Remote>,
+    /// Who may transfer it from us.
+    pub transfer: AccessList,
+    /// Who may tell us that it has changed, beside the primaries.
+    pub notify_from: AccessList,
+    /// Who is told that it has changed.
+    pub also_notify: Vec<Remote>,
+    /// Octets of the journal that incremental transfers are made of; 0 for none.
+    pub journal_octets: u64,
+    /// Bounds of the SOA record's refresh time, in seconds.
+    pub refresh: RangeInclusive<u32>,
+    /// Bounds of its retry time.
+    pub retry: RangeInclusive<u32>,
+    /// Bounds of its expire time.
+    pub expire: RangeInclusive<u32>,
+}
+
+impl Default for TransferSettings {
+    fn default() -> Self {
+        Self {
+            primaries: Vec::new(),
+            transfer: AccessList::default(),
+            notify_from: AccessList::default(),
+            also_notify: Vec::new(),
+            journal_octets: JOURNAL,
+            refresh: 60..=2_419_200,
+            retry: 10..=1_209_600,
+            expire: 600..=u32::MAX,
+        }
+    }
+}
+
+/// What a catalog zone is to the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Catalog {
+    /// It lists zones of this server.
+    Producer {
+        /// The zones and the group of each.
+        members: Vec<(Name, Option<String>)>,
+    },
+    /// Its members are served.
+    Consumer {
+        /// The template of members without a group, or of a group that is not named here.
+        template: String,
+        /// The templates of groups.
+        groups: BTreeMap<String, String>,
+    },
+}
+
+/// What a zone is made after that comes from a catalog.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template {
+    settings: ZoneSettings,
+}
+
+impl Template {
+    /// A template whose zones have these settings but for the name.
+    #[must_use]
+    pub const fn new(settings: ZoneSettings) -> Self {
+        Self { settings }
+    }
+
+    /// What zones of it are like.
+    #[must_use]
+    pub const fn settings(&self) -> &ZoneSettings {
+        &self.settings
+    }
+
+    /// The settings of a zone of this template.
+    #[must_use]
+    pub fn for_member(&self, apex: Name) -> ZoneSettings {
+        ZoneSettings { apex, ..self.settings.clone() }
+    }
+}
+
+impl ZoneSettings {
+    /// A zone from a file, served as it is, to nobody else.
+    #[must_use]
+    pub fn of_file(apex: Name, file: PathBuf) -> Self {
+        Self {
+            apex,
+            source: Source::File(file),
+            making: Making::AsItIs,
+            verify: VerifyChoice::Auto,
+            transfers: TransferSettings::default(),
+            catalog: None,
+        }
+    }
+
+    /// Who may do what with the zone, for those who answer.
+    #[must_use]
+    pub fn policy(&self) -> ZonePolicy {
+        ZonePolicy {
+            transfer: self.transfers.transfer.clone(),
+            notify_from: self.notify_from(),
+            also_notify: self.transfers.also_notify.clone(),
+            is_secondary: self.source == Source::Primaries,
+        }
+    }
+
+    /// Who may tell that the zone has changed: those who are named, and the primaries, by their addresses alone. All that
+    /// they bring about is that a primary is asked for its serial.
+    fn notify_from(&self) -> AccessList {
+        let mut entries = self.transfers.notify_from.entries().to_vec();
+        let addresses = self.transfers.primaries.iter().map(|remote| remote.address.ip().to_canonical());
+        entries.extend(addresses.filter_map(|address| {
+            let prefix = Prefix::new(address, if address.is_ipv4() { 32 } else { 128 })?;
+            Some(AccessEntry { prefix: Some(prefix), key: None, is_denied: false })
+        }));
+        AccessList::new(entries)
+    }
+
+    /// Whether the zone's records are held in memory beside its image: for those who transfer it or are told of it, and to
+    /// read a catalog.
+    pub(super) fn keeps_contents(&self) -> bool {
+        let transfers = &self.transfers;
+        !transfers.transfer.entries().is_empty()
+            || !transfers.also_notify.is_empty()
+            || self.catalog.is_some()
+            || !matches!(self.source, Source::File(_))
+    }
+}

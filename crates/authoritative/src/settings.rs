@@ -1,0 +1,21 @@
+//! What a server does beside answering from its zones: keys, cookies, limits, options of responses. A reload replaces it as
+//! a whole.
+
+use crate::cookies::Cookies;
+use crate::limits::Limits;
+use crate::reply_options::ReplySettings;
+use crate::tsig::Keys;
+use std::sync::Arc;
+
+/// What a reload may change while the sockets stay. By default nothing is signed, limited or added.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Keys of those who sign their messages (RFC 8945).
+    pub keys: Keys,
+    /// What cookies are made with (RFC 7873); none: they are not answered.
+    pub cookies: Option<Cookies>,
+    /// Bounds of what one client gets; none: no bounds.
+    pub limits: Option<Arc<Limits>>,
+    /// Options of responses.
+    pub reply: ReplySettings,
+}

@@ -1,0 +1,108 @@
+//! The numbers of all threads together.
+
+use super::Carrier;
+use super::cells::{Latencies, Sizes};
+use super::thread::{Cookie, Counters, Dropped, RCODES, Seen, Tsig};
+use super::transfers::TransferSum;
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::Rcode;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a server has done since it started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// By what carried the messages, in the order of [`Carrier::ALL`].
+    pub carriers: [CarrierSum; Carrier::ALL.len()],
+    /// Transfers and NOTIFY.
+    pub transfers: TransferSum,
+}
+
+impl Sum {
+    /// The numbers of one carrier.
+    #[must_use]
+    pub const fn of(&self, carrier: Carrier) -> &CarrierSum {
+        &self.carriers[carrier as usize]
+    }
+}
+
+/// What came over one carrier. *Queries* are messages of opcode QUERY that could be read and were answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CarrierSum {
+    /// Queries by type; types above 257 (CAA) share the entry of `None`.
+    pub types: BTreeMap<Option<Rtype>, u64>,
+    /// Responses to queries by response code; 31 stands for all above too.
+    pub rcodes: BTreeMap<Rcode, u64>,
+    /// Queries with an OPT record.
+    pub edns: u64,
+    /// Queries with the flag DO.
+    pub dnssec_ok: u64,
+    /// Truncated responses to queries.
+    pub truncated: u64,
+    /// Queries by size.
+    pub query_sizes: Sizes,
+    /// Responses to queries by size.
+    pub response_sizes: Sizes,
+    /// Answers by the time from the return of receive to the return of send.
+    pub latencies: Latencies,
+    /// Other messages that were answered, by opcode and response code: NOTIFY, UPDATE, what could not be read.
+    pub refused: BTreeMap<(u8, Rcode), u64>,
+    /// Messages that were not answered, in the order of [`Dropped::ALL`].
+    pub drops: [u64; Dropped::ALL.len()],
+    /// Cookie options, in the order of [`Cookie::ALL`].
+    pub cookies: [u64; Cookie::ALL.len()],
+    /// TSIG records, in the order of [`Tsig::ALL`].
+    pub tsig: [u64; Tsig::ALL.len()],
+    /// Responses that the rate limit truncated.
+    pub slips: u64,
+    /// Queries whose online work the budget refused.
+    pub over_budget: u64,
+}
+
+impl CarrierSum {
+    /// Queries.
+    #[must_use]
+    pub fn queries(&self) -> u64 {
+        self.types.values().sum()
+    }
+
+    pub(super) fn add(&mut self, counters: &Counters) {
+        for (number, count) in counted(&counters.types) {
+            *self.types.entry(Some(Rtype(number as u16))).or_default() += count;
+        }
+        for (_, count) in counted(std::slice::from_ref(&counters.other_types)) {
+            *self.types.entry(None).or_default() += count;
+        }
+        for (index, count) in counted(&counters.outcomes) {
+            let (rcode, seen) = (Rcode((index % RCODES) as u16), Seen((index / RCODES) as u8));
+            *self.rcodes.entry(rcode).or_default() += count;
+            self.edns += if seen.has(Seen::EDNS) { count } else { 0 };
+            self.dnssec_ok += if seen.has(Seen::DNSSEC_OK) { count } else { 0 };
+            self.truncated += if seen.has(Seen::TRUNCATED) { count } else { 0 };
+        }
+        for (index, count) in counted(&counters.refused) {
+            let key = ((index / RCODES) as u8, Rcode((index % RCODES) as u16));
+            *self.refused.entry(key).or_default() += count;
+        }
+        self.query_sizes.add(&counters.query_sizes);
+        self.response_sizes.add(&counters.response_sizes);
+        self.latencies.add(&counters.latencies);
+        add_all(&mut self.drops, &counters.drops);
+        add_all(&mut self.cookies, &counters.cookies);
+        add_all(&mut self.tsig, &counters.tsig);
+        self.slips += counters.slips.load(Relaxed);
+        self.over_budget += counters.over_budget.load(Relaxed);
+    }
+}
+
+/// The counters that are not zero, with their places.
+fn counted(counters: &[AtomicU64]) -> impl Iterator<Item = (usize, u64)> + '_ {
+    let counts = counters.iter().map(|counter| counter.load(Relaxed)).enumerate();
+    counts.filter(|(_, count)| *count > 0)
+}
+
+fn add_all(sums: &mut [u64], counters: &[AtomicU64]) {
+    for (sum, counter) in sums.iter_mut().zip(counters) {
+        *sum += counter.load(Relaxed);
+    }
+}

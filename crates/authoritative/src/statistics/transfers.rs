@@ -1,0 +1,133 @@
+//! Zone transfers and NOTIFY: rare enough for counters that all threads share.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Whence and whither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// From a primary to us.
+    In,
+    /// From us to a secondary.
+    Out,
+}
+
+impl Direction {
+    /// The name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::Out => "out",
+        }
+    }
+}
+
+/// What is transferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TransferKind {
+    /// The whole zone (RFC 5936).
+    Axfr,
+    /// What changed (RFC 1995).
+    Ixfr,
+    /// One or the other: where they are not told apart.
+    Any,
+}
+
+impl TransferKind {
+    /// The name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Axfr => "axfr",
+            Self::Ixfr => "ixfr",
+            Self::Any => "any",
+        }
+    }
+}
+
+/// How a transfer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TransferResult {
+    /// The zone was taken over.
+    Done,
+    /// There was nothing newer.
+    UpToDate,
+    /// The peer, or we, said no.
+    Refused,
+    /// It broke off, or brought what could not be used.
+    Failed,
+}
+
+impl TransferResult {
+    /// The name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::UpToDate => "up_to_date",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Counts transfers and NOTIFY, from any thread.
+#[derive(Debug, Default)]
+pub struct Transfers(Mutex<TransferSum>);
+
+/// Transfers and NOTIFY so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TransferSum {
+    /// Transfers by direction, kind and how they ended.
+    pub ended: BTreeMap<(Direction, TransferKind, TransferResult), u64>,
+    /// Messages of transfers, by direction.
+    pub messages: BTreeMap<Direction, u64>,
+    /// Octets of these messages, by direction.
+    pub octets: BTreeMap<Direction, u64>,
+    /// NOTIFY messages by direction (in: to us), and whether they were accepted, or acknowledged.
+    pub notifies: BTreeMap<(Direction, bool), u64>,
+}
+
+impl TransferSum {
+    /// Adds transfers that were counted elsewhere.
+    pub fn add(&mut self, direction: Direction, kind: TransferKind, result: TransferResult, times: u64) {
+        if times > 0 {
+            *self.ended.entry((direction, kind, result)).or_default() += times;
+        }
+    }
+
+    /// Adds NOTIFY messages that were counted elsewhere.
+    pub fn add_notifies(&mut self, direction: Direction, accepted: bool, times: u64) {
+        if times > 0 {
+            *self.notifies.entry((direction, accepted)).or_default() += times;
+        }
+    }
+}
+
+impl Transfers {
+    /// Counts a transfer at its end.
+    pub fn record(
+        &self,
+        direction: Direction,
+        kind: TransferKind,
+        result: TransferResult,
+        messages: u64,
+        octets: u64,
+    ) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.add(direction, kind, result, 1);
+        *sum.messages.entry(direction).or_default() += messages;
+        *sum.octets.entry(direction).or_default() += octets;
+    }
+
+    /// Counts a NOTIFY: one that came and was accepted or not, one that was sent and acknowledged or given up.
+    pub fn notify(&self, direction: Direction, accepted: bool) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.add_notifies(direction, accepted, 1);
+    }
+
+    pub(super) fn read(&self) -> TransferSum {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

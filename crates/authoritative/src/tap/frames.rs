@@ -1,0 +1,113 @@
+//! Frame Streams: what carries dnstap's messages. A data frame is its length in four octets and the data. A control frame
+//! follows a length of zero: its own length, its type, and fields.
+//!
+//! Into a file they go in one direction: START, data, STOP. Over a socket the writer says READY first and waits for
+//! ACCEPT; at the end it says STOP and waits for FINISH.
+
+use std::io::{self, Read, Write};
+
+/// Types of control frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(super) enum Control {
+    /// The reader takes one of the content types that READY names.
+    Accept = 1,
+    /// Data follows.
+    Start = 2,
+    /// No more data follows.
+    Stop = 3,
+    /// The writer asks for the reader's content types.
+    Ready = 4,
+    /// The reader has seen STOP.
+    Finish = 5,
+}
+
+/// The field of a control frame that holds a content type.
+const FIELD_CONTENT_TYPE: u32 = 1;
+/// Octets of a control frame at most, as other implementations have it.
+const CONTROL_MAX: u32 = 512;
+/// Octets of a data frame at most: a message of each direction and what is said of them.
+const DATA_MAX: u32 = 1 << 18;
+
+/// Appends a control frame, with a content type where one is given.
+pub(super) fn push_control(control: Control, content_type: Option<&[u8]>, out: &mut Vec<u8>) {
+    let field = content_type.map_or(0, |octets| 8 + octets.len() as u32);
+    for word in [0, 4 + field, control as u32] {
+        out.extend_from_slice(&word.to_be_bytes());
+    }
+    if let Some(octets) = content_type {
+        out.extend_from_slice(&FIELD_CONTENT_TYPE.to_be_bytes());
+        out.extend_from_slice(&(octets.len() as u32).to_be_bytes());
+        out.extend_from_slice(octets);
+    }
+}
+
+/// Writes READY, waits for ACCEPT of this content type, writes START.
+pub(super) fn open(stream: &mut (impl Read + Write), content_type: &[u8]) -> io::Result<()> {
+    let mut out = Vec::new();
+    push_control(Control::Ready, Some(content_type), &mut out);
+    stream.write_all(&out)?;
+    let (control, types) = read_control(stream)?;
+    if control != Control::Accept as u32 {
+        return Err(io::Error::other("the reader did not answer READY with ACCEPT"));
+    }
+    // A reader that names no type takes any.
+    if !types.is_empty() && !types.iter().any(|accepted| accepted == content_type) {
+        return Err(io::Error::other("the reader does not take dnstap"));
+    }
+    out.clear();
+    push_control(Control::Start, Some(content_type), &mut out);
+    stream.write_all(&out)
+}
+
+/// Writes STOP and waits for FINISH.
+pub(super) fn close(stream: &mut (impl Read + Write)) -> io::Result<()> {
+    let mut out = Vec::new();
+    push_control(Control::Stop, None, &mut out);
+    stream.write_all(&out)?;
+    match read_control(stream)?.0 {
+        control if control == Control::Finish as u32 => Ok(()),
+        _ => Err(io::Error::other("the reader did not answer STOP with FINISH")),
+    }
+}
+
+/// Reads a control frame: its type and its content types.
+fn read_control(stream: &mut impl Read) -> io::Result<(u32, Vec<Vec<u8>>)> {
+    let malformed = || io::Error::new(io::ErrorKind::InvalidData, "the reader sent no control frame");
+    let (escape, length) = (read_word(stream)?, read_word(stream)?);
+    if escape != 0 || !(4..=CONTROL_MAX).contains(&length) {
+        return Err(malformed());
+    }
+    let mut frame = vec![0; length as usize];
+    stream.read_exact(&mut frame)?;
+    let (mut rest, mut types) = (&frame[..], Vec::new());
+    let control = take_word(&mut rest).ok_or_else(malformed)?;
+    while let Some(field) = take_word(&mut rest) {
+        let octets = take_word(&mut rest).ok_or_else(malformed)?;
+        let (value, tail) = rest.split_at_checked(octets as usize).ok_or_else(malformed)?;
+        if field == FIELD_CONTENT_TYPE {
+            types.push(value.to_vec());
+        }
+        rest = tail;
+    }
+    Ok((control, types))
+}
+
+fn read_word(stream: &mut impl Read) -> io::Result<u32> {
+    let mut octets = [0; 4];
+    stream.read_exact(&mut octets)?;
+    Ok(u32::from_be_bytes(octets))
+}
+
+fn take_word(octets: &mut &[u8]) -> Option<u32> {
+    let (word, rest) = octets.split_first_chunk()?;
+    *octets = rest;
+    Some(u32::from_be_bytes(*word))
+}
+
+/// Appends a data frame whose `octets` octets `write` appends.
+pub(super) fn push_data(octets: usize, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    debug_assert!(octets < DATA_MAX as usize);
+    out.extend_from_slice(&(octets as u32).to_be_bytes());
+    write(out);
+}

@@ -1,0 +1,302 @@
+//! The way of a message through one thread of the server: several zones, what is no query, who may do what, and how much.
+
+use super::zones::serving;
+use super::*;
+use crate::limits::{LimitSettings, Limits, RateSettings};
+use crate::reply_options::ReplySettings;
+use crate::responder::{Responder, Shared};
+use crate::zones::{ZonePolicy, ZoneState, Zones};
+use crate::{Settings, acl, cookies, tsig};
+use nonesuch_net::{Answer, Handler};
+use nonesuch_proto::message::Header;
+use std::net::SocketAddr;
+
+const CLIENT: &str = "192.0.2.77:4000";
+const LOCAL: &str = "127.0.0.1:53";
+
+fn shared(zones: &[(&str, ZoneState)]) -> Shared {
+    let all = Zones::new();
+    all.set_all(zones.iter().map(|(apex, state)| (name(apex), state.clone())).collect());
+    Shared::new(Arc::new(all))
+}
+
+fn responder(shared: &Shared, transport: Transport) -> Responder {
+    Responder::new(shared, transport, LOCAL.parse().unwrap(), (1 << 20, Arc::default()), 0)
+}
+
+fn client() -> SocketAddr {
+    CLIENT.parse().unwrap()
+}
+
+/// The answer to one message, in a batch of its own.
+fn ask(responder: &mut Responder, message: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    responder.begin();
+    let is_answered = match responder.answer(message, client(), &mut out) {
+        Answer::Ready => true,
+        Answer::Nothing => false,
+        Answer::Later => {
+            responder.make();
+            out.clear();
+            responder.answer_again(message, client(), &mut out)
+        }
+        Answer::Stream => panic!("a stream"),
+    };
+    responder.end();
+    is_answered.then_some(out)
+}
+
+fn asked(responder: &mut Responder, qname: &str, qtype: Rtype) -> Message {
+    Message::parse(&ask(responder, &query(&name(qname), qtype, Some((1232, true)))).unwrap()).unwrap()
+}
+
+/// The code of the extended error of a response.
+fn extended_error(message: &Message) -> Option<u16> {
+    let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT)?;
+    let mut options = edns::Options::new(&opt.rdata);
+    let (_, data) = options.find(|(code, _)| *code == edns::EXTENDED_ERROR)?;
+    edns::read_extended_error(data).map(|(code, _)| code)
+}
+
+#[test]
+fn each_zone_answers_for_its_own_names() {
+    let nobody = ZonePolicy::default;
+    let shared = shared(&[
+        ("example.", serving("example.", 1, nobody())),
+        ("sub.example.", serving("sub.example.", 2, nobody())),
+        ("late.example.", ZoneState::NotReady(Arc::default())),
+        ("old.example.", ZoneState::Expired(Arc::default())),
+    ]);
+    let mut responder = responder(&shared, Transport::Udp);
+    for (qname, qtype, rcode, error) in [
+        ("www.example.", Rtype::A, Rcode::NOERROR, None),
+        ("WWW.sub.example.", Rtype::A, Rcode::NOERROR, None),
+        ("none.example.", Rtype::A, Rcode::NXDOMAIN, None),
+        ("www.late.example.", Rtype::A, Rcode::SERVFAIL, Some(14)),
+        ("www.old.example.", Rtype::A, Rcode::SERVFAIL, Some(24)),
+        ("www.test.", Rtype::A, Rcode::REFUSED, Some(20)),
+        (".", Rtype::NS, Rcode::REFUSED, Some(20)),
+    ] {
+        let message = asked(&mut responder, qname, qtype);
+        assert_eq!((message.rcode(), extended_error(&message)), (rcode, error), "{qname}");
+    }
+    let serial = |message: &Message| message.section(Section::Answer).next().map(|soa| soa.rdata.clone());
+    let soa = asked(&mut responder, "sub.example.", Rtype::SOA);
+    assert!(
+        serial(&soa).is_some_and(
+            |rdata| rdata.ends_with(&[0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1])
+        )
+    );
+    // RFC 4035 §3.1.4.1: DS is the parent's; here it has no cut, so it denies the name.
+    let ds = asked(&mut responder, "sub.example.", Rtype::DS);
+    assert_eq!(ds.rcode(), Rcode::NXDOMAIN);
+    assert_eq!(ds.section(Section::Authority).next().map(|soa| soa.owner.clone()), Some(name("example.")));
+}
+
+#[test]
+fn a_zone_that_is_replaced_answers_from_the_next_batch_on() {
+    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    let mut responder = responder(&shared, Transport::Udp);
+    assert_eq!(asked(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::NOERROR);
+    shared.zones.set(&name("example."), ZoneState::NotReady(Arc::default()));
+    assert_eq!(asked(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::SERVFAIL);
+    shared.zones.remove(&name("example."));
+    assert_eq!(asked(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::REFUSED);
+    shared.zones.set(&name("example."), serving("example.", 2, ZonePolicy::default()));
+    assert_eq!(asked(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::NOERROR);
+}
+
+fn with_opcode(qname: &str, opcode: u16) -> Vec<u8> {
+    let mut octets = query(&name(qname), Rtype::SOA, None);
+    octets[2..4].copy_from_slice(&(opcode << 11).to_be_bytes());
+    octets
+}
+
+#[test]
+fn what_is_no_query_is_answered_with_the_reason() {
+    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    let mut responder = responder(&shared, Transport::Udp);
+    for (qname, opcode, rcode) in [
+        ("example.", 5, Rcode::REFUSED),
+        ("a.example.", 5, Rcode::REFUSED),
+        ("test.", 5, Rcode::NOTAUTH),
+        ("example.", 4, Rcode::NOTAUTH),
+        ("test.", 4, Rcode::NOTAUTH),
+        ("example.", 1, Rcode::NOTIMP),
+        ("example.", 2, Rcode::NOTIMP),
+        ("example.", 15, Rcode::NOTIMP),
+    ] {
+        let answer = ask(&mut responder, &with_opcode(qname, opcode)).unwrap();
+        let header = Header::read(&answer).unwrap();
+        assert_eq!((header.id, header.rcode()), (ID, rcode), "{qname} {opcode}");
+        assert_eq!(u16::from(header.opcode()), opcode);
+        assert!(Message::parse(&answer).is_ok());
+    }
+    let mut response = query(&name("example."), Rtype::SOA, None);
+    response[2] |= 0x80;
+    assert_eq!(ask(&mut responder, &response), None);
+    assert_eq!(ask(&mut responder, &[1, 2, 3]), None);
+}
+
+#[test]
+fn notify_reaches_who_transfers() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let policy = |from: &str| ZonePolicy {
+        is_secondary: true,
+        notify_from: acl::AccessList::new(vec![from.parse().unwrap()]),
+        ..ZonePolicy::default()
+    };
+    let zones = [
+        ("example.", serving("example.", 1, policy("192.0.2.0/24"))),
+        ("late.example.", ZoneState::NotReady(Arc::new(policy("192.0.2.77")))),
+        ("closed.example.", serving("closed.example.", 1, policy("198.51.100.1"))),
+    ];
+    let listener = Arc::clone(&told);
+    let shared = Shared {
+        notified: Some(Arc::new(move |notified| {
+            listener.lock().unwrap().push(notified.apex.to_string());
+            true
+        })),
+        ..shared(&zones)
+    };
+    let mut responder = responder(&shared, Transport::Udp);
+    for (qname, rcode) in [
+        ("example.", Rcode::NOERROR),
+        ("late.example.", Rcode::NOERROR),
+        ("closed.example.", Rcode::REFUSED),
+        ("www.example.", Rcode::NOTAUTH),
+    ] {
+        let answer = ask(&mut responder, &with_opcode(qname, 4)).unwrap();
+        assert_eq!(Header::read(&answer).unwrap().rcode(), rcode, "{qname}");
+    }
+    assert_eq!(*told.lock().unwrap(), ["example.", "late.example."]);
+    // Where nobody can take it, the primary is to send it again.
+    let shared = Shared { notified: Some(Arc::new(|_| false)), ..shared };
+    assert_eq!(ask(&mut self::responder(&shared, Transport::Udp), &with_opcode("example.", 4)), None);
+}
+
+fn settings(settings: Settings) -> Shared {
+    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    shared.settings.store(Arc::new(settings));
+    shared
+}
+
+#[test]
+fn signed_queries_get_signed_answers() {
+    let key = tsig::Key::new(&name("key."), tsig::Algorithm::HmacSha256, &[7; 32]).unwrap();
+    let keys = tsig::Keys::new([key]).unwrap();
+    let key = Arc::clone(keys.find(&name("key.")).unwrap());
+    let shared = settings(Settings { keys, ..Settings::default() });
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    for transport in [Transport::Udp, Transport::Tcp] {
+        let mut responder = responder(&shared, transport);
+        for (qname, qtype, rcode) in [
+            ("www.example.", Rtype::A, Rcode::NOERROR),
+            ("none.example.", Rtype::A, Rcode::NXDOMAIN),
+            ("www.test.", Rtype::A, Rcode::REFUSED),
+            ("test.", Rtype::IXFR, Rcode::NOTAUTH),
+        ] {
+            let mut message = query(&name(qname), qtype, Some((1232, true)));
+            let mut verifier = tsig::sign_request(&key, &mut message, now);
+            let answer = ask(&mut responder, &message).unwrap();
+            assert_eq!(Header::read(&answer).unwrap().rcode(), rcode, "{qname}");
+            assert!(verifier.verify(&answer, now).unwrap().is_signed, "{qname}");
+        }
+        let mut message = query(&name("www.example."), Rtype::A, None);
+        let other = Arc::new(tsig::Key::new(&name("other."), tsig::Algorithm::HmacSha256, &[7; 32]).unwrap());
+        let _ = tsig::sign_request(&other, &mut message, now);
+        let answer = ask(&mut responder, &message).unwrap();
+        assert_eq!(Header::read(&answer).unwrap().rcode(), Rcode::NOTAUTH);
+    }
+}
+
+#[test]
+fn a_signed_answer_keeps_to_the_size_of_a_datagram() {
+    let key = tsig::Key::new(&name("key."), tsig::Algorithm::HmacSha512, &[7; 64]).unwrap();
+    let keys = tsig::Keys::new([key]).unwrap();
+    let key = Arc::clone(keys.find(&name("key.")).unwrap());
+    let mut text = String::from("@ 60 SOA ns.test. h.test. 1 1 1 1 1\n@ 60 NS ns.test.\n");
+    (0..27).for_each(|last| text.push_str(&format!("many 60 A 192.0.2.{last}\n")));
+    let contents =
+        read::read_text(text.as_bytes(), Path::new("zone"), Some(&name("example."))).unwrap().contents;
+    let published = Published::of(Image::compile(&contents).unwrap(), Denial::FromImage);
+    let zone = crate::zones::ServedZone::new(published, Arc::default());
+    let shared = shared(&[("example.", ZoneState::Serving(Arc::new(zone)))]);
+    shared.settings.store(Arc::new(Settings { keys, ..Settings::default() }));
+    let mut responder = responder(&shared, Transport::Udp);
+    let message = query(&name("many.example."), Rtype::A, None);
+    let answer = ask(&mut responder, &message).unwrap();
+    assert!(answer.len() > 400 && answer[2] & 2 == 0, "27 addresses fit into 512 octets");
+    let mut signed = message.clone();
+    let _ = tsig::sign_request(&key, &mut signed, 0);
+    // The clock of the message is wrong: BADTIME. With the right one the addresses do not fit beside the TSIG record.
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let mut signed = message;
+    let mut verifier = tsig::sign_request(&key, &mut signed, now);
+    let answer = ask(&mut responder, &signed).unwrap();
+    assert!(answer.len() <= 512 && answer[2] & 2 != 0, "{} octets", answer.len());
+    assert!(verifier.verify(&answer, now).unwrap().is_signed);
+}
+
+fn limited(rates: RateSettings) -> Shared {
+    let limits = LimitSettings { responses: Some(rates), ..LimitSettings::default() };
+    settings(Settings {
+        limits: Some(Arc::new(Limits::new(&limits).unwrap())),
+        cookies: cookies::Cookies::new(&[[3; 16]]),
+        reply: ReplySettings { nsid: b"ns1".to_vec(), ..ReplySettings::default() },
+        ..Settings::default()
+    })
+}
+
+#[test]
+fn a_flood_is_held_to_its_rate_and_slips() {
+    let rates = RateSettings { positive: 5, slip: 2, ..RateSettings::default() };
+    let mut over_udp = responder(&limited(rates.clone()), Transport::Udp);
+    let message = query(&name("www.example."), Rtype::A, Some((1232, true)));
+    let answers: Vec<Option<Vec<u8>>> = (0..100).map(|_| ask(&mut over_udp, &message)).collect();
+    let whole = answers.iter().flatten().filter(|answer| answer[2] & 2 == 0).count();
+    let truncated = answers.iter().flatten().filter(|answer| answer[2] & 2 != 0).count();
+    let dropped = answers.iter().filter(|answer| answer.is_none()).count();
+    assert!((5..20).contains(&whole), "{whole}");
+    assert!(dropped > 30 && truncated > 30, "{dropped} {truncated}");
+    let slipped = answers.iter().flatten().find(|answer| answer[2] & 2 != 0).unwrap();
+    assert_eq!(Message::parse(slipped).unwrap().header.counts, [1, 0, 0, 1]);
+    // A connection proves the address.
+    let mut over_tcp = responder(&limited(rates), Transport::Tcp);
+    assert!((0..100).all(|_| ask(&mut over_tcp, &message).is_some_and(|answer| answer[2] & 2 == 0)));
+}
+
+/// A query with this option.
+fn with_option(code: u16, data: &[u8]) -> Vec<u8> {
+    let mut octets = query(&name("www.example."), Rtype::A, None);
+    octets[11] = 1;
+    let start = octets.len();
+    edns::push_opt(1232, 0, 0, &mut octets);
+    edns::push_option(code, &[data], &mut octets);
+    edns::set_options_length(start, &mut octets);
+    octets
+}
+
+fn option_of(answer: &[u8], wanted: u16) -> Option<Vec<u8>> {
+    let message = Message::parse(answer).unwrap();
+    let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT)?;
+    let mut options = edns::Options::new(&opt.rdata);
+    options.find(|(code, _)| *code == wanted).map(|(_, data)| data.to_vec())
+}
+
+#[test]
+fn options_of_a_query_are_answered() {
+    let shared = limited(RateSettings { positive: 5, slip: 0, ..RateSettings::default() });
+    let mut responder = responder(&shared, Transport::Udp);
+    let answer = ask(&mut responder, &with_option(edns::NSID, &[])).unwrap();
+    assert_eq!(option_of(&answer, edns::NSID).as_deref(), Some(&b"ns1"[..]));
+    let answer = ask(&mut responder, &with_option(edns::COOKIE, b"12345678")).unwrap();
+    let cookie = option_of(&answer, edns::COOKIE).unwrap();
+    assert_eq!((cookie.len(), &cookie[..8]), (24, &b"12345678"[..]));
+    // Who has a valid cookie is who it says: no limit holds.
+    let message = with_option(edns::COOKIE, &cookie);
+    assert!((0..100).all(|_| ask(&mut responder, &message).is_some_and(|answer| answer[2] & 2 == 0)));
+    // RFC 7873 §5.2.2: a malformed cookie is a malformed message.
+    let answer = ask(&mut responder, &with_option(edns::COOKIE, b"1234567")).unwrap();
+    assert_eq!(Header::read(&answer).unwrap().rcode(), Rcode::FORMERR);
+}

@@ -1,0 +1,60 @@
+//! The table of zones: the closest one is found, whatever else is there.
+
+use super::*;
+use crate::zones::{ServedZone, ZonePolicy, ZoneState, Zones};
+
+/// A zone without DNSSEC that is served.
+pub(super) fn serving(apex: &str, serial: u32, policy: ZonePolicy) -> ZoneState {
+    let text = format!("@ 60 SOA ns.test. h.test. {serial} 1 1 1 1\n@ 60 NS ns.test.\nwww 60 A 192.0.2.1\n");
+    let contents = read::read_text(text.as_bytes(), Path::new("zone"), Some(&name(apex))).unwrap().contents;
+    let image = Image::compile(&contents).unwrap();
+    let zone = ServedZone::new(Published::of(image, Denial::FromImage), Arc::new(policy));
+    ZoneState::Serving(Arc::new(zone.with_contents(Arc::new(contents))))
+}
+
+fn found(zones: &Zones, text: &str) -> Option<String> {
+    zones.table().find(name(text).view()).map(|slot| slot.apex().to_string())
+}
+
+#[test]
+fn the_closest_zone_is_found() {
+    let zones = Zones::new();
+    assert_eq!(found(&zones, "example."), None);
+    for apex in ["example.", "sub.Example.", "a.b.c.test."] {
+        zones.set(&name(apex), serving(apex, 1, ZonePolicy::default()));
+    }
+    for (qname, apex) in [
+        ("example.", Some("example.")),
+        ("www.example.", Some("example.")),
+        ("asub.example.", Some("example.")),
+        ("sub.example.", Some("sub.example.")),
+        ("x.y.sub.example.", Some("sub.example.")),
+        ("a.b.c.test.", Some("a.b.c.test.")),
+        ("b.c.test.", None),
+        ("test.", None),
+        (".", None),
+    ] {
+        assert_eq!(found(&zones, qname).as_deref(), apex, "{qname}");
+    }
+    assert!(zones.remove(&name("sub.example.")));
+    assert!(!zones.remove(&name("sub.example.")));
+    assert_eq!(found(&zones, "sub.example.").as_deref(), Some("example."));
+    zones.set(&Name::root(), serving(".", 1, ZonePolicy::default()));
+    assert_eq!(found(&zones, "test.").as_deref(), Some("."));
+    assert_eq!(zones.table().slots().count(), 3);
+}
+
+#[test]
+fn a_zone_is_replaced_in_its_place() {
+    let zones = Zones::new();
+    let apex = name("example.");
+    zones.set(&apex, ZoneState::NotReady(Arc::default()));
+    let table = zones.table();
+    zones.set(&name("EXAMPLE."), serving("example.", 7, ZonePolicy::default()));
+    assert!(Arc::ptr_eq(&table, &zones.table()));
+    let state = zones.state(&apex).unwrap();
+    assert_eq!(state.serving().map(|zone| zone.serial()), Some(7));
+    let slot = Arc::clone(table.slot(apex.view()).unwrap());
+    zones.set(&apex, ZoneState::Expired(Arc::default()));
+    assert!(matches!(**slot.state(), ZoneState::Expired(_)));
+}

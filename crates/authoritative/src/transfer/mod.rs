@@ -1,0 +1,4 @@
+//! Zone transfers (RFC 5936, RFC 1995).
+
+pub mod inbound;
+pub mod outbound;

@@ -1,0 +1,279 @@
+//! Transfers to others: whole zones (AXFR, RFC 5936) and their changes (IXFR, RFC 1995).
+//!
+//! [`begin`] says what becomes of a request: an answer of many messages, made one by one as the peer takes them, an answer of
+//! one message, or a refusal. Changes come from the zone's journal; where that does not reach back to the version that the
+//! peer has, or its changes are larger than the zone, the whole zone is sent (RFC 1995 §4). Each message is signed where the
+//! request was (RFC 8945 §5.3.1).
+//!
+//! Records are sent as they stand in the zone: with glue and what zone cuts occlude (RFC 5936 §3), with their letter case.
+
+mod compress;
+mod records;
+mod sending;
+mod status;
+
+pub use sending::Sending;
+pub use status::{DEFAULT_MOST, Outgoing, TransferKind, TransferOutcome, TransferStatus};
+
+use crate::Query;
+use crate::acl::AccessList;
+use crate::tsig;
+use nonesuch_proto::message::{HEADER, Rcode, flags};
+use nonesuch_proto::{Class, Name, Rtype, serial};
+use nonesuch_zone::journal::Changes;
+use nonesuch_zone::{Contents, Journal};
+use records::{LONGEST, Records};
+use sending::{Frame, MESSAGE};
+use std::cmp::Ordering;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Extended errors (RFC 8914 §4).
+const NOT_READY: u16 = 14;
+const PROHIBITED: u16 = 18;
+const NOT_SUPPORTED: u16 = 21;
+
+/// A request for a transfer.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The whole message.
+    pub message: &'a [u8],
+    /// What it asks: QTYPE AXFR or IXFR.
+    pub query: &'a Query<'a>,
+    /// Whether it came as a datagram.
+    pub is_datagram: bool,
+    /// Who asks.
+    pub client: SocketAddr,
+    /// The signature of the request, verified.
+    pub tsig: Option<&'a tsig::Verified>,
+    /// The OPT record of the answer; empty for none.
+    pub opt: &'a [u8],
+    /// Octets that a datagram may have.
+    pub limit: usize,
+}
+
+/// The zone that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct ZoneToSend<'z> {
+    /// Its records; `None` where they are not kept.
+    pub contents: Option<&'z Arc<Contents>>,
+    /// Its changes.
+    pub journal: Option<&'z Journal>,
+    /// Who may have it.
+    pub access: &'z AccessList,
+    /// Whether what it is answered with is signed when asked: no record of the zone has a signature then.
+    pub is_online: bool,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Transfer {
+    /// It is answered with these messages.
+    Stream(Box<Sending>),
+    /// The answer is written, signed where the request was.
+    Single,
+    /// It is refused.
+    Refuse(Refusal),
+}
+
+/// Why a transfer is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// AXFR is not defined over UDP (RFC 5936 §4.2).
+    #[error("AXFR over UDP")]
+    Datagram,
+    /// An IXFR request has no SOA record of the zone (RFC 1995 §3).
+    #[error("an IXFR request without the SOA record that the sender has")]
+    NoSerial,
+    /// There is no zone of this name here.
+    #[error("no zone of this name is served here")]
+    NotAuthoritative,
+    /// The client may not have the zone.
+    #[error("the zone's 'transfer' does not allow it")]
+    NotAllowed,
+    /// What the zone is answered with is signed when asked.
+    #[error("the zone is signed when asked: its records have no signatures that could be transferred")]
+    SignedOnline,
+    /// The zone's records are not kept.
+    #[error("the zone is served without its records being kept")]
+    NoContents,
+    /// Too many transfers are under way.
+    #[error("too many transfers are under way")]
+    TooMany,
+}
+
+impl Refusal {
+    /// The response code.
+    #[must_use]
+    pub const fn rcode(self) -> Rcode {
+        match self {
+            Self::Datagram | Self::NoSerial => Rcode::FORMERR,
+            Self::NotAuthoritative => Rcode::NOTAUTH,
+            Self::NotAllowed | Self::SignedOnline | Self::NoContents => Rcode::REFUSED,
+            Self::TooMany => Rcode::SERVFAIL,
+        }
+    }
+
+    /// The extended error (RFC 8914) that says it.
+    #[must_use]
+    pub const fn extended_error(self) -> Option<u16> {
+        match self {
+            Self::NotAllowed => Some(PROHIBITED),
+            Self::SignedOnline | Self::NoContents => Some(NOT_SUPPORTED),
+            Self::TooMany => Some(NOT_READY),
+            Self::Datagram | Self::NoSerial | Self::NotAuthoritative => None,
+        }
+    }
+}
+
+/// Says what becomes of a request; `zone` is the one of this very name. `out` is empty, and where the answer is a single
+/// message, it is written there. What is refused is logged.
+pub fn begin(
+    asked: &Asked<'_>,
+    zone: Option<&ZoneToSend<'_>>,
+    outgoing: &Arc<Outgoing>,
+    out: &mut Vec<u8>,
+) -> Transfer {
+    match try_begin(asked, zone, outgoing, out) {
+        Ok(transfer) => transfer,
+        Err(refusal) => {
+            tracing::info!(
+                zone = %asked.query.name(),
+                peer = %asked.client,
+                kind = %asked.query.qtype,
+                key = asked.tsig.map(|verified| tracing::field::display(verified.name())),
+                "transfer refused: {refusal}"
+            );
+            outgoing.tell(asked, 0, TransferOutcome::Refused, 0);
+            Transfer::Refuse(refusal)
+        }
+    }
+}
+
+fn try_begin(
+    asked: &Asked<'_>,
+    zone: Option<&ZoneToSend<'_>>,
+    outgoing: &Arc<Outgoing>,
+    out: &mut Vec<u8>,
+) -> Result<Transfer, Refusal> {
+    let is_incremental = asked.query.qtype == Rtype::IXFR;
+    if asked.is_datagram && !is_incremental {
+        return Err(Refusal::Datagram);
+    }
+    let zone = zone.ok_or(Refusal::NotAuthoritative)?;
+    if !zone.access.allows(asked.client.ip(), asked.tsig.map(tsig::Verified::name)) {
+        return Err(Refusal::NotAllowed);
+    }
+    if zone.is_online {
+        return Err(Refusal::SignedOnline);
+    }
+    let contents = zone.contents.ok_or(Refusal::NoContents)?;
+    let ours = contents.soa().ok_or(Refusal::NoContents)?.serial;
+    if !is_incremental {
+        return start(asked, Records::zone(Arc::clone(contents)), (TransferKind::Axfr, ours), outgoing);
+    }
+    let theirs = requested_serial(asked).ok_or(Refusal::NoSerial)?;
+    // RFC 1995 §2: a sender that has this version, or a later one, is told so.
+    if matches!(serial::compare(theirs, ours), Some(Ordering::Equal | Ordering::Greater)) {
+        return Ok(answer_with_soa(asked, contents, outgoing, out));
+    }
+    let changes = zone.journal.and_then(|journal| journal.between(theirs, ours));
+    let changes = changes.filter(|changes| changes.octets() <= contents.octets());
+    if asked.is_datagram {
+        return Ok(answer_datagram(asked, contents, changes, outgoing, out));
+    }
+    let contents = Arc::clone(contents);
+    let (records, kind) = match changes {
+        Some(changes) => (Records::changes(contents, changes), TransferKind::Ixfr),
+        None => (Records::zone(contents), TransferKind::IxfrAsAxfr),
+    };
+    start(asked, records, (kind, ours), outgoing)
+}
+
+fn start(
+    asked: &Asked<'_>,
+    records: Records,
+    what: (TransferKind, u32),
+    outgoing: &Arc<Outgoing>,
+) -> Result<Transfer, Refusal> {
+    let key = asked.tsig.map(tsig::Verified::name);
+    let active = outgoing.begin(asked.query.name(), asked.client, key, what).ok_or(Refusal::TooMany)?;
+    let frame = frame(asked, outgoing.clock(), (MESSAGE, LONGEST));
+    Ok(Transfer::Stream(Box::new(Sending::new(frame, records, Some(active)))))
+}
+
+fn frame(asked: &Asked<'_>, clock: fn() -> u64, (wanted, most): (usize, usize)) -> Frame {
+    Frame {
+        id: asked.query.header.id,
+        flags: asked.query.header.flags & flags::RD,
+        question: asked.query.question.to_vec(),
+        opt: asked.opt.to_vec(),
+        signer: asked.tsig.map(tsig::Verified::signer),
+        clock,
+        wanted,
+        most,
+    }
+}
+
+/// Answers with the changes where they have room, else with the SOA record alone: the sender asks again over TCP
+/// (RFC 1995 §2).
+fn answer_datagram(
+    asked: &Asked<'_>,
+    contents: &Arc<Contents>,
+    changes: Option<Changes>,
+    outgoing: &Arc<Outgoing>,
+    out: &mut Vec<u8>,
+) -> Transfer {
+    // Compression does not make a quarter of them: what is longer need not be tried.
+    if let Some(changes) = changes.filter(|changes| changes.octets() / 4 <= asked.limit as u64) {
+        let records = Records::changes(Arc::clone(contents), changes);
+        let mut sending =
+            Sending::new(frame(asked, outgoing.clock(), (asked.limit, asked.limit)), records, None);
+        if sending.next(out).is_ok_and(|written| written) && sending.is_done() {
+            outgoing.tell(asked, serial_of(contents), TransferOutcome::Sent, out.len());
+            return Transfer::Single;
+        }
+        out.clear();
+    }
+    answer_with_soa(asked, contents, outgoing, out)
+}
+
+fn answer_with_soa(
+    asked: &Asked<'_>,
+    contents: &Arc<Contents>,
+    outgoing: &Arc<Outgoing>,
+    out: &mut Vec<u8>,
+) -> Transfer {
+    let records = Records::soa(Arc::clone(contents));
+    let mut sending = Sending::new(frame(asked, outgoing.clock(), (LONGEST, LONGEST)), records, None);
+    // An SOA record has 532 octets at most.
+    let _ = sending.next(out);
+    outgoing.tell(asked, serial_of(contents), TransferOutcome::UpToDate, out.len());
+    Transfer::Single
+}
+
+fn serial_of(contents: &Contents) -> u32 {
+    contents.soa().map_or(0, |soa| soa.serial)
+}
+
+/// The serial of the SOA record in the authority section, which is the zone's (RFC 1995 §3).
+fn requested_serial(asked: &Asked<'_>) -> Option<u32> {
+    if asked.query.header.counts[2] != 1 {
+        return None;
+    }
+    let at = HEADER + asked.query.question.len();
+    let (owner, fixed) = Name::from_message(asked.message, at).ok()?;
+    let [a, b, c, d, _, _, _, _, l, m] = *asked.message.get(fixed..)?.first_chunk()?;
+    let is_soa =
+        Rtype(u16::from_be_bytes([a, b])) == Rtype::SOA && Class(u16::from_be_bytes([c, d])) == Class::IN;
+    let start = fixed + 10;
+    let rdata = asked.message.get(start..start + usize::from(u16::from_be_bytes([l, m])))?;
+    // The names in front may be compressed; the five numbers are the last 20 octets (RFC 1035 §3.3.13).
+    let numbers = rdata.len().checked_sub(20).filter(|names| *names >= 2).map(|names| &rdata[names..])?;
+    let serial = numbers.first_chunk().map(|octets| u32::from_be_bytes(*octets));
+    serial.filter(|_| is_soa && owner.view() == asked.query.name())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! Records in a message, their names compressed (RFC 1035 §4.1.4).
+//!
+//! A name is only replaced by one of the same octets, letter case included: a zone that is transferred keeps its letters.
+
+use nonesuch_proto::{NameRef, Rtype, rdata};
+
+/// Places for the hashes of names; a power of two.
+const PLACES: usize = 4096;
+/// Names that are remembered at most; the table stays sparse.
+const FULL: usize = PLACES / 2;
+/// Pointers have 14 bits.
+const REACH: usize = 0x4000;
+const POINTER: u16 = 0xc000;
+/// Class IN.
+const IN: [u8; 2] = [0, 1];
+
+/// Where the names of a message stand, found by hashes of their octets.
+#[derive(Debug)]
+pub(super) struct Compressor {
+    places: Vec<Place>,
+    used: usize,
+    /// Where the name stands that was written as an owner last; 0 for nowhere.
+    owner_at: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    hash: u32,
+    /// 0: free. No name stands at the beginning of a message.
+    offset: u16,
+}
+
+impl Compressor {
+    pub(super) fn new() -> Self {
+        Self { places: vec![Place::default(); PLACES], used: 0, owner_at: 0 }
+    }
+
+    /// Forgets all names: for the next message.
+    pub(super) fn clear(&mut self) {
+        if self.used > 0 {
+            self.places.fill(Place::default());
+        }
+        (self.used, self.owner_at) = (0, 0);
+    }
+
+    /// Ends the run of records of one owner.
+    pub(super) const fn end_owner(&mut self) {
+        self.owner_at = 0;
+    }
+
+    /// Appends a record of class IN. Records of one owner come one behind the other, and [`Compressor::end_owner`] between
+    /// them and those of the next.
+    pub(super) fn push_record(
+        &mut self,
+        (owner, rtype, ttl): (NameRef<'_>, Rtype, u32),
+        rdata: &[u8],
+        message: &mut Vec<u8>,
+    ) {
+        if (1..REACH).contains(&self.owner_at) && !owner.is_root() {
+            message.extend_from_slice(&(POINTER | self.owner_at as u16).to_be_bytes());
+        } else {
+            self.owner_at = message.len();
+            self.push_name(owner, message);
+        }
+        let [a, b] = rtype.0.to_be_bytes();
+        let [c, d, e, f] = ttl.to_be_bytes();
+        let [g, h] = (rdata.len() as u16).to_be_bytes();
+        message.extend_from_slice(&[a, b, IN[0], IN[1], c, d, e, f, g, h]);
+        let start = message.len();
+        self.push_rdata(rtype, rdata, message);
+        let length = (message.len() - start) as u16;
+        message[start - 2..start].copy_from_slice(&length.to_be_bytes());
+    }
+
+    fn push_rdata(&mut self, rtype: Rtype, octets: &[u8], message: &mut Vec<u8>) {
+        let mut at = 0;
+        for name in rdata::names(rtype, octets).filter(|name| name.compress) {
+            message.extend_from_slice(&octets[at..name.range.start]);
+            at = name.range.end;
+            self.push_name(NameRef::from_checked(&octets[name.range]), message);
+        }
+        message.extend_from_slice(&octets[at..]);
+    }
+
+    /// Appends a name: its first labels, then a pointer to the longest end of it that stands in the message.
+    pub(super) fn push_name(&mut self, name: NameRef<'_>, message: &mut Vec<u8>) {
+        let (suffixes, count) = suffixes_of(name);
+        let wire = name.wire();
+        let (mut kept, mut pointer) = (count, None);
+        for (place, suffix) in suffixes[..count].iter().enumerate() {
+            if let Some(found) = self.find(suffix.hash, &wire[usize::from(suffix.start)..], message) {
+                (kept, pointer) = (place, Some(found));
+                break;
+            }
+        }
+        let start = message.len();
+        for suffix in &suffixes[..kept] {
+            self.remember(suffix.hash, start + usize::from(suffix.start));
+        }
+        match pointer {
+            Some(pointer) => {
+                message.extend_from_slice(&wire[..usize::from(suffixes[kept].start)]);
+                message.extend_from_slice(&(POINTER | pointer).to_be_bytes());
+            }
+            None => message.extend_from_slice(wire),
+        }
+    }
+
+    fn find(&self, hash: u32, suffix: &[u8], message: &[u8]) -> Option<u16> {
+        let mut at = hash as usize % PLACES;
+        loop {
+            let place = self.places[at];
+            if place.offset == 0 {
+                return None;
+            }
+            if place.hash == hash && stands_at(message, usize::from(place.offset), suffix) {
+                return Some(place.offset);
+            }
+            at = (at + 1) % PLACES;
+        }
+    }
+
+    fn remember(&mut self, hash: u32, offset: usize) {
+        if offset >= REACH || self.used >= FULL {
+            return;
+        }
+        let mut at = hash as usize % PLACES;
+        while self.places[at].offset != 0 {
+            at = (at + 1) % PLACES;
+        }
+        self.places[at] = Place { hash, offset: offset as u16 };
+        self.used += 1;
+    }
+}
+
+/// The end of a name that begins at a label.
+#[derive(Clone, Copy, Default)]
+struct Suffix {
+    hash: u32,
+    start: u8,
+}
+
+/// All ends of a name but the root, the longest first.
+fn suffixes_of(name: NameRef<'_>) -> ([Suffix; 128], usize) {
+    let mut suffixes = [Suffix::default(); 128];
+    let (mut count, mut start) = (0, 0);
+    for label in name.labels() {
+        suffixes[count].start = start;
+        start += 1 + label.len() as u8;
+        count += 1;
+    }
+    // From right to left, so that each hash goes on from the one before. FNV-1a, and the high half folded in at the end.
+    let (mut hash, mut end) = (0xcbf2_9ce4_8422_2325_u64, usize::from(start));
+    for suffix in suffixes[..count].iter_mut().rev() {
+        for octet in &name.wire()[usize::from(suffix.start)..end] {
+            hash = (hash ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        end = usize::from(suffix.start);
+        suffix.hash = (hash ^ hash >> 32) as u32;
+    }
+    (suffixes, count)
+}
+
+/// Whether the name at `at` of a message that was written here has these octets.
+fn stands_at(message: &[u8], mut at: usize, mut suffix: &[u8]) -> bool {
+    loop {
+        let Some(&length) = message.get(at) else { return false };
+        if length >= 0xc0 {
+            let Some(&low) = message.get(at + 1) else { return false };
+            at = usize::from(length & 0x3f) << 8 | usize::from(low);
+            continue;
+        }
+        let size = 1 + usize::from(length);
+        let (Some(here), Some((wanted, rest))) = (message.get(at..at + size), suffix.split_at_checked(size))
+        else {
+            return false;
+        };
+        if here != wanted {
+            return false;
+        }
+        if length == 0 {
+            return rest.is_empty();
+        }
+        (at, suffix) = (at + size, rest);
+    }
+}

@@ -1,0 +1,237 @@
+//! The transfers that are under way, and how many there may be.
+
+use super::Asked;
+use nonesuch_proto::{Name, NameRef, Rtype};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Transfers at once, where nothing else is configured.
+pub const DEFAULT_MOST: usize = 10;
+
+/// Of what kind a transfer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TransferKind {
+    /// The whole zone (RFC 5936).
+    Axfr,
+    /// Its changes (RFC 1995).
+    Ixfr,
+    /// The whole zone as the answer to a question for its changes (RFC 1995 §4).
+    IxfrAsAxfr,
+}
+
+impl fmt::Display for TransferKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Axfr => "AXFR",
+            Self::Ixfr => "IXFR",
+            Self::IxfrAsAxfr => "IXFR as AXFR",
+        })
+    }
+}
+
+/// What became of a request for a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TransferOutcome {
+    /// It is under way.
+    UnderWay,
+    /// All was sent.
+    Sent,
+    /// The peer has the newest version, or is to ask again over TCP: it got the SOA record.
+    UpToDate,
+    /// It was refused.
+    Refused,
+    /// The connection ended before all was sent, or it could not be continued.
+    BrokenOff,
+}
+
+/// A transfer that is under way, or has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransferStatus {
+    /// The zone.
+    pub zone: Name,
+    /// Who takes it.
+    pub client: SocketAddr,
+    /// The key that the request was signed with.
+    pub key: Option<Name>,
+    /// The kind.
+    pub kind: TransferKind,
+    /// The serial that is transferred.
+    pub serial: u32,
+    /// Messages so far.
+    pub messages: u64,
+    /// Octets of the messages so far.
+    pub octets: u64,
+    /// Records so far.
+    pub records: u64,
+    /// How long it has taken so far.
+    pub elapsed: Duration,
+    /// What became of it.
+    pub outcome: TransferOutcome,
+}
+
+/// What is told of each request for a transfer, when it ends.
+type Observer = Arc<dyn Fn(&TransferStatus) + Send + Sync>;
+
+/// The transfers of a server to others.
+pub struct Outgoing {
+    most: usize,
+    clock: fn() -> u64,
+    active: Mutex<Vec<Arc<Progress>>>,
+    observer: Option<Observer>,
+}
+
+impl Outgoing {
+    /// At most so many at once; `clock` says the time, in seconds since 1970, that messages are signed with.
+    #[must_use]
+    pub const fn new(most: usize, clock: fn() -> u64) -> Self {
+        Self { most, clock, active: Mutex::new(Vec::new()), observer: None }
+    }
+
+    /// Has `observer` told of each request for a transfer, when it ends: for metrics.
+    #[must_use]
+    pub fn with_observer(mut self, observer: impl Fn(&TransferStatus) + Send + Sync + 'static) -> Self {
+        self.observer = Some(Arc::new(observer));
+        self
+    }
+
+    /// The transfers that are under way.
+    #[must_use]
+    pub fn status(&self) -> Vec<TransferStatus> {
+        self.active().iter().map(|progress| progress.status()).collect()
+    }
+
+    /// Tells of a request that was answered with one message.
+    pub(super) fn tell(&self, asked: &Asked<'_>, serial: u32, outcome: TransferOutcome, octets: usize) {
+        let Some(observer) = &self.observer else { return };
+        let is_incremental = asked.query.qtype == Rtype::IXFR;
+        observer(&TransferStatus {
+            zone: asked.query.name().to_name(),
+            client: asked.client,
+            key: asked.tsig.map(|verified| verified.name().to_name()),
+            kind: if is_incremental { TransferKind::Ixfr } else { TransferKind::Axfr },
+            serial,
+            messages: u64::from(octets > 0),
+            octets: octets as u64,
+            records: 0,
+            elapsed: Duration::ZERO,
+            outcome,
+        });
+    }
+
+    pub(super) const fn clock(&self) -> fn() -> u64 {
+        self.clock
+    }
+
+    /// Begins a transfer; `None` where there are too many.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        zone: NameRef<'_>,
+        client: SocketAddr,
+        key: Option<NameRef<'_>>,
+        (kind, serial): (TransferKind, u32),
+    ) -> Option<Active> {
+        let mut active = self.active();
+        if active.len() >= self.most {
+            return None;
+        }
+        let progress = Arc::new(Progress {
+            zone: zone.to_name(),
+            client,
+            key: key.map(NameRef::to_name),
+            kind,
+            serial,
+            since: Instant::now(),
+            messages: AtomicU64::new(0),
+            octets: AtomicU64::new(0),
+            records: AtomicU64::new(0),
+        });
+        active.push(Arc::clone(&progress));
+        Some(Active { outgoing: Arc::clone(self), progress, outcome: TransferOutcome::BrokenOff })
+    }
+
+    fn active(&self) -> MutexGuard<'_, Vec<Arc<Progress>>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outgoing").field("most", &self.most).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+struct Progress {
+    zone: Name,
+    client: SocketAddr,
+    key: Option<Name>,
+    kind: TransferKind,
+    serial: u32,
+    since: Instant,
+    messages: AtomicU64,
+    octets: AtomicU64,
+    records: AtomicU64,
+}
+
+impl Progress {
+    fn status(&self) -> TransferStatus {
+        TransferStatus {
+            zone: self.zone.clone(),
+            client: self.client,
+            key: self.key.clone(),
+            kind: self.kind,
+            serial: self.serial,
+            messages: self.messages.load(Relaxed),
+            octets: self.octets.load(Relaxed),
+            records: self.records.load(Relaxed),
+            elapsed: self.since.elapsed(),
+            outcome: TransferOutcome::UnderWay,
+        }
+    }
+}
+
+/// A place among the transfers; it is given back, and the transfer is logged, when this is dropped.
+#[derive(Debug)]
+pub(super) struct Active {
+    outgoing: Arc<Outgoing>,
+    progress: Arc<Progress>,
+    outcome: TransferOutcome,
+}
+
+impl Active {
+    pub(super) fn count(&self, octets: usize, records: u16) {
+        self.progress.messages.fetch_add(1, Relaxed);
+        self.progress.octets.fetch_add(octets as u64, Relaxed);
+        self.progress.records.fetch_add(u64::from(records), Relaxed);
+    }
+
+    pub(super) const fn complete(&mut self) {
+        self.outcome = TransferOutcome::Sent;
+    }
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.outgoing.active().retain(|other| !Arc::ptr_eq(other, &self.progress));
+        let status = TransferStatus { outcome: self.outcome, ..self.progress.status() };
+        let seconds = status.elapsed.as_secs_f64();
+        let outcome = if self.outcome == TransferOutcome::Sent { "sent" } else { "broken off" };
+        tracing::info!(
+            zone = %status.zone,
+            serial = status.serial,
+            peer = %status.client,
+            kind = %status.kind,
+            messages = status.messages,
+            records = status.records,
+            octets = status.octets,
+            seconds,
+            "transfer {outcome}"
+        );
+        if let Some(observer) = &self.outgoing.observer {
+            observer(&status);
+        }
+    }
+}

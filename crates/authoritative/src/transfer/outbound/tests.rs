@@ -1,0 +1,460 @@
+//! Answers to AXFR and IXFR, read back record by record.
+
+use super::compress::Compressor;
+use super::*;
+use crate::tsig::{AnswerVerifier, Key, Keys, sign_request};
+use nonesuch_proto::edns;
+use nonesuch_proto::message::{Message, Section};
+use nonesuch_zone::read::read_text;
+use nonesuch_zone::{ChangeSet, Node, Rrset};
+use proptest::prelude::*;
+use std::path::Path;
+use tempfile::TempDir;
+
+const NOON: u64 = 1_750_000_000;
+const CLIENT: &str = "192.0.2.7:5353";
+
+/// Owner, type, TTL and RDATA of a record; names with their letter case.
+type Plain = (Vec<u8>, u16, u32, Vec<u8>);
+
+fn zone(serial: u32, rest: &str) -> Arc<Contents> {
+    let text = format!("$TTL 60\n@ SOA Ns h {serial} 2 3 4 5\n@ NS Ns\nNs A 192.0.2.1\n{rest}");
+    Arc::new(
+        read_text(text.as_bytes(), Path::new("zone"), Some(&"Example.".parse().unwrap())).unwrap().contents,
+    )
+}
+
+fn plain(node: Node<'_>, rrset: Rrset<'_>, rdata: &[u8]) -> Plain {
+    (node.name().wire().to_vec(), rrset.rtype().0, rrset.ttl(), rdata.to_vec())
+}
+
+/// The records of a zone or of a side: SOA first, then all others.
+fn records_of(contents: &Contents) -> Vec<Plain> {
+    let all = contents.nodes().flat_map(|node| {
+        node.rrsets().flat_map(move |rrset| rrset.rdatas().map(move |rdata| plain(node, rrset, rdata)))
+    });
+    let (soa, others): (Vec<Plain>, Vec<Plain>) = all.partition(|record| record.1 == Rtype::SOA.0);
+    soa.into_iter().chain(others).collect()
+}
+
+fn soa_of(contents: &Contents) -> Plain {
+    records_of(contents).remove(0)
+}
+
+/// A request for the zone "example."; with a serial, IXFR.
+fn request(serial: Option<u32>) -> Vec<u8> {
+    let name: Name = "eXample.".parse().unwrap();
+    let qtype = if serial.is_some() { Rtype::IXFR } else { Rtype::AXFR };
+    let mut out = Vec::new();
+    nonesuch_proto::message::push_query(&name, qtype, 0x1234, flags::RD, &mut out);
+    if let Some(serial) = serial {
+        out[9] = 1;
+        out.extend_from_slice(&[0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0]);
+        out.extend_from_slice(&serial.to_be_bytes());
+        out.extend_from_slice(&[0; 16]);
+    }
+    out
+}
+
+/// How a request is answered.
+struct Server {
+    contents: Arc<Contents>,
+    journal: Option<Journal>,
+    access: AccessList,
+    is_online: bool,
+    outgoing: Arc<Outgoing>,
+    limit: usize,
+    opt: Vec<u8>,
+}
+
+impl Server {
+    fn new(contents: &Arc<Contents>) -> Self {
+        Self {
+            contents: Arc::clone(contents),
+            journal: None,
+            access: AccessList::anybody(),
+            is_online: false,
+            outgoing: Arc::new(Outgoing::new(2, || NOON)),
+            limit: 1232,
+            opt: Vec::new(),
+        }
+    }
+
+    fn begin(
+        &self,
+        message: &[u8],
+        tsig: Option<&tsig::Verified>,
+        is_datagram: bool,
+        out: &mut Vec<u8>,
+    ) -> Transfer {
+        let query = Query::parse(message).unwrap();
+        let opt = &self.opt[..];
+        let client = CLIENT.parse().unwrap();
+        let asked = Asked { message, query: &query, is_datagram, client, tsig, opt, limit: self.limit };
+        let zone = ZoneToSend {
+            contents: Some(&self.contents),
+            journal: self.journal.as_ref(),
+            access: &self.access,
+            is_online: self.is_online,
+        };
+        begin(&asked, Some(&zone), &self.outgoing, out)
+    }
+
+    fn refusal(&self, message: &[u8], is_datagram: bool) -> Refusal {
+        match self.begin(message, None, is_datagram, &mut Vec::new()) {
+            Transfer::Refuse(refusal) => refusal,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// All messages of an answer.
+    fn messages(&self, message: &[u8], is_datagram: bool) -> Vec<Vec<u8>> {
+        self.signed_messages(message, None, is_datagram)
+    }
+
+    fn signed_messages(
+        &self,
+        message: &[u8],
+        tsig: Option<&tsig::Verified>,
+        is_datagram: bool,
+    ) -> Vec<Vec<u8>> {
+        let mut out = Vec::new();
+        match self.begin(message, tsig, is_datagram, &mut out) {
+            Transfer::Single => vec![out],
+            Transfer::Stream(mut sending) => {
+                let mut messages = Vec::new();
+                while sending.next(&mut out).unwrap() {
+                    messages.push(out.clone());
+                }
+                messages
+            }
+            Transfer::Refuse(refusal) => panic!("{refusal}"),
+        }
+    }
+}
+
+/// The records of all messages; checks what every message must keep to.
+fn records(messages: &[Vec<u8>]) -> Vec<Plain> {
+    let mut all = Vec::new();
+    for (place, octets) in messages.iter().enumerate() {
+        let message = Message::parse(octets).unwrap();
+        assert_eq!(message.header.id, 0x1234);
+        assert_eq!(message.header.flags, flags::QR | flags::AA | flags::RD);
+        assert_eq!(message.questions.len(), usize::from(place == 0));
+        assert!(message.section(Section::Answer).count() > 0 && octets.len() <= 16_384);
+        all.extend(message.section(Section::Answer).map(|record| {
+            assert_eq!(record.class, Class::IN);
+            (record.owner.wire().to_vec(), record.rtype.0, record.ttl, record.rdata.clone())
+        }));
+    }
+    all
+}
+
+fn large(serial: u32) -> Arc<Contents> {
+    let mut rest = String::new();
+    for index in 0..2000 {
+        rest.push_str(&format!("Sub{index} 3600 NS ns1.Sub{index}\nSub{index} NS ns.Other{}.\n", index % 7));
+        rest.push_str(
+            &format!("ns1.Sub{index} A 192.0.2.9\n ns1 30 AAAA 2001:db8::{index:x}\n",)
+                .replace("\n ns1", &format!("\nns1.sub{index}")),
+        );
+        rest.push_str(&format!("host{index} MX 10 Mail.Sub{index}\nhost{index} TXT \"x\" \"y\"\n"));
+    }
+    zone(serial, &rest)
+}
+
+#[test]
+fn a_zone_is_sent_whole_with_the_soa_record_at_both_ends() {
+    for contents in [zone(7, ""), large(7)] {
+        let messages = Server::new(&contents).messages(&request(None), false);
+        let mut expected = records_of(&contents);
+        expected.push(soa_of(&contents));
+        assert_eq!(records(&messages), expected);
+        assert!(messages.iter().rev().skip(1).all(|message| message.len() > 16_000), "messages are filled");
+    }
+    assert!(Server::new(&large(7)).messages(&request(None), false).len() > 10);
+}
+
+#[test]
+fn names_are_compressed_and_keep_their_letters() {
+    let contents = zone(7, "a NS nS.example.\nA.b NS Ns.Example.\n");
+    let messages = Server::new(&contents).messages(&request(None), false);
+    let octets: Vec<u8> = messages.concat();
+    let occurrences = |text: &[u8]| octets.windows(text.len()).filter(|window| *window == text).count();
+    // In the question as asked, once as the zone has it, and once in the other case of a target.
+    assert_eq!(
+        (occurrences(b"\x07eXample"), occurrences(b"\x07Example"), occurrences(b"\x07example")),
+        (1, 1, 1)
+    );
+    assert_eq!((occurrences(b"\x02Ns"), occurrences(b"\x02nS")), (1, 1));
+}
+
+#[test]
+fn opt_stands_in_the_first_message_alone() {
+    let mut server = Server::new(&large(7));
+    edns::push_opt(1232, 0, edns::DO, &mut server.opt);
+    let messages = server.messages(&request(None), false);
+    for (place, octets) in messages.iter().enumerate() {
+        assert_eq!(Message::parse(octets).unwrap().opt().is_some(), place == 0);
+    }
+    assert_eq!(records(&messages).len() as u64, server.contents.record_count() + 1);
+}
+
+fn signed(message: &mut Vec<u8>) -> (tsig::Verified, AnswerVerifier) {
+    let key = || Key::from_argument("hmac-sha256:Transfer:c2VjcmV0").unwrap();
+    let keys = Keys::new([key()]).unwrap();
+    let verifier = sign_request(&Arc::new(key()), message, NOON);
+    (keys.verify(message, NOON).unwrap().unwrap(), verifier)
+}
+
+#[test]
+fn every_message_is_signed_where_the_request_is() {
+    let mut server = Server::new(&large(7));
+    server.access = AccessList::new(vec!["192.0.2.0/24 key:transfer".parse().unwrap()]);
+    assert_eq!(server.refusal(&request(None), false), Refusal::NotAllowed);
+    let mut message = request(None);
+    let (verified, mut verifier) = signed(&mut message);
+    let messages = server.signed_messages(&message, Some(&verified), false);
+    let mut without = Vec::new();
+    for octets in &messages {
+        let checked = verifier.verify(octets, NOON).unwrap();
+        assert!(checked.is_signed && octets.len() <= 16_384);
+        let mut octets = octets[..checked.end].to_vec();
+        octets[11] -= 1;
+        without.push(octets);
+    }
+    assert_eq!(verifier.finish(), Ok(()));
+    assert_eq!(records(&without).len() as u64, server.contents.record_count() + 1);
+}
+
+/// A server of the last of some versions, with a journal of the changes between them.
+fn incremental(folder: &TempDir, versions: &[Arc<Contents>]) -> Server {
+    let mut server = Server::new(versions.last().unwrap());
+    let (journal, _) = Journal::open(&folder.path().join("j"), versions[0].apex(), 1 << 20).unwrap();
+    for pair in versions.windows(2) {
+        journal.append(&ChangeSet::between(&pair[0], &pair[1], |_| true)).unwrap();
+    }
+    server.journal = Some(journal);
+    server
+}
+
+/// What RFC 1995 §4 says that an incremental answer is.
+fn expected_changes(versions: &[Arc<Contents>]) -> Vec<Plain> {
+    let newest = soa_of(versions.last().unwrap());
+    let mut all = vec![newest.clone()];
+    for pair in versions.windows(2) {
+        let change = ChangeSet::between(&pair[0], &pair[1], |_| true);
+        all.extend(records_of(change.removed()));
+        all.extend(records_of(change.added()));
+    }
+    all.push(newest);
+    all
+}
+
+fn versions() -> Vec<Arc<Contents>> {
+    let filler: String = (0..200).map(|index| format!("filler{index} TXT \"some octets\"\n")).collect();
+    (1..=4)
+        .map(|serial| zone(serial, &format!("{filler}a{serial} A 192.0.2.{serial}\nb {serial} TXT x\n")))
+        .collect()
+}
+
+#[test]
+fn changes_are_sent_in_order_from_whatever_version_the_journal_reaches_back_to() {
+    let folder = TempDir::new().unwrap();
+    let versions = versions();
+    let server = incremental(&folder, &versions);
+    for from in 1..=3_u32 {
+        let expected = expected_changes(&versions[from as usize - 1..]);
+        for is_datagram in [false, true] {
+            assert_eq!(records(&server.messages(&request(Some(from)), is_datagram)), expected);
+        }
+    }
+}
+
+#[test]
+fn who_has_the_newest_version_is_told_so() {
+    let folder = TempDir::new().unwrap();
+    let server = incremental(&folder, &versions());
+    for serial in [4, 5, 0x7fff_ffff] {
+        for is_datagram in [false, true] {
+            let messages = server.messages(&request(Some(serial)), is_datagram);
+            assert_eq!(records(&messages), [soa_of(&server.contents)]);
+        }
+    }
+}
+
+#[test]
+fn what_the_journal_has_not_is_sent_whole() {
+    let folder = TempDir::new().unwrap();
+    let versions = versions();
+    let mut server = incremental(&folder, &versions);
+    let mut whole = records_of(&server.contents);
+    whole.push(soa_of(&server.contents));
+    // Before the first version, and one that is neither earlier nor later (RFC 1982 §3.2).
+    for serial in [0, 0x8000_0004] {
+        assert_eq!(records(&server.messages(&request(Some(serial)), false)), whole);
+        assert_eq!(records(&server.messages(&request(Some(serial)), true)), [soa_of(&server.contents)]);
+    }
+    server.journal = None;
+    assert_eq!(records(&server.messages(&request(Some(3)), false)), whole);
+    // The changes are larger than the zone.
+    let filler: String = (0..20).map(|index| format!("filler{index} TXT x\n")).collect();
+    let folder = TempDir::new().unwrap();
+    let versions: Vec<_> =
+        (1..=9).map(|serial| zone(serial, &format!("{filler}a{serial} TXT x\nb{serial} TXT y\n"))).collect();
+    let server = incremental(&folder, &versions);
+    let first = Message::parse(&server.messages(&request(Some(1)), false)[0]).unwrap();
+    assert_eq!(first.section(Section::Answer).count() as u64, server.contents.record_count() + 1);
+    assert_eq!(records(&server.messages(&request(Some(8)), false)), expected_changes(&versions[7..]));
+}
+
+#[test]
+fn changes_that_have_no_room_in_a_datagram_are_asked_for_again() {
+    let folder = TempDir::new().unwrap();
+    let mut server = incremental(&folder, &versions());
+    edns::push_opt(1232, 0, 0, &mut server.opt);
+    let mut message = request(Some(1));
+    let (verified, _) = signed(&mut message);
+    let whole = server.signed_messages(&message, Some(&verified), true).remove(0);
+    // Exactly enough, with OPT and TSIG, and one octet less.
+    server.limit = whole.len();
+    assert_eq!(server.signed_messages(&message, Some(&verified), true), [whole.as_slice()]);
+    server.limit -= 1;
+    let alone = server.signed_messages(&message, Some(&verified), true).remove(0);
+    let records: Vec<_> =
+        Message::parse(&alone).unwrap().section(Section::Answer).map(|record| record.rtype).collect();
+    assert_eq!(records, [Rtype::SOA]);
+}
+
+#[test]
+fn refusals_say_why() {
+    let mut server = Server::new(&zone(7, ""));
+    assert_eq!(server.refusal(&request(None), true), Refusal::Datagram);
+    let mut without_soa = request(Some(3));
+    without_soa[9] = 0;
+    assert_eq!(server.refusal(&without_soa[..HEADER + 13], false), Refusal::NoSerial);
+    let mut of_another = request(Some(3));
+    of_another[HEADER + 13 + 1] = 0;
+    assert_eq!(server.refusal(&of_another, false), Refusal::NoSerial);
+    server.is_online = true;
+    assert_eq!(server.refusal(&request(None), false), Refusal::SignedOnline);
+    server.access = AccessList::default();
+    assert_eq!(server.refusal(&request(Some(7)), true), Refusal::NotAllowed);
+    let message = request(None);
+    let query = Query::parse(&message).unwrap();
+    let client = CLIENT.parse().unwrap();
+    let asked = Asked {
+        message: &message,
+        query: &query,
+        is_datagram: false,
+        client,
+        tsig: None,
+        opt: &[],
+        limit: 0,
+    };
+    let outcome = begin(&asked, None, &server.outgoing, &mut Vec::new());
+    assert!(matches!(outcome, Transfer::Refuse(Refusal::NotAuthoritative)));
+    assert_eq!(
+        (Refusal::NotAllowed.rcode(), Refusal::NotAllowed.extended_error()),
+        (Rcode::REFUSED, Some(18))
+    );
+    assert_eq!((Refusal::NotAuthoritative.rcode().0, Refusal::Datagram.rcode()), (9, Rcode::FORMERR));
+}
+
+#[test]
+fn transfers_are_bounded_in_number_and_told_of() {
+    let told: Arc<std::sync::Mutex<Vec<(TransferOutcome, u64)>>> = Arc::default();
+    let mut server = Server::new(&large(7));
+    let list = Arc::clone(&told);
+    let observe = move |status: &TransferStatus| list.lock().unwrap().push((status.outcome, status.records));
+    server.outgoing = Arc::new(Outgoing::new(2, || NOON).with_observer(observe));
+    let start = || match server.begin(&request(None), None, false, &mut Vec::new()) {
+        Transfer::Stream(sending) => sending,
+        other => panic!("{other:?}"),
+    };
+    let (mut first, second) = (start(), start());
+    assert_eq!(server.refusal(&request(None), false), Refusal::TooMany);
+    let mut message = Vec::new();
+    assert!(first.next(&mut message).unwrap());
+    let status = server.outgoing.status();
+    assert_eq!((status.len(), status[0].messages, status[0].octets), (2, 1, message.len() as u64));
+    assert_eq!((status[0].kind, status[0].serial), (TransferKind::Axfr, 7));
+    drop(second);
+    while first.next(&mut message).unwrap() {}
+    drop(first);
+    assert!(server.outgoing.status().is_empty());
+    let all = server.contents.record_count() + 1;
+    let refused = (TransferOutcome::Refused, 0);
+    let expected = [refused, (TransferOutcome::BrokenOff, 0), (TransferOutcome::Sent, all)];
+    assert_eq!(*told.lock().unwrap(), expected);
+    server.messages(&request(Some(7)), true);
+    assert_eq!(told.lock().unwrap()[3], (TransferOutcome::UpToDate, 0));
+    start();
+}
+
+#[test]
+fn records_of_any_length_are_sent_or_the_transfer_is_broken_off() {
+    // RDATA of 65,000 octets has a message of its own; of 65,535 it has no room anywhere.
+    for (octets, is_sent) in [(65_000, true), (65_535, false)] {
+        let rdata = "00".repeat(octets);
+        let contents = zone(7, &format!("long TYPE65000 \\# {octets} {rdata}\nz A 192.0.2.1\n"));
+        let server = Server::new(&contents);
+        let Transfer::Stream(mut sending) = server.begin(&request(None), None, false, &mut Vec::new()) else {
+            panic!("no stream");
+        };
+        let (mut message, mut count) = (Vec::new(), 0);
+        let ended = loop {
+            match sending.next(&mut message) {
+                Ok(true) => count += Message::parse(&message).unwrap().records.len(),
+                other => break other,
+            }
+        };
+        assert_eq!(ended.is_ok(), is_sent);
+        assert!(!is_sent || count as u64 == contents.record_count() + 1);
+    }
+}
+
+#[test]
+fn a_journal_that_is_spoilt_under_way_breaks_the_transfer_off() {
+    let folder = TempDir::new().unwrap();
+    let server = incremental(&folder, &versions());
+    let Transfer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new()) else {
+        panic!("no stream");
+    };
+    let path = folder.path().join("j");
+    let mut octets = std::fs::read(&path).unwrap();
+    *octets.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, octets).unwrap();
+    let error = sending.next(&mut Vec::new()).unwrap_err().to_string();
+    assert!(error.contains("the change from serial 3 was altered"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn names_come_back_octet_for_octet(
+        names in proptest::collection::vec(proptest::collection::vec("[aAb\\\\]{1,3}", 0..6), 1..60),
+        padding in 0usize..20_000,
+    ) {
+        let mut message = vec![0; HEADER];
+        let mut compressor = Compressor::new();
+        let mut expected = Vec::new();
+        for (place, labels) in names.iter().enumerate() {
+            let name = labels.iter().fold(Name::root(), |name, label| Name::prepend(label.as_bytes(), name.view()).unwrap());
+            let at = message.len();
+            if place % 3 == 0 {
+                compressor.end_owner();
+                compressor.push_record((name.view(), Rtype::A, 60), &[0; 4], &mut message);
+            } else {
+                compressor.push_name(name.view(), &mut message);
+            }
+            expected.push((at, name));
+            if place == names.len() / 2 {
+                message.resize(message.len() + padding, 0);
+            }
+        }
+        for (at, name) in expected {
+            let (found, _) = Name::from_message(&message, at).unwrap();
+            prop_assert_eq!(found.wire(), name.wire());
+        }
+    }
+}

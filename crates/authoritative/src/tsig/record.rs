@@ -1,0 +1,190 @@
+//! The TSIG record (RFC 8945 §4.2) and what is digested of it (§4.3).
+
+use super::key::{Algorithm, Key};
+use nonesuch_crypto::hmac::Mac;
+use nonesuch_proto::message::{HEADER, Header};
+use nonesuch_proto::{Class, Name, NameRef, Rtype};
+
+/// Octets of a record behind its owner: type, class, TTL and the length of RDATA.
+const FIXED: usize = 10;
+/// Octets of the fields of RDATA but the algorithm's name, the MAC and other data.
+const FIELDS: usize = 16;
+
+/// A message is not well formed, or its TSIG record is not, or not where it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Malformed;
+
+/// The TSIG record of a message.
+#[derive(Clone, Debug)]
+pub(super) struct Record<'m> {
+    /// Where it begins, which is where the message ends that was signed.
+    pub(super) at: usize,
+    /// The key's name, in lower case.
+    pub(super) key: Name,
+    pub(super) algorithm: NameRef<'m>,
+    pub(super) time: u64,
+    pub(super) fudge: u16,
+    pub(super) mac: &'m [u8],
+    pub(super) original_id: u16,
+    pub(super) error: u16,
+    pub(super) other: &'m [u8],
+}
+
+impl<'m> Record<'m> {
+    /// The TSIG record of `message`; `None` where there is none. It must be the last record, and of the additional section
+    /// (RFC 8945 §5.1).
+    pub(super) fn find(message: &'m [u8]) -> Result<Option<Self>, Malformed> {
+        let header = Header::read(message).ok_or(Malformed)?;
+        let [questions, answers, authorities, additional] = header.counts.map(usize::from);
+        let mut at = HEADER;
+        for _ in 0..questions {
+            at = skip_name(message, at).ok_or(Malformed)? + 4;
+        }
+        let records = answers + authorities + additional;
+        let mut found = None;
+        for place in 1..=records {
+            let fixed = skip_name(message, at).ok_or(Malformed)?;
+            let fields: &[u8; FIXED] = message.get(fixed..).and_then(<[u8]>::first_chunk).ok_or(Malformed)?;
+            let [t, y, .., high, low] = *fields;
+            let end = fixed + FIXED + usize::from(u16::from_be_bytes([high, low]));
+            let rdata = message.get(fixed + FIXED..end).ok_or(Malformed)?;
+            if Rtype(u16::from_be_bytes([t, y])) == Rtype::TSIG {
+                if place != records || additional == 0 {
+                    return Err(Malformed);
+                }
+                found = Some(Self::read(message, at, fields, rdata).ok_or(Malformed)?);
+            }
+            at = end;
+        }
+        if at == message.len() { Ok(found) } else { Err(Malformed) }
+    }
+
+    fn read(message: &'m [u8], at: usize, fixed: &[u8; FIXED], rdata: &'m [u8]) -> Option<Self> {
+        // Class ANY, TTL 0.
+        if fixed[2..8] != [0, Class::ANY.0 as u8, 0, 0, 0, 0] {
+            return None;
+        }
+        let (key, _) = Name::from_message(message, at).ok()?;
+        let (algorithm, rest) = NameRef::split_from(rdata).ok()?;
+        let (&[a, b, c, d, e, f, g, h, i, j], rest) = rest.split_first_chunk()?;
+        let (mac, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes([i, j])))?;
+        let (&[k, l, m, n, o, p], other) = rest.split_first_chunk()?;
+        if other.len() != usize::from(u16::from_be_bytes([o, p])) {
+            return None;
+        }
+        Some(Self {
+            at,
+            key: key.view().to_canonical(),
+            algorithm,
+            time: u64::from_be_bytes([0, 0, a, b, c, d, e, f]),
+            fudge: u16::from_be_bytes([g, h]),
+            mac,
+            original_id: u16::from_be_bytes([k, l]),
+            error: u16::from_be_bytes([m, n]),
+            other,
+        })
+    }
+
+    /// Whether `now` is within the fudge of the time signed (RFC 8945 §5.2.3).
+    pub(super) const fn is_timely(&self, now: u64) -> bool {
+        now.abs_diff(self.time) <= self.fudge as u64
+    }
+
+    /// Whether the MAC's length is one that the RFC allows (RFC 8945 §5.2.2.1).
+    pub(super) fn has_possible_length(&self, algorithm: Algorithm) -> bool {
+        (algorithm.least_octets()..=algorithm.octets()).contains(&self.mac.len())
+    }
+
+    /// Digests the message as it was before it was signed: without this record, with the original ID.
+    pub(super) fn digest_message(&self, message: &[u8], mac: &mut Mac) {
+        if let Some(mut header) = Header::read(message) {
+            header.id = self.original_id;
+            header.counts[3] = header.counts[3].saturating_sub(1);
+            mac.update(&header.to_octets());
+            mac.update(message.get(HEADER..self.at).unwrap_or_default());
+        }
+    }
+
+    /// What is digested of this record behind the message.
+    pub(super) const fn variables(&self) -> Variables<'_> {
+        Variables { time: self.time, fudge: self.fudge, error: self.error, other: self.other }
+    }
+}
+
+/// Where the name at `at`, which may be compressed, ends.
+fn skip_name(message: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        match *message.get(at)? {
+            0 => return Some(at + 1),
+            length @ 1..=63 => at += 1 + usize::from(length),
+            192..=255 => return Some(at + 2),
+            _ => return None,
+        }
+    }
+}
+
+/// The fields of the record that are chosen anew for each message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Variables<'v> {
+    pub(super) time: u64,
+    pub(super) fudge: u16,
+    pub(super) error: u16,
+    pub(super) other: &'v [u8],
+}
+
+impl Variables<'_> {
+    fn timers(&self) -> [u8; 8] {
+        let [_, _, a, b, c, d, e, f] = self.time.to_be_bytes();
+        let [g, h] = self.fudge.to_be_bytes();
+        [a, b, c, d, e, f, g, h]
+    }
+
+    /// Digests all TSIG variables (RFC 8945 §4.3.3).
+    pub(super) fn digest(&self, key: &Key, mac: &mut Mac) {
+        mac.update(key.name().wire());
+        mac.update(&[0, Class::ANY.0 as u8, 0, 0, 0, 0]);
+        mac.update(key.algorithm().name().wire());
+        mac.update(&self.timers());
+        mac.update(&self.error.to_be_bytes());
+        mac.update(&(self.other.len() as u16).to_be_bytes());
+        mac.update(self.other);
+    }
+
+    /// Digests the times alone, as in all messages of an answer but the first (RFC 8945 §5.3.1).
+    pub(super) fn digest_timers(&self, mac: &mut Mac) {
+        mac.update(&self.timers());
+    }
+
+    /// Appends the record with `code` as its MAC, and counts it in the header.
+    pub(super) fn push(&self, key: NameRef<'_>, algorithm: NameRef<'_>, code: &[u8], message: &mut Vec<u8>) {
+        let (Some(&id), true) = (message.first_chunk::<2>(), message.len() >= HEADER) else { return };
+        let length = algorithm.len() + FIELDS + code.len() + self.other.len();
+        message.extend_from_slice(key.wire());
+        message.extend_from_slice(&Rtype::TSIG.0.to_be_bytes());
+        message.extend_from_slice(&[0, Class::ANY.0 as u8, 0, 0, 0, 0]);
+        message.extend_from_slice(&(length as u16).to_be_bytes());
+        message.extend_from_slice(algorithm.wire());
+        message.extend_from_slice(&self.timers());
+        message.extend_from_slice(&(code.len() as u16).to_be_bytes());
+        message.extend_from_slice(code);
+        message.extend_from_slice(&id);
+        message.extend_from_slice(&self.error.to_be_bytes());
+        message.extend_from_slice(&(self.other.len() as u16).to_be_bytes());
+        message.extend_from_slice(self.other);
+        let count = u16::from_be_bytes([message[10], message[11]]).saturating_add(1);
+        message[10..12].copy_from_slice(&count.to_be_bytes());
+    }
+}
+
+/// Octets of the record with a whole MAC and no other data.
+pub(super) fn record_octets(key: &Key) -> usize {
+    key.name().len() + FIXED + key.algorithm().name().len() + FIELDS + key.algorithm().octets()
+}
+
+/// Begins the code of a message that follows on one with the MAC `prior` (RFC 8945 §4.3.1 and §5.3.1).
+pub(super) fn begin_after(key: &Key, prior: &[u8]) -> Mac {
+    let mut mac = key.begin();
+    mac.update(&(prior.len() as u16).to_be_bytes());
+    mac.update(prior);
+    mac
+}

@@ -1,0 +1,265 @@
+//! A server's side: requests verified, answers signed.
+
+use super::FUDGE;
+use super::key::{Key, Keys};
+use super::record::{Record, Variables, begin_after, record_octets};
+use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
+use nonesuch_proto::{MAX_LABEL, Name, NameRef};
+use std::fmt;
+use std::sync::Arc;
+
+/// Why a request is refused; the numbers are those of RFC 8945 §3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Error {
+    /// The message, or its TSIG record, is not well formed.
+    Form,
+    /// The MAC is wrong.
+    BadSig,
+    /// There is no such key, or it is of another algorithm.
+    BadKey,
+    /// The time signed is too far from ours.
+    BadTime,
+    /// The MAC is shorter than we take.
+    BadTrunc,
+}
+
+impl Error {
+    /// The number in the TSIG record; 0 where the answer has none.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        match self {
+            Self::Form => 0,
+            Self::BadSig => 16,
+            Self::BadKey => 17,
+            Self::BadTime => 18,
+            Self::BadTrunc => 22,
+        }
+    }
+
+    /// The error of a number in a TSIG record.
+    #[must_use]
+    pub const fn from_number(number: u16) -> Option<Self> {
+        match number {
+            16 => Some(Self::BadSig),
+            17 => Some(Self::BadKey),
+            18 => Some(Self::BadTime),
+            22 => Some(Self::BadTrunc),
+            _ => None,
+        }
+    }
+
+    /// The response code of the answer.
+    #[must_use]
+    pub const fn rcode(self) -> Rcode {
+        if matches!(self, Self::Form) { Rcode::FORMERR } else { Rcode::NOTAUTH }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Form => "FORMERR",
+            Self::BadSig => "BADSIG",
+            Self::BadKey => "BADKEY",
+            Self::BadTime => "BADTIME",
+            Self::BadTrunc => "BADTRUNC",
+        })
+    }
+}
+
+/// A request that was signed with one of our keys.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    key: Arc<Key>,
+    mac: Box<[u8]>,
+    octets: usize,
+}
+
+impl Verified {
+    /// The key.
+    #[must_use]
+    pub const fn key(&self) -> &Arc<Key> {
+        &self.key
+    }
+
+    /// The key's name, in lower case.
+    #[must_use]
+    pub fn name(&self) -> NameRef<'_> {
+        self.key.name()
+    }
+
+    /// Octets of the request in front of its TSIG record.
+    #[must_use]
+    pub const fn octets(&self) -> usize {
+        self.octets
+    }
+
+    /// What signs the answer to it.
+    #[must_use]
+    pub fn signer(&self) -> Signer {
+        Signer { key: Arc::clone(&self.key), prior: self.mac.to_vec(), is_first: true }
+    }
+}
+
+impl Keys {
+    /// Verifies a request of any opcode; `None` where it has no TSIG record.
+    ///
+    /// # Errors
+    /// What is to be answered instead.
+    pub fn verify(&self, message: &[u8], now: u64) -> Result<Option<Verified>, Refused> {
+        let Ok(found) = Record::find(message) else { return Err(Refused::of_form()) };
+        let Some(record) = found else { return Ok(None) };
+        let of_algorithm = |key: &&Arc<Key>| key.algorithm().name() == record.algorithm;
+        let Some(key) = self.find(&record.key).filter(of_algorithm) else {
+            return Err(Refused::new(Error::BadKey, &record, None));
+        };
+        if !record.has_possible_length(key.algorithm()) {
+            return Err(Refused::of_form());
+        }
+        let mut mac = key.begin();
+        record.digest_message(message, &mut mac);
+        record.variables().digest(key, &mut mac);
+        if !mac.verify(record.mac) {
+            return Err(Refused::new(Error::BadSig, &record, None));
+        }
+        // RFC 8945 §5.2: time and local policy come last, and what they refuse is signed.
+        if !record.is_timely(now) {
+            return Err(Refused::new(Error::BadTime, &record, Some(key)));
+        }
+        if record.mac.len() < key.least_mac() {
+            return Err(Refused::new(Error::BadTrunc, &record, Some(key)));
+        }
+        Ok(Some(Verified { key: Arc::clone(key), mac: record.mac.into(), octets: record.at }))
+    }
+}
+
+/// Signs the messages of one answer, in their order.
+#[derive(Clone, Debug)]
+pub struct Signer {
+    key: Arc<Key>,
+    /// The MAC that the next one follows on: the request's, then that of the message before.
+    prior: Vec<u8>,
+    is_first: bool,
+}
+
+impl Signer {
+    /// Octets that signing adds to a message.
+    #[must_use]
+    pub fn octets(&self) -> usize {
+        record_octets(&self.key)
+    }
+
+    /// Appends the TSIG record to `message`, which is complete but for that.
+    pub fn sign(&mut self, message: &mut Vec<u8>, now: u64) {
+        self.sign_with(message, Variables { time: now, fudge: FUDGE, error: 0, other: &[] });
+    }
+
+    fn sign_with(&mut self, message: &mut Vec<u8>, variables: Variables<'_>) {
+        let mut mac = begin_after(&self.key, &self.prior);
+        mac.update(message);
+        if self.is_first {
+            variables.digest(&self.key, &mut mac);
+        } else {
+            variables.digest_timers(&mut mac);
+        }
+        self.is_first = false;
+        let tag = mac.finish();
+        variables.push(self.key.name(), self.key.algorithm().name(), tag.as_ref(), message);
+        self.prior.clear();
+        self.prior.extend_from_slice(tag.as_ref());
+    }
+}
+
+/// A request that is not to be done, and what its sender is told.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    error: Error,
+    /// What the answer's record has of the request's; none where that is malformed.
+    echo: Option<Echo>,
+}
+
+#[derive(Clone, Debug)]
+struct Echo {
+    key: Name,
+    algorithm: Name,
+    time: u64,
+    fudge: u16,
+    /// Signs the answer, where the MAC was right.
+    signer: Option<Signer>,
+}
+
+impl Refused {
+    const fn of_form() -> Self {
+        Self { error: Error::Form, echo: None }
+    }
+
+    fn new(error: Error, record: &Record<'_>, key: Option<&Arc<Key>>) -> Self {
+        let signer =
+            |key: &Arc<Key>| Signer { key: Arc::clone(key), prior: record.mac.to_vec(), is_first: true };
+        let echo = Echo {
+            key: record.key.clone(),
+            algorithm: record.algorithm.to_name(),
+            time: record.time,
+            fudge: record.fudge,
+            signer: key.map(signer),
+        };
+        Self { error, echo: Some(echo) }
+    }
+
+    /// Why.
+    #[must_use]
+    pub const fn error(&self) -> Error {
+        self.error
+    }
+
+    /// The name of the key that the request names, in lower case, where it could be read.
+    #[must_use]
+    pub fn key(&self) -> Option<NameRef<'_>> {
+        self.echo.as_ref().map(|echo| echo.key.view())
+    }
+
+    /// Writes the whole answer to `request` into `out`; `opt` is its OPT record, empty for none.
+    ///
+    /// RFC 8945 §5.3.2: what concerns key or MAC is not signed; what concerns time or truncation is. Nothing is written where
+    /// the request has no header.
+    pub fn answer(&self, request: &[u8], opt: &[u8], now: u64, out: &mut Vec<u8>) {
+        out.clear();
+        let Some(header) = Header::read(request) else { return };
+        let kept = header.flags & (flags::OPCODE | flags::RD);
+        let question = question_of(request, header).unwrap_or_default();
+        let counts = [u16::from(!question.is_empty()), 0, 0, u16::from(!opt.is_empty())];
+        let head = Header { id: header.id, flags: flags::QR | kept | self.error.rcode().0, counts };
+        out.extend_from_slice(&head.to_octets());
+        out.extend_from_slice(question);
+        out.extend_from_slice(opt);
+        let Some(echo) = &self.echo else { return };
+        let server_time = now.to_be_bytes();
+        // RFC 8945 §5.2.3: the client's time signed, so that it can verify the answer, and ours in other data.
+        let (time, other) =
+            if self.error == Error::BadTime { (echo.time, &server_time[2..]) } else { (now, &[][..]) };
+        let fudge = if self.error == Error::BadTime { echo.fudge } else { FUDGE };
+        let variables = Variables { time, fudge, error: self.error.number(), other };
+        match echo.signer.clone() {
+            Some(mut signer) => signer.sign_with(out, variables),
+            None => variables.push(echo.key.view(), echo.algorithm.view(), &[], out),
+        }
+    }
+}
+
+/// The one question of a message; none where it has another number of them, or it cannot be read.
+fn question_of(message: &[u8], header: Header) -> Option<&[u8]> {
+    if header.counts[0] != 1 {
+        return None;
+    }
+    let mut at = HEADER;
+    loop {
+        let length = usize::from(*message.get(at)?);
+        if length > MAX_LABEL {
+            return None;
+        }
+        at += 1 + length;
+        if length == 0 {
+            return message.get(HEADER..at + 4);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Octets that BIND and Knot DNS made.
+
+use super::*;
+
+const SECRET: &[u8] = b"01234567890123456789012345678901";
+
+/// A line of the file: who made it, request, answer.
+fn vector(who: &str) -> (Vec<u8>, Vec<u8>) {
+    let lines = include_str!("vectors.txt").lines();
+    let line = lines.map(|line| line.split(' ').collect::<Vec<_>>()).find(|fields| fields[0] == who).unwrap();
+    (HEX.decode(line[1].as_bytes()).unwrap(), HEX.decode(line[2].trim_end_matches('-').as_bytes()).unwrap())
+}
+
+fn transfer_key(algorithm: Algorithm) -> Keys {
+    Keys::new([key("transfer.example", algorithm, SECRET)]).unwrap()
+}
+
+/// What a client with `key` makes of the answer to a request that it has sent.
+fn verify_answer(key: &Arc<Key>, request: &[u8], answer: &[u8]) -> Result<Checked, AnswerFault> {
+    let record = Record::find(request).unwrap().unwrap();
+    let mut verifier = sign_request(key, &mut request.to_vec(), record.time);
+    verifier.follow(record.mac);
+    verifier.verify(answer, record.time)
+}
+
+#[test]
+fn requests_and_answers_of_bind_and_knot_are_verified() {
+    let cases = [
+        ("dig-named-sha256", Algorithm::HmacSha256),
+        ("kdig-knotd-sha512", Algorithm::HmacSha512),
+        ("dig-sha384", Algorithm::HmacSha384),
+        ("dig-named-sha256-160", Algorithm::HmacSha256),
+    ];
+    for (who, algorithm) in cases {
+        let (request, answer) = vector(who);
+        let record = Record::find(&request).unwrap().unwrap();
+        let keys = transfer_key(algorithm);
+        let verified = keys.verify(&request, record.time).unwrap().unwrap();
+        assert_eq!(verified.octets(), record.at, "{who}");
+        match (who, verify_answer(verified.key(), &request, &answer)) {
+            // It was given to know the key for whole MACs alone; it signs that it refuses.
+            ("dig-named-sha256-160", outcome) => {
+                assert_eq!(outcome, Err(AnswerFault::Refused(Error::BadTrunc)));
+            }
+            ("dig-sha384", _) => assert!(answer.is_empty()),
+            (_, outcome) => assert!(outcome.unwrap().is_signed, "{who}"),
+        }
+        assert_eq!(keys.verify(&request, record.time + 301).unwrap_err().error(), Error::BadTime);
+        let other = Keys::new([key("transfer.example", algorithm, b"another")]).unwrap();
+        assert_eq!(other.verify(&request, record.time).unwrap_err().error(), Error::BadSig);
+    }
+}
+
+/// The same request by our hand has the same octets.
+#[test]
+fn requests_are_signed_as_bind_and_knot_sign_them() {
+    for (who, algorithm) in
+        [("kdig-knotd-sha512", Algorithm::HmacSha512), ("dig-sha384", Algorithm::HmacSha384)]
+    {
+        let (request, _) = vector(who);
+        let record = Record::find(&request).unwrap().unwrap();
+        let mut ours = request[..record.at].to_vec();
+        ours[11] -= 1;
+        let keys = transfer_key(algorithm);
+        sign_request(keys.find(&record.key).unwrap(), &mut ours, record.time);
+        assert_eq!(ours, request, "{who}");
+    }
+}
+
+#[test]
+fn what_named_says_of_a_key_that_it_does_not_know_is_understood_and_said_too() {
+    let (request, answer) = vector("dig-named-badkey");
+    let sender = Arc::new(key("other.example", Algorithm::HmacSha256, SECRET));
+    assert_eq!(verify_answer(&sender, &request, &answer), Err(AnswerFault::Refused(Error::BadKey)));
+    let (error, ours) = refused(&transfer_key(Algorithm::HmacSha256), &request, NOON);
+    assert_eq!(error, Error::BadKey);
+    assert_eq!(verify_answer(&sender, &request, &ours), Err(AnswerFault::Refused(Error::BadKey)));
+}

@@ -1,0 +1,253 @@
+//! Keys in the form of BIND's configuration, as `tsig-keygen` and `keymgr tsig` write them:
+//!
+//! ```text
+//! key "transfer.example" {
+//!     algorithm hmac-sha256;
+//!     secret "Base64";
+//! };
+//! ```
+//!
+//! Comments are `//` and `#` to the end of the line, and `/* … */`.
+
+use super::key::{Algorithm, Key, KeyError, read_name};
+
+/// Why text has no keys that can be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {fault}")]
+pub struct KeyTextError {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1, in octets.
+    pub column: u32,
+    /// What is wrong there.
+    pub fault: KeyTextFault,
+}
+
+/// What is wrong with the text of a key. It is not shown: it may be part of a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyTextFault {
+    /// Something else stands where this is expected.
+    #[error("expected {0}")]
+    Expected(&'static str),
+    /// A statement stands twice in one key.
+    #[error("'{0}' stands twice in this key")]
+    Repeated(&'static str),
+    /// A statement is missing in a key that ends here.
+    #[error("this key has no '{0}'")]
+    Missing(&'static str),
+    /// A quote or a comment is not closed.
+    #[error("a {0} is not closed")]
+    Open(&'static str),
+    /// There is no key in the text.
+    #[error("there is no key here: write  key \"NAME\" {{ algorithm hmac-sha256; secret \"BASE64\"; }};")]
+    Nothing,
+    /// The key cannot be used.
+    #[error("{0}")]
+    Key(#[from] KeyError),
+}
+
+/// Reads all keys of `text`.
+///
+/// # Errors
+/// The first fault. Anything but keys is one: a file of secrets should hold nothing else.
+pub fn read_keys(text: &str) -> Result<Vec<Key>, KeyTextError> {
+    let mut reader = Reader { text, at: 0 };
+    let mut keys = Vec::new();
+    while let Some(word) = reader.next()? {
+        if !word.is("key") {
+            return Err(reader.error(word.at, KeyTextFault::Expected("'key'")));
+        }
+        keys.push(reader.read_key()?);
+    }
+    if keys.is_empty() { Err(reader.error(text.len(), KeyTextFault::Nothing)) } else { Ok(keys) }
+}
+
+/// A word, a quoted text or one of `{`, `}` and `;`.
+#[derive(Clone, Copy)]
+struct Word<'t> {
+    text: &'t str,
+    at: usize,
+    is_quoted: bool,
+}
+
+impl Word<'_> {
+    fn is(&self, text: &str) -> bool {
+        !self.is_quoted && self.text.eq_ignore_ascii_case(text)
+    }
+
+    fn is_mark(&self) -> bool {
+        !self.is_quoted && matches!(self.text, "{" | "}" | ";")
+    }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Reader<'t> {
+    /// What stands behind `key`.
+    fn read_key(&mut self) -> Result<Key, KeyTextError> {
+        let name = self.value("the name of the key")?;
+        self.expect("{")?;
+        let (mut algorithm, mut secret) = (None, None);
+        let end = loop {
+            let word = self.required("'algorithm', 'secret' or '}'")?;
+            let at = word.at;
+            let is_first = if word.is("algorithm") {
+                algorithm.replace(self.value("an algorithm")?).is_none()
+            } else if word.is("secret") {
+                secret.replace(self.value("a secret in Base64")?).is_none()
+            } else if word.is("}") {
+                break at;
+            } else {
+                return Err(self.error(at, KeyTextFault::Expected("'algorithm', 'secret' or '}'")));
+            };
+            if !is_first {
+                let statement = if word.is("secret") { "secret" } else { "algorithm" };
+                return Err(self.error(at, KeyTextFault::Repeated(statement)));
+            }
+            self.expect(";")?;
+        };
+        self.expect(";")?;
+        let missing = |statement| KeyTextError {
+            fault: KeyTextFault::Missing(statement),
+            ..self.error(end, KeyTextFault::Nothing)
+        };
+        let algorithm = algorithm.ok_or_else(|| missing("algorithm"))?;
+        let secret = secret.ok_or_else(|| missing("secret"))?;
+        let key = |word: Word<'_>, error| self.error(word.at, KeyTextFault::Key(error));
+        let parsed: Algorithm = algorithm.text.parse().map_err(|error| key(algorithm, error))?;
+        let owner = read_name(name.text).map_err(|error| key(name, error))?;
+        Key::from_base64(&owner, parsed, secret.text).map_err(|error| key(secret, error))
+    }
+
+    fn expect(&mut self, mark: &'static str) -> Result<(), KeyTextError> {
+        let what = match mark {
+            "{" => "'{'",
+            _ => "';'",
+        };
+        let word = self.required(what)?;
+        if word.is(mark) { Ok(()) } else { Err(self.error(word.at, KeyTextFault::Expected(what))) }
+    }
+
+    fn value(&mut self, what: &'static str) -> Result<Word<'t>, KeyTextError> {
+        let word = self.required(what)?;
+        if word.is_mark() { Err(self.error(word.at, KeyTextFault::Expected(what))) } else { Ok(word) }
+    }
+
+    fn required(&mut self, what: &'static str) -> Result<Word<'t>, KeyTextError> {
+        let word = self.next()?;
+        word.ok_or_else(|| self.error(self.text.len(), KeyTextFault::Expected(what)))
+    }
+
+    /// The next word; nothing at the end.
+    fn next(&mut self) -> Result<Option<Word<'t>>, KeyTextError> {
+        self.skip_blanks()?;
+        let (at, rest) = (self.at, &self.text[self.at..]);
+        let Some(first) = rest.chars().next() else { return Ok(None) };
+        let (text, length, is_quoted) = match first {
+            '"' => {
+                let end = rest[1..].find(['"', '\n']).filter(|end| rest[1 + end..].starts_with('"'));
+                let end = end.ok_or_else(|| self.error(at, KeyTextFault::Open("double quote")))?;
+                (&rest[1..=end], end + 2, true)
+            }
+            '{' | '}' | ';' => (&rest[..1], 1, false),
+            _ => {
+                let ends = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | ';' | '"');
+                let end = rest.find(ends).unwrap_or(rest.len());
+                (&rest[..end], end, false)
+            }
+        };
+        self.at += length;
+        Ok(Some(Word { text, at, is_quoted }))
+    }
+
+    fn skip_blanks(&mut self) -> Result<(), KeyTextError> {
+        loop {
+            let rest = &self.text[self.at..];
+            let blanks = rest.len() - rest.trim_start().len();
+            self.at += blanks;
+            let rest = &rest[blanks..];
+            if rest.starts_with("//") || rest.starts_with('#') {
+                self.at += rest.find('\n').unwrap_or(rest.len());
+            } else if let Some(comment) = rest.strip_prefix("/*") {
+                let end = comment.find("*/");
+                self.at += 4 + end.ok_or_else(|| self.error(self.at, KeyTextFault::Open("comment")))?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn error(&self, at: usize, fault: KeyTextFault) -> KeyTextError {
+        let before = &self.text.as_bytes()[..at];
+        let line = before.iter().filter(|octet| **octet == b'\n').count() + 1;
+        let column = at - before.iter().rposition(|octet| *octet == b'\n').map_or(0, |end| end + 1) + 1;
+        KeyTextError { line: line as u32, column: column as u32, fault }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn keys_are_read_as_bind_and_knot_write_them() {
+        let text = "# hmac-sha256:k:c2VjcmV0\nkey \"Transfer.example.\" {\n\talgorithm hmac-sha256;\n\
+            \tsecret \"c2VjcmV0\"; // the secret\n};\n/* two\nlines */ key k{algorithm HMAC-SHA512.;secret c2VjcmV0;};\n";
+        let keys = read_keys(text).unwrap();
+        let found: Vec<_> = keys.iter().map(|key| (key.name().to_string(), key.algorithm())).collect();
+        let expected = [("transfer.example.", Algorithm::HmacSha256), ("k.", Algorithm::HmacSha512)];
+        assert_eq!(found, expected.map(|(name, algorithm)| (name.to_owned(), algorithm)));
+        assert!(keys.iter().all(Key::is_short));
+    }
+
+    #[test]
+    fn faults_are_named_with_their_place() {
+        let cases = [
+            ("", "1:1: there is no key here: write  key"),
+            ("// key\n", "2:1: there is no key here"),
+            ("options { };", "1:1: expected 'key'"),
+            ("key {", "1:5: expected the name of the key"),
+            ("key k ;", "1:7: expected '{'"),
+            ("key k {\n  algorithm hmac-sha256;\n};", "3:1: this key has no 'secret'"),
+            ("key k { secret \"c2VjcmV0\"; };", "1:28: this key has no 'algorithm'"),
+            (
+                "key k { algorithm hmac-md5; secret \"c2VjcmV0\"; };",
+                "1:19: the TSIG algorithm 'hmac-md5' is not",
+            ),
+            (
+                "key k { algorithm hmac-sha256; secret \"c2Vj cmV0!\"; };",
+                "1:39: the secret of the TSIG key k. is no",
+            ),
+            (
+                "key k { algorithm hmac-sha256; secret \"\"; };",
+                "1:39: the secret of the TSIG key k. is empty",
+            ),
+            ("key \"a..b\" { algorithm hmac-sha256; secret a; };", "1:5: 'a..b' is no name of a TSIG key"),
+            ("key k { secret a; secret b; };", "1:19: 'secret' stands twice"),
+            ("key k { algorithm a; algorithm b; };", "1:22: 'algorithm' stands twice"),
+            ("key k { algorithm hmac-sha256 secret", "1:31: expected ';'"),
+            ("key k { owner root; };", "1:9: expected 'algorithm', 'secret' or '}'"),
+            ("key \"k\n\" {", "1:5: a double quote is not closed"),
+            ("/* key", "1:1: a comment is not closed"),
+            ("key k { algorithm hmac-sha256; secret \"c2VjcmV0\"; }", "1:52: expected ';'"),
+        ];
+        for (text, expected) in cases {
+            let error = read_keys(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{text}: {error}");
+            assert!(!error.contains("c2Vj"), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_text_never_panics(text in "\\PC{0,60}", word in "(key|\"|k|\\{|\\}|;|/\\*|#|\n|algorithm|secret| ){0,20}") {
+            let _ = read_keys(&text);
+            let _ = read_keys(&word);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! The zones that a server answers from: found by name, replaced one by one without a lock for those who answer.
+//!
+//! The table of zones is one immutable value, swapped when a zone comes or goes; each zone's state is swapped in its
+//! place. So one zone of many is replaced at the cost of one.
+
+use crate::Published;
+use crate::acl::{AccessList, Remote};
+use arc_swap::{ArcSwap, Cache, Guard};
+use nonesuch_proto::{Name, NameRef};
+use nonesuch_zone::{Contents, Journal};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Who may do what with a zone, and who is told of it. By default nobody.
+#[derive(Clone, Debug, Default)]
+pub struct ZonePolicy {
+    /// Who may transfer the zone from us.
+    pub transfer: AccessList,
+    /// Who may tell us that the zone has changed, beside its primaries.
+    pub notify_from: AccessList,
+    /// Who is told when the zone has changed.
+    pub also_notify: Vec<Remote>,
+    /// Whether the zone is transferred from a primary.
+    pub is_secondary: bool,
+}
+
+/// A zone as it is served: never changed, replaced as a whole.
+#[derive(Debug)]
+pub struct ServedZone {
+    published: Published,
+    policy: Arc<ZonePolicy>,
+    contents: Option<Arc<Contents>>,
+    journal: Option<Arc<Journal>>,
+}
+
+impl ServedZone {
+    /// A zone that is answered from, and not transferred.
+    #[must_use]
+    pub const fn new(published: Published, policy: Arc<ZonePolicy>) -> Self {
+        Self { published, policy, contents: None, journal: None }
+    }
+
+    /// With its records: those who transfer it want them.
+    #[must_use]
+    pub fn with_contents(self, contents: Arc<Contents>) -> Self {
+        Self { contents: Some(contents), ..self }
+    }
+
+    /// With its changes so far: incremental transfers are made of them.
+    #[must_use]
+    pub fn with_journal(self, journal: Arc<Journal>) -> Self {
+        Self { journal: Some(journal), ..self }
+    }
+
+    /// What is answered from.
+    #[must_use]
+    pub const fn published(&self) -> &Published {
+        &self.published
+    }
+
+    /// Who may do what with it.
+    #[must_use]
+    pub const fn policy(&self) -> &Arc<ZonePolicy> {
+        &self.policy
+    }
+
+    /// Its records, where it can be transferred.
+    #[must_use]
+    pub const fn contents(&self) -> Option<&Arc<Contents>> {
+        self.contents.as_ref()
+    }
+
+    /// Its changes so far.
+    #[must_use]
+    pub const fn journal(&self) -> Option<&Arc<Journal>> {
+        self.journal.as_ref()
+    }
+
+    /// The serial of its SOA record.
+    #[must_use]
+    pub fn serial(&self) -> u32 {
+        self.published.image().serial()
+    }
+}
+
+/// What there is of a configured zone.
+#[derive(Clone, Debug)]
+pub enum ZoneState {
+    /// It is answered from.
+    Serving(Arc<ServedZone>),
+    /// It has not been loaded or transferred, or could not be.
+    NotReady(Arc<ZonePolicy>),
+    /// No primary was reached within the zone's time to expire (RFC 1035 §3.3.13).
+    Expired(Arc<ZonePolicy>),
+}
+
+impl ZoneState {
+    /// The zone, where it is answered from.
+    #[must_use]
+    pub const fn serving(&self) -> Option<&Arc<ServedZone>> {
+        if let Self::Serving(zone) = self { Some(zone) } else { None }
+    }
+
+    /// Who may do what with the zone.
+    #[must_use]
+    pub fn policy(&self) -> &Arc<ZonePolicy> {
+        match self {
+            Self::Serving(zone) => zone.policy(),
+            Self::NotReady(policy) | Self::Expired(policy) => policy,
+        }
+    }
+}
+
+/// One configured zone.
+#[derive(Debug)]
+pub struct Slot {
+    apex: Name,
+    state: ArcSwap<ZoneState>,
+}
+
+impl Slot {
+    /// The zone's name, in lower case.
+    #[must_use]
+    pub const fn apex(&self) -> &Name {
+        &self.apex
+    }
+
+    /// What there is of it.
+    #[must_use]
+    pub fn state(&self) -> Guard<Arc<ZoneState>> {
+        self.state.load()
+    }
+}
+
+/// The zones by their names.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    slots: HashMap<Box<[u8]>, Arc<Slot>>,
+    /// Bit n: there is a zone whose name has n labels, the root not counted. A name has 127 at most.
+    depths: u128,
+}
+
+impl Table {
+    /// The closest zone at or above `name`, which is in lower case.
+    #[must_use]
+    pub fn find(&self, name: NameRef<'_>) -> Option<&Arc<Slot>> {
+        let mut suffix = name;
+        let mut labels = name.label_count();
+        loop {
+            if self.depths >> labels & 1 == 1
+                && let Some(slot) = self.slots.get(suffix.wire())
+            {
+                return Some(slot);
+            }
+            suffix = suffix.parent()?;
+            labels -= 1;
+        }
+    }
+
+    /// The zone of this name, which is in lower case.
+    #[must_use]
+    pub fn slot(&self, apex: NameRef<'_>) -> Option<&Arc<Slot>> {
+        self.slots.get(apex.wire())
+    }
+
+    /// The zones, in no order.
+    pub fn slots(&self) -> impl Iterator<Item = &Arc<Slot>> {
+        self.slots.values()
+    }
+
+    fn insert(&mut self, apex: Name, state: ZoneState) {
+        self.depths |= 1 << apex.view().label_count();
+        let key = apex.wire().into();
+        self.slots.insert(key, Arc::new(Slot { apex, state: ArcSwap::from_pointee(state) }));
+    }
+
+    fn remove(&mut self, apex: NameRef<'_>) -> bool {
+        let is_removed = self.slots.remove(apex.wire()).is_some();
+        self.depths = self.slots.values().fold(0, |all, slot| all | 1 << slot.apex.view().label_count());
+        is_removed
+    }
+}
+
+/// The zones of a server.
+#[derive(Debug, Default)]
+pub struct Zones {
+    table: ArcSwap<Table>,
+    /// Held by whoever changes the table, never by who answers.
+    changing: Mutex<()>,
+}
+
+impl Zones {
+    /// No zones.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what there is of one zone, which is added where it is not there. Queries being answered end with the old one.
+    pub fn set(&self, apex: &Name, state: ZoneState) {
+        self.set_all(vec![(apex.clone(), state)]);
+    }
+
+    /// Sets what there is of zones, with one swap of the table for all that are new.
+    pub fn set_all(&self, zones: Vec<(Name, ZoneState)>) {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.load();
+        let mut new = Vec::new();
+        for (apex, state) in zones {
+            let apex = apex.view().to_canonical();
+            match table.slot(apex.view()) {
+                Some(slot) => slot.state.store(Arc::new(state)),
+                None => new.push((apex, state)),
+            }
+        }
+        if !new.is_empty() {
+            let mut table = Table::clone(&table);
+            new.into_iter().for_each(|(apex, state)| table.insert(apex, state));
+            self.table.store(Arc::new(table));
+        }
+    }
+
+    /// Takes a zone away; tells whether it was there.
+    pub fn remove(&self, apex: &Name) -> bool {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = Table::clone(&self.table.load());
+        let is_removed = table.remove(apex.view().to_canonical().view());
+        self.table.store(Arc::new(table));
+        is_removed
+    }
+
+    /// The zones as they are.
+    #[must_use]
+    pub fn table(&self) -> Arc<Table> {
+        self.table.load_full()
+    }
+
+    /// What there is of the zone of this name.
+    #[must_use]
+    pub fn state(&self, apex: &Name) -> Option<Arc<ZoneState>> {
+        self.table.load().slot(apex.view().to_canonical().view()).map(|slot| slot.state.load_full())
+    }
+}
+
+/// One thread's view of the zones: tells with one load whether the table is another one.
+#[derive(Debug)]
+pub(crate) struct View {
+    zones: Cache<ZonesPointer, Arc<Table>>,
+}
+
+/// What [`Cache`] wants: something that leads to the pointer.
+#[derive(Clone, Debug)]
+struct ZonesPointer(Arc<Zones>);
+
+impl std::ops::Deref for ZonesPointer {
+    type Target = ArcSwap<Table>;
+
+    fn deref(&self) -> &ArcSwap<Table> {
+        &self.0.table
+    }
+}
+
+impl View {
+    pub(crate) fn new(zones: Arc<Zones>) -> Self {
+        Self { zones: Cache::new(ZonesPointer(zones)) }
+    }
+
+    pub(crate) fn table(&mut self) -> &Arc<Table> {
+        self.zones.load()
+    }
+}
