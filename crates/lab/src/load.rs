@@ -22,12 +22,14 @@ mod queries;
 mod report;
 mod schedule;
 mod slots;
+mod sources;
 mod tally;
 mod worker;
 
 pub use queries::{QueryList, QueryListError, SkipReason, SkippedLine};
 pub use report::{Latency, LoadReport};
 pub use schedule::Arrivals;
+pub use sources::{Sources, SourcesError};
 
 use tally::Tally;
 use worker::Worker;
@@ -60,6 +62,8 @@ pub struct LoadOptions {
     /// Sockets of each thread. A server that spreads senders over its workers (`SO_REUSEPORT`) sees as many senders: with
     /// several workers, take several times as many sockets.
     pub sockets: usize,
+    /// Addresses of this machine that the sockets are bound to, spread over all of them; by default what the system chooses.
+    pub sources: Option<Sources>,
     /// Whether to ask for DNSSEC records (DO, RFC 3225).
     pub dnssec_ok: bool,
     /// Whether to take compact denials with their own response code (CO, RFC 9824 section 5.1).
@@ -102,6 +106,7 @@ impl LoadOptions {
             outstanding: 128,
             threads: 1,
             sockets: 1,
+            sources: None,
             dnssec_ok: true,
             compact_ok: false,
             edns_size: 1232,
@@ -121,44 +126,50 @@ impl LoadOptions {
     fn check(&self) -> Result<(), LoadError> {
         let wrong = |option, wanted| Err(LoadError::Misconfigured { option, wanted });
         if self.queries.is_empty() {
-            return wrong("queries", "at least one query");
+            return wrong("--queries", "at least one query");
         }
         if self.threads == 0 {
-            return wrong("threads", "1 or more");
+            return wrong("--threads", "1 or more");
         }
         if self.sockets == 0 || self.sockets > 4096 {
-            return wrong("sockets", "1 to 4096");
+            return wrong("--sockets", "1 to 4096");
         }
         let sockets = self.threads.saturating_mul(self.sockets);
         // The first socket of the first thread has the largest share.
         let share = self.outstanding.div_ceil(self.threads).div_ceil(self.sockets);
         if self.outstanding < sockets || share > OUTSTANDING_MAX {
-            return wrong("outstanding", "1 to 16384 for each socket of each thread");
+            return wrong("--outstanding", "1 to 16384 for each socket of each thread");
+        }
+        if self.sources.is_some_and(|sources| !sources.fits(self.server.ip())) {
+            return wrong("--source", "of the same family as the server's address");
         }
         if self.warm_up > Duration::from_secs(3600) {
-            return wrong("warm_up", "at most an hour");
+            return wrong("--warm-up", "at most an hour");
         }
         if !(self.seconds > 0.0 && self.seconds <= 1e9) {
-            return wrong("seconds", "more than 0, at most 1000000000");
+            return wrong("--seconds", "more than 0, at most 1000000000");
         }
         if self.rate.is_some_and(|rate| !(rate > 0.0 && rate <= RATE_MAX)) {
-            return wrong("rate", "more than 0, at most 10000000");
+            return wrong("--rate", "more than 0, at most 10000000");
         }
         if self.timeout.is_zero() || self.timeout > Duration::from_secs(3600) {
-            return wrong("timeout", "more than 0, at most an hour");
+            return wrong("--timeout", "more than 0, at most an hour");
         }
         if self.limit == Some(0) {
-            return wrong("limit", "1 or more");
+            return wrong("--limit", "1 or more");
         }
         if self.edns_size == 0 && (self.dnssec_ok || self.compact_ok) {
-            return wrong("edns_size", "not 0 with DO or CO, which are part of EDNS");
+            return wrong("--edns-size", "not 0 with DO or CO, which are part of EDNS");
         }
         let options: usize = self.edns_options.iter().map(|(_, value)| 4 + value.len()).sum();
         if options > EDNS_OPTIONS_MAX || (options > 0 && self.edns_size == 0) {
-            return wrong("edns_options", "at most 512 octets together, and none without EDNS");
+            return wrong("--edns-option", "at most 512 octets together, and none without EDNS");
         }
         if self.random_prefix && self.queries.longest_name() + frame::PREFIX > 255 {
-            return wrong("random_prefix", "off, or the names of the query list shorter: 242 octets at most");
+            return wrong(
+                "--random-prefix",
+                "off, or the names of the query list shorter: 242 octets at most",
+            );
         }
         Ok(())
     }
@@ -171,7 +182,7 @@ pub enum LoadError {
     /// An option's value makes no sense.
     #[error("the option {option} must be {wanted}")]
     Misconfigured {
-        /// The field of [`LoadOptions`].
+        /// What `nonesuch load` calls the field of [`LoadOptions`].
         option: &'static str,
         /// What it must be.
         wanted: &'static str,
@@ -184,6 +195,14 @@ pub enum LoadError {
     NotListening {
         /// The address asked.
         server: SocketAddr,
+    },
+    /// There is no such process to measure.
+    #[error(
+        "--server-pid {pid}: no such process on this machine: give the server's, or leave the option out"
+    )]
+    NoProcess {
+        /// Its number.
+        pid: u32,
     },
     /// Nothing can be sent or received.
     #[error("cannot exchange datagrams with {server}: {source}")]
@@ -210,6 +229,9 @@ pub enum LoadError {
 /// When an option makes no sense, the server cannot be reached, or nobody listens there. Lost queries are no error.
 pub fn run(options: &LoadOptions) -> Result<LoadReport, LoadError> {
     options.check()?;
+    if let Some(pid) = options.server_pid.filter(|pid| process::cpu_time(*pid).is_none()) {
+        return Err(LoadError::NoProcess { pid });
+    }
     let origin = Instant::now();
     let order = order_by_length(options);
     let workers = (0..options.threads)

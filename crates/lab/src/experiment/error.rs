@@ -4,6 +4,7 @@ use super::csv::CsvError;
 use super::data::UnfitRow;
 use super::parquet_file::ParquetFileError;
 use super::verification::ForeignError;
+use nonesuch_zone::read::read_remedy;
 use std::io;
 use std::path::PathBuf;
 
@@ -20,7 +21,7 @@ pub enum DefinitionError {
         name: String,
     },
     /// The file cannot be read.
-    #[error("{}: cannot be read: {source}", path.display())]
+    #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -142,7 +143,10 @@ pub enum RunError {
 #[non_exhaustive]
 pub enum StoreError {
     /// A file cannot be read.
-    #[error("{}: cannot be read: {source}", path.display())]
+    #[error(
+        "{}: cannot be read: {source}{}; results are in the folder that `nonesuch lab run` left",
+        path.display(), read_remedy(source)
+    )]
     Read {
         /// The file.
         path: PathBuf,

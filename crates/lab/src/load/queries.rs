@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nonesuch_proto::{Class, Name, NameError, NameRef, Rtype, push_name_from_text};
+use nonesuch_zone::read::read_remedy;
 
 /// Skipped lines that are kept for a message; the rest are only counted.
 const SKIPPED_KEPT: usize = 10;
@@ -51,7 +52,10 @@ pub enum SkipReason {
 #[non_exhaustive]
 pub enum QueryListError {
     /// The file cannot be read.
-    #[error("cannot read the query list {}: {source}", path.display())]
+    #[error(
+        "{}: the query list cannot be read: {source}{}; `nonesuch zone generate --queries FILE` makes one",
+        path.display(), read_remedy(source)
+    )]
     Read {
         /// The file.
         path: PathBuf,

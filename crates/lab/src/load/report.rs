@@ -50,7 +50,8 @@ pub struct LoadReport {
     pub unexpected: u64,
     /// Times that the system refused to send a query, or told that nobody listened, after answers had come.
     pub refused: u64,
-    /// From the first query sent to the last answer received.
+    /// From the first query sent to the last answer received; of an open loop at least to the end of the last query's
+    /// interval.
     pub seconds: f64,
     /// Answers a second.
     pub qps: f64,
@@ -88,7 +89,10 @@ pub struct LoadReport {
 /// The report of what was counted while the server spent `spent`.
 pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime>) -> LoadReport {
     let received = tally.received();
-    let seconds = tally.duration().as_secs_f64();
+    // Each query of an open loop stands for an interval of the schedule, the last one too: a hundred at a hundred a second
+    // take a second, though the last is sent after 0.99.
+    let due = (tally.sent + tally.unsent) as f64;
+    let seconds = tally.duration().as_secs_f64().max(options.rate.map_or(0.0, |rate| due / rate));
     let per_answer = |total: f64| if received == 0 { 0.0 } else { total / received as f64 };
     let cpu =
         |part: fn(CpuTime) -> u64| spent.filter(|_| received > 0).map(|spent| per_answer(part(spent) as f64));

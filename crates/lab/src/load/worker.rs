@@ -98,9 +98,14 @@ impl<'a> Worker<'a> {
         origin: Instant,
     ) -> Result<Self, NetError> {
         let count = options.sockets;
-        let sockets = (0..count)
-            .map(|_| UdpClientSocket::connect(options.server, TICK))
-            .collect::<Result<Vec<_>, _>>()?;
+        let connect = |socket| match options.sources {
+            None => UdpClientSocket::connect(options.server, TICK),
+            Some(sources) => {
+                let source = sources.address(index * count + socket, options.threads * count);
+                UdpClientSocket::connect_from(source, options.server, TICK)
+            }
+        };
+        let sockets = (0..count).map(connect).collect::<Result<Vec<_>, _>>()?;
         let window = share(options.outstanding as u64, index, options.threads);
         let slots = (0..count).map(|socket| Slots::new(share(window, socket, count) as usize)).collect();
         let frame = Frame::new(options, index);

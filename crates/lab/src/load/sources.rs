@@ -1,0 +1,102 @@
+//! Addresses that queries are sent from: a server that counts by client sees as many clients.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// A prefix of addresses of this machine, as `127.1.0.0/16`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sources {
+    first: IpAddr,
+    length: u8,
+}
+
+/// Why text names no addresses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no prefix of addresses: write it as 127.1.0.0/16, without bits behind the prefix")]
+pub struct SourcesError {
+    text: String,
+}
+
+impl FromStr for Sources {
+    type Err = SourcesError;
+
+    fn from_str(text: &str) -> Result<Self, SourcesError> {
+        let read = || {
+            let (first, length) = text.split_once('/')?;
+            let sources = Self { first: first.parse().ok()?, length: length.parse().ok()? };
+            let is_right = sources.length <= sources.bits() && sources.number() & (sources.size() - 1) == 0;
+            is_right.then_some(sources)
+        };
+        read().ok_or_else(|| SourcesError { text: text.to_owned() })
+    }
+}
+
+impl fmt::Display for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.length)
+    }
+}
+
+impl Sources {
+    const fn bits(&self) -> u8 {
+        if self.first.is_ipv4() { 32 } else { 128 }
+    }
+
+    const fn number(&self) -> u128 {
+        match self.first {
+            IpAddr::V4(address) => address.to_bits() as u128,
+            IpAddr::V6(address) => address.to_bits(),
+        }
+    }
+
+    /// How many addresses there are; the whole of IPv6 counts as half of it.
+    fn size(&self) -> u128 {
+        1 << (self.bits() - self.length).min(127)
+    }
+
+    /// Whether a socket that is bound to them reaches `server`.
+    pub(super) const fn fits(&self, server: IpAddr) -> bool {
+        self.first.is_ipv4() == server.is_ipv4()
+    }
+
+    /// The address of number `index` of `count`: in the middle of its part of the prefix, all parts alike.
+    pub(super) fn address(&self, index: usize, count: usize) -> IpAddr {
+        let part = (self.size() / count.max(1) as u128).max(1);
+        let number = self.number() + (part * index as u128 + part / 2) % self.size();
+        match self.first {
+            IpAddr::V4(_) => Ipv4Addr::from_bits(number as u32).into(),
+            IpAddr::V6(_) => Ipv6Addr::from_bits(number).into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(text: &str, count: usize) -> Vec<String> {
+        let sources: Sources = text.parse().expect("a prefix");
+        assert_eq!(sources.to_string(), text);
+        (0..count).map(|index| sources.address(index, count).to_string()).collect()
+    }
+
+    #[test]
+    fn sockets_are_spread_over_the_prefix() {
+        assert_eq!(addresses("127.1.0.0/30", 2), ["127.1.0.1", "127.1.0.3"]);
+        assert_eq!(addresses("127.1.0.0/30", 4), ["127.1.0.0", "127.1.0.1", "127.1.0.2", "127.1.0.3"]);
+        assert_eq!(addresses("127.0.0.1/32", 3), ["127.0.0.1"; 3]);
+        let networks = addresses("127.1.0.0/16", 256);
+        assert_eq!((networks[0].as_str(), networks[255].as_str()), ("127.1.0.128", "127.1.255.128"));
+        assert_eq!(addresses("2001:db8::/32", 2), ["2001:db8:4000::", "2001:db8:c000::"]);
+        assert_eq!(addresses("::/0", 1), ["4000::"]);
+    }
+
+    #[test]
+    fn what_is_no_prefix_is_refused() {
+        for wrong in ["", "127.0.0.1", "127.0.0.0/33", "127.0.0.1/8", "2001:db8::/129", "x/8", "127.0.0.0/x"]
+        {
+            assert!(wrong.parse::<Sources>().is_err(), "{wrong}");
+        }
+    }
+}
