@@ -1,9 +1,13 @@
 //! The command line: the one set of commands, from which help, manual pages and completions are made.
 
+mod ctl;
 mod load;
+mod query;
 mod zone;
 
+pub(crate) use ctl::{ControlArguments, ControlCommand, ControlZoneCommand};
 pub(crate) use load::{LabEchoArguments, LoadArguments};
+pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};
 pub(crate) use zone::{CompileArguments, CompileVerify, DiffArguments, DiffScope, StatArguments};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -44,13 +48,21 @@ pub(crate) enum Command {
     /// Make, list and import keys, and print their DS records.
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Serve a zone as an authoritative nameserver.
+    /// Serve zones as an authoritative nameserver: one from a file, or those of a configuration.
     Serve(ServeArguments),
+    /// Ask a nameserver one question and print the answer.
+    ///
+    /// Every record is readable, those of NSEC5 and of post-quantum algorithms too. Exit status: 0 where the answer is
+    /// NOERROR or NXDOMAIN, or the transfer is whole; 1 where the server refused or failed, or its signature (TSIG) is not
+    /// right; 2 where there is no answer, or the question cannot be asked.
+    Query(Box<QueryArguments>),
     /// Send queries to a nameserver and measure what comes back.
     Load(LoadArguments),
     /// Run the laboratory's experiments.
     #[command(subcommand)]
     Lab(LabCommand),
+    /// Ask a running server how it stands, have it reload or stop.
+    Ctl(ControlArguments),
     /// Write the manual pages and shell completions.
     Manual(ManualArguments),
 }
@@ -202,7 +214,8 @@ pub(crate) struct SignArguments {
     /// Keep NSEC5KEY records of other keys that the zone file holds, as a roll-over needs.
     #[arg(long)]
     pub(crate) keep_nsec5key: bool,
-    /// Output file; - for standard output. Default: FILE.signed, or standard output where the zone comes from standard input
+    /// Output file; - for standard output. Default: FILE.signed (with --only-keys FILE.keys), or standard output where the
+    /// zone comes from standard input.
     #[arg(long = "output", short = 'f', required_unless_present = "file")]
     pub(crate) output: Option<PathBuf>,
     /// First second of validity; default one hour ago.
@@ -248,14 +261,16 @@ pub(crate) struct SignArguments {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Sign the key set at the apex alone (DNSKEY, CDS, CDNSKEY), for a server that signs all else when asked: of
-    /// zone-signing keys the .key files are enough.
-    #[arg(long, conflicts_with_all = ["denial", "nsec5_keys", "vrf", "zonemd", "previous", "compiled"])]
+    /// zone-signing keys the .key files are enough. The output is FILE.keys by default. The serial stays as it is.
+    #[arg(long, conflicts_with_all = ["denial", "nsec5_keys", "vrf", "keep_nsec5key", "zonemd", "previous", "compiled",
+        "serial", "jitter", "seed", "hedged", "nsec3_salt", "nsec3_iterations"])]
     pub(crate) only_keys: bool,
-    #[command(flatten)]
-    pub(crate) again: AgainArguments,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    // Last: what comes behind it stands under its heading.
+    #[command(flatten)]
+    pub(crate) again: AgainArguments,
 }
 
 impl SignArguments {
@@ -362,12 +377,24 @@ pub(crate) struct GenerateArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
     /// Zone file, or a compiled zone; - for standard input.
+    #[arg(
+        required = false,
+        required_unless_present = "config",
+        default_value_if("config", clap::builder::ArgPredicate::IsPresent, "-")
+    )]
     pub(crate) file: PathBuf,
+    /// Serve the zones of a configuration; what else is said here does not count then, but for --check and --json.
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pub(crate) config: Option<PathBuf>,
+    /// Check the configuration, and the files and folders that it names, and do not serve; with --check=zones, verify
+    /// all zones that have files too.
+    #[arg(long, value_name = "SCOPE", num_args = 0..=1, require_equals = true, default_missing_value = "files")]
+    pub(crate) check: Option<CheckScope>,
     /// The zone's apex; else the owner of the file's SOA record.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
     /// Address and port; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:5300")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:5300", value_parser = parse_socket_address)]
     pub(crate) listen: SocketAddr,
     /// UDP threads; default one for each core.
     #[arg(long)]
@@ -375,8 +402,6 @@ pub(crate) struct ServeArguments {
     /// CPUs that the workers are bound to, as 0,1,2.
     #[arg(long, value_delimiter = ',')]
     pub(crate) cpus: Vec<usize>,
-    #[command(flatten)]
-    pub(crate) online: OnlineArguments,
     /// How a signed zone is verified before it is served: full, structural (chain and bitmaps without
     /// signatures), or auto: full up to 100,000 signatures, structural for a compiled zone that was verified in full.
     /// Except with full, a compiled zone of which as much was verified is served from its image at once.
@@ -388,6 +413,9 @@ pub(crate) struct ServeArguments {
     /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
     #[arg(long, value_parser = parse_time)]
     pub(crate) now: Option<u32>,
+    // Last: what comes behind it stands under its heading.
+    #[command(flatten)]
+    pub(crate) online: OnlineArguments,
 }
 
 /// Answers made when asked.
@@ -412,6 +440,15 @@ pub(crate) struct OnlineArguments {
     #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_VALIDITY,
         value_parser = clap::value_parser!(u32).range(i64::from(LEAST_VALIDITY)..=i64::from(MOST_VALIDITY)))]
     pub(crate) signature_validity: u32,
+}
+
+/// What is checked of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum CheckScope {
+    /// The configuration, files and folders.
+    Files,
+    /// Zones too.
+    Zones,
 }
 
 /// How thoroughly a zone is verified before it is served.
@@ -593,6 +630,12 @@ pub(crate) struct ManualArguments {
 fn parse_setting(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or_else(|| "expected KEY=VALUE".to_owned())?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Reads an address with a port.
+fn parse_socket_address(text: &str) -> Result<SocketAddr, String> {
+    let wrong = "expected an address and a port, as 127.0.0.1:5300 or [::1]:5300";
+    text.parse().map_err(|_| wrong.to_owned())
 }
 
 /// Reads a time: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.

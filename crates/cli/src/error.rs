@@ -1,12 +1,13 @@
 //! What can keep a command from being carried out: named by file, line, record and remedy.
 
+use crate::commands::query::QueryError;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::nsec5::{Nsec5Error, ProofsFileError};
 use nonesuch_dnssec::keys::{KeyFileError, KeySetError};
 use nonesuch_dnssec::online::{KeySetSignError, PrepareError, ProverError};
 use nonesuch_dnssec::sign::SignError;
-use nonesuch_dnssec::verify::Fault;
+use nonesuch_dnssec::verify::{Fault, count_faults};
 use nonesuch_lab::compare::{CompareError, SubjectError};
 use nonesuch_lab::experiment::echo::EchoError;
 use nonesuch_lab::experiment::signing::ExamineError;
@@ -14,7 +15,7 @@ use nonesuch_lab::experiment::verification::FollowError;
 use nonesuch_lab::experiment::{DefinitionError, RunError, StoreError, UnreadableColumn};
 use nonesuch_lab::generate::GenerateError;
 use nonesuch_lab::load::{LoadError, QueryListError};
-use nonesuch_net::NetError;
+use nonesuch_net::{ClientError, NetError, TlsError};
 use nonesuch_zone::ReadError;
 use nonesuch_zone::change::{ChangeFault, ChangeReadError};
 use nonesuch_zone::image::CompileError;
@@ -38,7 +39,7 @@ pub(crate) enum Failure {
     OverSource { path: PathBuf },
     #[error("{}: both outputs would be written there: give another file for one of them", path.display())]
     OneOutput { path: PathBuf },
-    #[error("{}: the previous zone is not sound ({count} faults, the first: {first}): sign without it", path.display())]
+    #[error("{}: the previous zone is not sound ({}, the first: {first}): sign without it", path.display(), count_faults(*count))]
     PreviousNotSound { path: PathBuf, count: usize, first: Fault },
     #[error("{}: cannot be written: there is no folder {}: make it, or give another output file", path.display(), folder.display())]
     NoFolder { path: PathBuf, folder: PathBuf },
@@ -167,14 +168,53 @@ pub(crate) enum Failure {
     #[error("{}: holds no DS or DNSKEY record of {zone}", path.display())]
     NoAnchor { path: PathBuf, zone: nonesuch_proto::Name },
     #[error(
-        "{}: the zone is not fit to be served: {faults} faults, the first: {first}; `nonesuch zone verify` lists all",
-        path.display()
+        "{}: the zone is not fit to be served: {}, the first: {first}; `nonesuch zone verify {}` lists all; mend the zone, or sign \
+         it again with `nonesuch zone sign`",
+        path.display(), count_faults(*faults), path.display()
     )]
     Unverified { path: PathBuf, faults: usize, first: String },
+    #[error("{}: {KEY_SET}", path.display())]
+    OnlyKeySet { path: PathBuf },
     #[error(transparent)]
     Compile(#[from] CompileError),
+    #[error("the configuration is refused:\n{0}")]
+    Configuration(#[from] crate::config::Problems),
+    #[error("{}: a server would not start so", path.display())]
+    NotStartable { path: PathBuf },
+    #[error("{0}")]
+    Settings(String),
+    #[error("--check is of a configuration: name it with --config")]
+    CheckWithoutConfiguration,
+    #[error(transparent)]
+    State(#[from] nonesuch_authoritative::service::StateError),
+    #[error(transparent)]
+    Privilege(#[from] crate::commands::PrivilegeError),
+    #[error(transparent)]
+    Tap(#[from] nonesuch_authoritative::tap::TapError),
+    #[error(transparent)]
+    Metrics(#[from] crate::metrics::MetricsError),
+    #[error("no thread could be started: {0}: raise the limits on threads and open files")]
+    Thread(io::Error),
+    #[error("{}: the control socket cannot be made: {source}: make its folder, and writable for this user", path.display())]
+    ControlSocket { path: PathBuf, source: io::Error },
+    #[error("{}: a server answers at this control socket: stop it (`nonesuch ctl stop`), or name another one", path.display())]
+    ControlTaken { path: PathBuf },
+    #[error("group {group:?} does not exist: make it, or name another as control-group")]
+    NoGroup { group: String },
+    #[error("{}: no server answers there: {source}; is it running, and may you open the socket?", path.display())]
+    Control { path: PathBuf, source: io::Error },
+    #[error("{}: what answers there is no server of this version", path.display())]
+    ControlAnswer { path: PathBuf },
+    #[error("{}: names no control-socket: add one, and start the server again", path.display())]
+    NoControlSocket { path: PathBuf },
     #[error(transparent)]
     Net(#[from] NetError),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error(transparent)]
+    Query(#[from] QueryError),
     #[error(transparent)]
     Generate(#[from] GenerateError),
     #[error(transparent)]
@@ -201,6 +241,22 @@ pub(crate) enum Failure {
     Examine(#[from] ExamineError),
     #[error("{0}")]
     Measurement(String),
+}
+
+/// What a zone is whose key set alone is signed.
+pub(crate) const KEY_SET: &str = "the key set is signed and nothing else, as `nonesuch zone sign --only-keys` leaves it: serve it \
+    with `nonesuch serve FILE --denial MECHANISM --keys DIR`, or sign the zone as a whole";
+
+impl Failure {
+    /// Whether the command was carried out, and the answer is "no": a zone does not verify.
+    pub(crate) const fn is_no(&self) -> bool {
+        matches!(
+            self,
+            Self::Unverified { .. }
+                | Self::OnlyKeySet { .. }
+                | Self::Prepare { source: PrepareError::Unsound(_), .. }
+        )
+    }
 }
 
 /// What to do where a file cannot be written.

@@ -6,16 +6,18 @@
 mod arguments;
 mod beside;
 mod commands;
+mod config;
 mod error;
 mod files;
 mod keys;
+mod logging;
+mod metrics;
 mod progress;
 mod zones;
 
 use arguments::{Arguments, Command, ZoneCommand};
 use clap::Parser as _;
 use error::Failure;
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -27,7 +29,7 @@ enum Outcome {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    start_log(arguments.verbose);
+    logging::start(arguments.verbose);
     match run(arguments.command) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::No) => ExitCode::from(1),
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("nonesuch: error: {failure}");
-            ExitCode::from(2)
+            ExitCode::from(if failure.is_no() { 1 } else { 2 })
         }
     }
 }
@@ -51,19 +53,10 @@ fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Zone(ZoneCommand::Generate(arguments)) => commands::generate::run(&arguments),
         Command::Key(command) => commands::key::run(&command),
         Command::Serve(arguments) => commands::serve::run(&arguments),
+        Command::Query(arguments) => commands::query::run(&arguments),
         Command::Load(arguments) => commands::load::run(&arguments),
         Command::Lab(command) => commands::lab::run(&command),
+        Command::Ctl(arguments) => commands::ctl::run(&arguments),
         Command::Manual(arguments) => commands::manual::run(&arguments),
     }
-}
-
-fn start_log(verbose: u8) {
-    let level = match verbose {
-        0 => tracing::Level::WARN,
-        1 => tracing::Level::INFO,
-        _ => tracing::Level::DEBUG,
-    };
-    let colours = std::io::stderr().is_terminal();
-    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
-    log.with_ansi(colours).with_target(false).init();
 }

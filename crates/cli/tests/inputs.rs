@@ -193,8 +193,9 @@ fn a_terminal_shows_proving_and_signing_each_by_itself() {
     let folder = prepared();
     let dir = folder.path();
     let zone = dir.join("names");
+    // Rates are shown once a second: keys so long keep the fastest machine busy for more than that.
     done(["zone", "generate", "--names", "2000", "-o", KEYS_ORIGIN, "-f", text(&zone)]);
-    generate_key(&dir.join("keys"), KEYS_ORIGIN, "rsasha256", &["--nsec5", "--csk", "--bits", "2048"]);
+    generate_key(&dir.join("keys"), KEYS_ORIGIN, "rsasha256", &["--nsec5", "--csk", "--bits", "4096"]);
     let signing = "zone sign --keys keys --denial";
     let shown = on_terminal(dir, &format!("{signing} nsec5 -f old names"));
     assert_phases(&shown, &["reading names", "proving", "signing", "signatures/s", "proofs made"]);

@@ -85,6 +85,10 @@ fn text_says_what_json_says() {
     );
     assert!(!closed.contains("lateness"), "{closed}");
     let open = done([&load[..], &["--rate", "2000"]].concat()).stdout;
+    // Fifty intervals of half a millisecond, and not the 49 between the first and the last.
+    let rate = open.lines().find_map(|line| line.strip_prefix("rate       ")).expect("a rate");
+    let rate: f64 = rate.split(' ').next().and_then(|rate| rate.parse().ok()).expect("a number");
+    assert!(rate <= 2000.0, "{open}");
     assert!(open.contains("lateness   min") && open.contains("of 2000 queries/s"), "{open}");
 }
 
@@ -106,20 +110,25 @@ fn senseless_options_are_refused_by_name() {
     let queries = queries(folder.path(), "a.example. A\n");
     let load = ["load", "--server", "127.0.0.1:1", "--queries", &queries];
     for (more, says) in [
-        (&["--rate", "0"][..], "rate must be"),
+        (&["--rate", "0"][..], "--rate must be"),
         (&["--arrivals", "poisson"], "--rate"),
         (&["--rate", "10", "--arrivals", "bursts"], "expected even or poisson"),
         (&["--edns-option", "10:0"], "pairs of hexadecimal digits"),
-        (&["--edns-size", "0", "--edns-option", "10:00"], "edns_options must be"),
-        (&["--sockets", "0"], "sockets must be"),
-        (&["--outstanding", "3", "--sockets", "4"], "outstanding must be"),
-        (&["--timeout=-1"], "timeout must be"),
-        (&["--warm-up", "NaN"], "warm_up must be"),
+        (&["--edns-size", "0", "--edns-option", "10:00"], "--edns-option must be"),
+        (&["--sockets", "0"], "--sockets must be"),
+        (&["--outstanding", "3", "--sockets", "4"], "--outstanding must be"),
+        (&["--timeout=-1"], "--timeout must be"),
+        (&["--warm-up", "NaN"], "--warm-up must be"),
+        (&["--server-pid", "4194999"], "--server-pid 4194999: no such process"),
     ] {
         let ended = run(&mut nonesuch([&load[..], more].concat()));
         assert_eq!(ended.status, 2, "{more:?}: {}", ended.text());
         assert!(ended.stderr.contains(says), "{more:?}: {}", ended.stderr);
     }
+    let ended = run(&mut nonesuch(["load", "--server", "127.0.0.1:1", "--queries", "none"]));
+    assert_eq!(ended.status, 2);
+    let says = "none: the query list cannot be read: No such file or directory (os error 2): mend the path";
+    assert!(ended.stderr.contains(says), "{}", ended.stderr);
     let ended = run(&mut nonesuch(["lab", "echo", "--listen", "0.0.0.0:0"]));
     assert_eq!(ended.status, 2);
     assert!(ended.stderr.contains("loopback interface alone"), "{}", ended.stderr);

@@ -27,7 +27,11 @@ fn verify(dir: &Path, days: u32, file: &str) -> Value {
     let Ended { status, stdout, stderr } = run(command.current_dir(dir));
     assert_eq!(status, 0, "{stdout}{stderr}");
     let report: Value = serde_json::from_str(&stdout).expect("JSON");
-    assert_eq!(report["warnings"], serde_json::json!([]), "{report}");
+    // The keys have numbers for zones with NSEC5, and some of the zones are signed with NSEC.
+    let is_expected =
+        |warning: &Value| warning.as_str().is_some_and(|text| text.contains("a number for zones with NSEC5"));
+    let warnings = report["warnings"].as_array().expect("warnings");
+    assert!(warnings.iter().all(is_expected), "{report}");
     report
 }
 

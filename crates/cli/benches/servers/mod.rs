@@ -194,9 +194,16 @@ fn start_online(site: &Site<'_>, denial: &str) -> Result<Server, String> {
 
 /// Signs the zone first. The server is given the VRF key, and folders in which no signing key is.
 fn start_nsec5(site: &Site<'_>, algorithm: &str, vrf: &str) -> Result<Server, String> {
-    let [keys, vrf_keys, served] = ["keys", "vrf", "served"].map(|name| site.folder.join(name));
+    let (zone, vrf_keys) = sign_nsec5(&site.folder, site.zone, algorithm, vrf);
+    let site = Site { folder: site.folder.join("served"), zone: &zone, ..*site };
+    start_ours(&site, &["--nsec5-keys", &vrf_keys.display().to_string()])
+}
+
+/// Signs a zone with NSEC5 below `folder`: the zone file, and the folder of the VRF key and the proofs.
+pub(crate) fn sign_nsec5(folder: &Path, plain: &Path, algorithm: &str, vrf: &str) -> (PathBuf, PathBuf) {
+    let [keys, vrf_keys, served] = ["keys", "vrf", "served"].map(|name| folder.join(name));
     for folder in [&keys, &vrf_keys, &served] {
-        fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        fs::create_dir_all(folder).expect("a folder");
     }
     for flag in [&["--ksk"][..], &[]] {
         let mut command = Command::new(OURS);
@@ -208,13 +215,12 @@ fn start_nsec5(site: &Site<'_>, algorithm: &str, vrf: &str) -> Result<Server, St
     let zone = served.join("zone");
     let mut command = Command::new(OURS);
     command.args(["zone", "sign", "-o", ORIGIN, "--denial", "nsec5", "--vrf", vrf, "--keys"]).arg(&keys);
-    run(command.arg("--nsec5-keys").arg(&vrf_keys).arg("-f").arg(&zone).arg(site.zone));
-    let site = Site { folder: served, zone: &zone, ..*site };
-    start_ours(&site, &["--nsec5-keys", &vrf_keys.display().to_string()])
+    run(command.arg("--nsec5-keys").arg(&vrf_keys).arg("-f").arg(&zone).arg(plain));
+    (zone, vrf_keys)
 }
 
 /// Starts one of our servers, which tells its address when it is ready; why not, when it ends before.
-fn start_and_read(command: &mut Command) -> Result<Server, String> {
+pub(crate) fn start_and_read(command: &mut Command) -> Result<Server, String> {
     let log = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
     let errors = log.reopen().map_err(|error| error.to_string())?;
     let mut child =
@@ -255,9 +261,14 @@ fn write(site: &Site<'_>, name: &str, text: &str) -> PathBuf {
 
 /// A command that is given CPU 0 alone, or all: for programs that choose the CPUs of their threads themselves.
 fn on_cpus(site: &Site<'_>, program: &str) -> Command {
-    if site.cpus == Cpus::All {
-        return Command::new(find_program(program).unwrap_or_else(|| program.into()));
+    match site.cpus {
+        Cpus::First => on_cpu_0(program),
+        Cpus::All => Command::new(find_program(program).unwrap_or_else(|| program.into())),
     }
+}
+
+/// A command that is given CPU 0 alone.
+pub(crate) fn on_cpu_0(program: &str) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", "0"]).arg(find_program(program).unwrap_or_else(|| program.into()));
     command

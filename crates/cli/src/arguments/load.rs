@@ -1,14 +1,15 @@
 //! Arguments of `load`, and of the server that only sends back.
 
+use super::parse_socket_address;
 use clap::Args;
-use nonesuch_lab::load::Arrivals;
+use nonesuch_lab::load::{Arrivals, Sources};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
     /// The server: address and port.
-    #[arg(long)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_socket_address)]
     pub(crate) server: SocketAddr,
     /// Query file: a name and a type on each line, as dnsperf takes it.
     #[arg(long)]
@@ -40,6 +41,10 @@ pub(crate) struct LoadArguments {
     /// Sockets of each thread: a server whose workers share an address by SO_REUSEPORT sees as many senders.
     #[arg(long, default_value_t = 1)]
     pub(crate) sockets: usize,
+    /// Addresses of this machine that the sockets are bound to, spread over the prefix: a server that counts by client sees
+    /// as many clients, as with 127.1.0.0/16 and 256 sockets.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) source: Option<Sources>,
     /// Set the DO bit.
     #[arg(long = "do", visible_alias = "dnssec")]
     pub(crate) dnssec_ok: bool,
@@ -79,7 +84,7 @@ pub(crate) struct LoadArguments {
 #[derive(Debug, Args)]
 pub(crate) struct LabEchoArguments {
     /// Address of the loopback interface, and port; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", value_parser = parse_socket_address)]
     pub(crate) listen: SocketAddr,
     /// Octets of each answer.
     #[arg(long, default_value_t = 160)]
@@ -93,7 +98,7 @@ pub(crate) struct LabEchoArguments {
 }
 
 /// Reads `CODE:HEX`; the value may be empty.
-fn parse_edns_option(text: &str) -> Result<(u16, Vec<u8>), String> {
+pub(super) fn parse_edns_option(text: &str) -> Result<(u16, Vec<u8>), String> {
     let (code, value) = text.split_once(':').unwrap_or((text, ""));
     let code = code.parse().map_err(|_| "expected CODE:HEX, the code from 0 to 65535".to_owned())?;
     let value = data_encoding::HEXLOWER_PERMISSIVE.decode(value.as_bytes());

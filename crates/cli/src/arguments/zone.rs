@@ -19,6 +19,10 @@ pub(crate) struct CompileArguments {
     /// signatures), or none. A zone with faults is not compiled.
     #[arg(long, default_value = "full")]
     pub(crate) verify: CompileVerify,
+    /// Folder of the stored proofs or the VRF key of a zone with NSEC5, by which names are matched to records; default
+    /// nsec5 beside the zone file, where there is one. Without it, the image says that less was verified.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) nsec5_keys: Option<PathBuf>,
     /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
     #[arg(long, value_parser = parse_time)]
     pub(crate) now: Option<u32>,

@@ -1,15 +1,16 @@
 //! `nonesuch zone compile`.
 
+use super::nsec5;
 use crate::Outcome;
 use crate::arguments::{CompileArguments, CompileVerify};
-use crate::error::Failure;
+use crate::error::{Failure, KEY_SET};
 use crate::files::{
     check_output, input_name, is_standard, output_beside, print_line, write_failure, write_output,
 };
 use crate::zones;
-use nonesuch_dnssec::denial::Mapping;
-use nonesuch_dnssec::verify::Mode;
-use nonesuch_dnssec::{Mechanism, VerifyOptions, into_verified};
+use nonesuch_dnssec::VerifyOptions;
+use nonesuch_dnssec::facts::is_key_set;
+use nonesuch_dnssec::verify::{Aids, Mode, Report, VerifyWarning, into_verified_with};
 use nonesuch_zone::{Contents, Image, Verification, image};
 use std::path::{Path, PathBuf};
 
@@ -60,40 +61,50 @@ fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Che
     };
     let at = zones::now_or(arguments.now);
     let options = VerifyOptions { now: Some(at), mode, ..VerifyOptions::default() };
-    match into_verified(contents, &options) {
+    let evidence = nsec5::load_evidence(&arguments.file, arguments.nsec5_keys.as_deref(), &contents)?;
+    let aids = Aids { evidence: evidence.view(), ..Aids::default() };
+    match into_verified_with(contents, &options, &aids) {
         Ok(verified) => {
             for warning in &verified.report().warnings {
                 tracing::warn!("{}: {warning}", input_name(&arguments.file).display());
             }
-            // Of an unsigned zone there is nothing to verify, and names are not matched to the records of their VRF hashes
-            // without the proofs.
-            let mapping = verified.mechanism().map(Mechanism::mapping);
-            let verification = match (mapping, mode) {
-                (None, _) => Verification::Nothing,
-                (Some(Mapping::Vrf), _) | (_, Mode::Structural) => Verification::Structural { at },
-                (Some(_), _) => Verification::Full { at },
-            };
-            let of_image = if mapping.is_none() { Verification::Full { at } } else { verification };
+            let verification = record(verified.report(), mode, at);
+            let is_signed = verified.mechanism().is_some();
+            let of_image = if is_signed { verification } else { Verification::Full { at } };
             Ok(Some(Checked { contents: verified.into_contents(), verification, of_image }))
         }
-        Err(unverified) => {
-            let faults = &unverified.1.faults;
-            if arguments.json {
-                let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-                print_line(&serde_json::json!({ "compiled": false, "faults": faults }).to_string())?;
-            } else {
-                for fault in faults {
-                    print_line(&format!("fault: {fault}"))?;
-                }
-                print_line(&format!(
-                    "{}: not compiled: {} faults; mend the zone, or compile it unverified with --verify none",
-                    input_name(&arguments.file).display(),
-                    faults.len()
-                ))?;
-            }
-            Ok(None)
-        }
+        Err(unverified) => say_faults(arguments, &unverified.0, &unverified.1).map(|()| None),
     }
+}
+
+/// What the file is to say was verified: of an unsigned zone there is nothing to verify, and without proofs names are not
+/// matched to the records of their VRF hashes.
+fn record(report: &Report, mode: Mode, at: u32) -> Verification {
+    let is_matched = !report.warnings.contains(&VerifyWarning::NamesNotMatched);
+    match (report.mechanism, mode) {
+        (None, _) => Verification::Nothing,
+        (Some(_), Mode::Full) if is_matched => Verification::Full { at },
+        (Some(_), _) => Verification::Structural { at },
+    }
+}
+
+fn say_faults(arguments: &CompileArguments, contents: &Contents, report: &Report) -> Result<(), Failure> {
+    let faults = &report.faults;
+    if arguments.json {
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        return print_line(&serde_json::json!({ "compiled": false, "faults": faults }).to_string());
+    }
+    for fault in faults {
+        print_line(&format!("fault: {fault}"))?;
+    }
+    if is_key_set(contents) {
+        print_line(&format!("note: {KEY_SET}"))?;
+    }
+    print_line(&format!(
+        "{}: not compiled: {}; mend the zone or sign it again, or compile it unverified with --verify none",
+        input_name(&arguments.file).display(),
+        report.fault_count()
+    ))
 }
 
 fn report(

@@ -39,6 +39,7 @@ fn options(arguments: &LoadArguments, queries: QueryList) -> LoadOptions {
         outstanding: arguments.outstanding.unwrap_or(outstanding),
         threads: arguments.threads,
         sockets: arguments.sockets,
+        sources: arguments.source,
         rate: arguments.rate,
         arrivals: arguments.arrivals,
         seed: arguments.seed,

@@ -1,8 +1,10 @@
-//! `nonesuch manual`: manual pages and completions from the one definition of the command line.
+//! `nonesuch manual`: manual pages and completions from the one definition of the command line, and the page of the metrics
+//! from their table.
 
 use crate::Outcome;
 use crate::arguments::{Arguments, ManualArguments};
 use crate::error::Failure;
+use crate::metrics;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use std::fs;
@@ -16,5 +18,6 @@ pub(crate) fn run(arguments: &ManualArguments) -> Result<Outcome, Failure> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         clap_complete::generate_to(shell, &mut command, "nonesuch", dir).map_err(failed)?;
     }
+    fs::write(dir.join("nonesuch-metrics.7"), metrics::manual::page()).map_err(failed)?;
     Ok(Outcome::Done)
 }

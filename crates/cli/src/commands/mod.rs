@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod compile;
+pub(crate) mod ctl;
 pub(crate) mod diff;
 pub(crate) mod generate;
 pub(crate) mod key;
@@ -11,9 +12,16 @@ pub(crate) mod manual;
 pub(crate) mod nsec5;
 pub(crate) mod only_keys;
 mod publish;
+pub(crate) mod query;
 pub(crate) mod resign;
 pub(crate) mod serve;
+mod serve_configured;
+mod serve_control;
+mod serve_node;
 mod serve_online;
+mod serve_system;
 pub(crate) mod sign;
 pub(crate) mod stat;
 pub(crate) mod verify;
+
+pub(crate) use serve_system::PrivilegeError;

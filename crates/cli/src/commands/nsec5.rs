@@ -2,9 +2,12 @@
 //!
 //! The folder holds what a nameserver needs and nothing that signs: who steals it can enumerate the zone and forge nothing.
 
-use crate::arguments::{SignArguments, VerifyArguments};
+use super::serve_online::find_signing_key;
+use crate::arguments::SignArguments;
 use crate::error::Failure;
-use crate::files::{KEY_MODE, check_writable, read_key_file, write_failure, write_output};
+use crate::files::{
+    KEY_MODE, check_writable, folder_of, is_standard, read_key_file, write_failure, write_output,
+};
 use crate::progress::Rates;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::KeySet;
@@ -14,7 +17,7 @@ use nonesuch_dnssec::denial::nsec5::{
     prove_chain,
 };
 use nonesuch_dnssec::keys::{Nsec5Key, proofs_file_name};
-use nonesuch_dnssec::online::chain_tag;
+use nonesuch_dnssec::online::Nsec5Zone;
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::Contents;
@@ -122,10 +125,15 @@ impl Evidence {
     }
 }
 
-/// Loads what a zone with NSEC5 is verified by: its stored proofs, or else its VRF key.
-pub(crate) fn load_evidence(arguments: &VerifyArguments, contents: &Contents) -> Result<Evidence, Failure> {
-    let dir = arguments.nsec5_keys.clone().unwrap_or_else(|| beside(&arguments.file));
-    let asked = arguments.nsec5_keys.is_some();
+/// Loads what the zone of `file`, with NSEC5, is verified by: its stored proofs, or else its VRF key, from the folder `asked`
+/// for, or else from the one beside the file where there is one.
+pub(crate) fn load_evidence(
+    file: &Path,
+    asked: Option<&Path>,
+    contents: &Contents,
+) -> Result<Evidence, Failure> {
+    let dir = asked.map_or_else(|| beside(file), Path::to_path_buf);
+    let asked = asked.is_some();
     if contents.apex_rrset(Rtype::NSEC5KEY).is_none() || !asked && !dir.is_dir() {
         return Ok(Evidence::default());
     }
@@ -149,19 +157,16 @@ pub(crate) fn load_evidence(arguments: &VerifyArguments, contents: &Contents) ->
 /// The VRF key of the zone in `dir`, of which one is among its NSEC5KEY records, and the proofs stored there.
 pub(super) fn load_for_server(
     dir: &Path,
-    contents: &Contents,
+    zone: &Nsec5Zone,
 ) -> Result<(VrfPrivateKey, Option<Proofs>), Failure> {
-    let zone = contents.apex();
-    let proofs = read_proofs(&dir.join(proofs_file_name(zone)))?;
-    let mut keys = keys_of(dir, zone)?;
-    let chain = chain_tag(contents);
-    let of_chain = |key: &VrfPrivateKey| chain.is_none_or(|chain| Nsec5Key::of(key).tag() == chain);
+    let proofs = read_proofs(&dir.join(proofs_file_name(zone.apex())))?;
+    let mut keys = keys_of(dir, zone.apex())?;
     // While one key takes the place of another, both are in the zone: the chain is of one of them.
-    let place = keys.iter().position(|(_, key)| is_in_zone(contents, key) && of_chain(key));
-    let place = place.or_else(|| keys.iter().position(|(_, key)| is_in_zone(contents, key)));
+    let place = keys.iter().position(|(_, key)| zone.publishes(key) && !zone.is_of_other_key(key));
+    let place = place.or_else(|| keys.iter().position(|(_, key)| zone.publishes(key)));
     match place {
         Some(place) => Ok((keys.swap_remove(place).1, proofs)),
-        None => Err(Failure::NoVrfKey { dir: dir.to_path_buf(), zone: zone.clone() }),
+        None => Err(Failure::NoVrfKey { dir: dir.to_path_buf(), zone: zone.apex().clone() }),
     }
 }
 
@@ -307,6 +312,21 @@ fn load_key(path: &Path, base: &str, zone: &Name) -> Result<(PathBuf, VrfPrivate
 fn refuse_signing_keys(dir: &Path) -> Result<(), Failure> {
     let found = private_files(dir)?.into_iter().find(|name| name.starts_with('K'));
     found.map_or(Ok(()), |name| Err(Failure::SigningKey { path: dir.join(name) }))
+}
+
+/// Warns where a server of the signed zone at `output` would refuse to start: a signing key is in its reach.
+pub(super) fn warn_of_signing_keys(output: &Path) {
+    if is_standard(output) {
+        return;
+    }
+    // A folder that cannot be read is one that no key can be taken from.
+    if let Ok(Some(path)) = find_signing_key(folder_of(output)) {
+        tracing::warn!(
+            "{}: a signing key, in the folder of the signed zone: with NSEC5 a server has none in its reach, and `nonesuch serve` \
+             refuses to start; keep the zone and its folder of proofs apart from the keys",
+            path.display()
+        );
+    }
 }
 
 /// Names of the files in `dir` that end as private keys do, in order.

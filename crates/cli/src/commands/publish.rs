@@ -7,7 +7,7 @@ use crate::arguments::{ServeArguments, VerifyMode};
 use crate::error::Failure;
 use crate::zones;
 use nonesuch_authoritative::Published;
-use nonesuch_dnssec::online::prepare;
+use nonesuch_dnssec::online::{Nsec5Zone, prepare};
 use nonesuch_dnssec::verify::Mode;
 use nonesuch_net::{Map, release_free_memory};
 use nonesuch_zone::image::file::{PAGE, contents_range, is_image};
@@ -47,7 +47,7 @@ fn compile(arguments: &ServeArguments) -> Result<Published, Failure> {
         }
         Way::Nsec5(dir) => {
             // Before the zone is verified: a server that must not start says so at once.
-            let prover = serve_online::load_prover(arguments, &contents, &dir)?;
+            let prover = serve_online::load_prover(arguments, &Nsec5Zone::of_contents(&contents), &dir)?;
             let verified = verify(arguments, contents, verification)?;
             Ok(Published::nsec5(&verified, prover)?)
         }
@@ -77,11 +77,17 @@ fn map(arguments: &ServeArguments) -> Result<Option<Published>, Failure> {
         VerifyMode::Auto if file.signatures() <= FULL => Mode::Full,
         _ => Mode::Structural,
     };
-    // What is made when asked is made of the zone's records.
-    if file.image().nsec5_key().is_some() {
-        return Ok(None);
-    }
-    match Published::from_file(file, mode, zones::now_or(arguments.now)) {
+    let now = zones::now_or(arguments.now);
+    let published = if file.image().nsec5_key().is_some() {
+        let dir = serve_online::nsec5_folder(arguments)?;
+        let prover = serve_online::load_prover(arguments, &Nsec5Zone::of_image(file.image()), &dir)?;
+        Published::nsec5_from_file(file, prover, mode, now)
+    } else if arguments.online.nsec5_keys.is_some() {
+        return Err(Failure::NotNsec5 { path: path.to_path_buf() });
+    } else {
+        Published::from_file(file, mode, now)
+    };
+    match published {
         Ok(published) => Ok(Some(published)),
         Err(reason) => {
             tracing::info!("{}: {reason}; verifying the zone", path.display());

@@ -223,6 +223,7 @@ fn run_whole(arguments: &SignArguments, new: Option<Contents>, begun: Instant) -
     finish(arguments, &zone, &output, made, previous.as_ref(), proved.as_ref(), begun)?;
     if let Some(proved) = &mut proved {
         proved.store(serial, &keys)?;
+        nsec5::warn_of_signing_keys(&output);
     }
     Ok(Outcome::Done)
 }

@@ -1,23 +1,42 @@
 //! `nonesuch serve`.
 
 use super::publish::publish;
+use super::serve_configured;
 use crate::Outcome;
 use crate::arguments::{ServeArguments, VerifyMode};
 use crate::error::Failure;
-use crate::files::print_line;
+use crate::files::{input_name, print_line};
 use crate::zones;
+use nonesuch_authoritative::Published;
+use nonesuch_authoritative::Shared;
 use nonesuch_authoritative::server::{Server, ServerOptions};
+use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
+use nonesuch_dnssec::facts::{Expiry, ExpiryWatch, alias_keys, is_key_set};
 use nonesuch_dnssec::online::OnlineCounters;
-use nonesuch_dnssec::verify::Mode;
+use nonesuch_dnssec::verify::{Mode, VerifyWarning};
 use nonesuch_dnssec::{Verified, VerifyOptions, into_verified};
 use nonesuch_net::udp::UdpCounters;
 use nonesuch_proto::Rtype;
+use nonesuch_zone::image::Period;
 use nonesuch_zone::{Contents, Verification};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Signatures up to which `auto` verifies all of them.
 pub(super) const FULL: u64 = 100_000;
+/// Most seconds between two looks at the clock.
+const LOOK: u32 = 60;
 
 pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
+    match &arguments.config {
+        Some(path) => serve_configured::run(arguments, path),
+        None if arguments.check.is_some() => Err(Failure::CheckWithoutConfiguration),
+        None => serve_file(arguments),
+    }
+}
+
+/// Serves one zone, without a configuration.
+fn serve_file(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     let published = publish(arguments)?;
     let serial = published.image().serial();
     let origin = published.image().apex().to_name();
@@ -32,17 +51,25 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
         ..ServerOptions::new(arguments.listen)
     };
     let is_online = published.is_online();
-    let server = Server::start(published, &options)?;
-    let address = server.address();
+    let (how, period) = (published.way(), published.image().period());
+    warn_of_aliases(arguments, &published);
+    let zones = Arc::new(Zones::new());
+    let zone = ServedZone::new(published, Arc::default());
+    zones.set(&origin, ZoneState::Serving(Arc::new(zone)));
+    let server = Server::start(&Shared::new(zones), &options)?;
+    let address = server.addresses()[0];
     print_line(&if arguments.json {
         let ready = serde_json::json!({
-            "address": address, "zone": origin.to_string(), "serial": serial, "workers": workers,
+            "address": address, "zone": origin.to_string(), "serial": serial, "workers": workers, "served": how,
         });
         serde_json::json!({ "ready": ready }).to_string()
     } else {
-        format!("ready: listening on {address} (udp, tcp), zone {origin} serial {serial}, {workers} workers")
+        format!(
+            "ready: listening on {address} (udp, tcp), zone {origin} serial {serial}, {how}, {workers} workers"
+        )
     })?;
-    wait_for_stop().map_err(Failure::Output)?;
+    let now = || zones::now_or(None).wrapping_add(options.clock_shift);
+    wait_for_stop(period, now).map_err(Failure::Output)?;
     let (counters, online) = (server.udp_counters(), server.online_counters());
     server.stop()?;
     let online = is_online.then_some(&online);
@@ -108,14 +135,25 @@ pub(super) fn verify(
     verification: Option<Verification>,
 ) -> Result<Verified, Failure> {
     let options = verify_options(arguments, &contents, verification.as_ref());
-    into_verified(contents, &options).map_err(|unverified| {
+    let verified = into_verified(contents, &options).map_err(|unverified| {
+        if is_key_set(&unverified.0) {
+            return Failure::OnlyKeySet { path: arguments.file.clone() };
+        }
         let faults = &unverified.1.faults;
         Failure::Unverified {
             path: arguments.file.clone(),
             faults: faults.len(),
             first: faults.first().map_or_else(String::new, ToString::to_string),
         }
-    })
+    })?;
+    // Of keys it is said for every way of serving; that names of a zone with NSEC5 are not matched is meant so.
+    let is_other = |warning: &&VerifyWarning| {
+        !matches!(warning, VerifyWarning::AliasWithoutNsec5 { .. } | VerifyWarning::NamesNotMatched)
+    };
+    for warning in verified.report().warnings.iter().filter(is_other) {
+        tracing::warn!("{}: {warning}", input_name(&arguments.file).display());
+    }
+    Ok(verified)
 }
 
 pub(super) fn verify_options(
@@ -140,17 +178,51 @@ fn count_signatures(contents: &Contents) -> u64 {
     sets.filter(|rrset| rrset.rtype() == Rtype::RRSIG).map(|rrset| rrset.count() as u64).sum()
 }
 
-/// Waits for SIGTERM or SIGINT.
-fn wait_for_stop() -> std::io::Result<()> {
+/// Keys with a number of zones with NSEC5 have resolvers take the zone for insecure, which only NSEC5 is worth.
+fn warn_of_aliases(arguments: &ServeArguments, published: &Published) {
+    let image = published.image();
+    if image.nsec5_key().is_some() {
+        return;
+    }
+    let dnskeys = image.apex_rdatas(Rtype::DNSKEY);
+    for key in alias_keys(dnskeys.iter().map(Vec::as_slice)) {
+        tracing::warn!(
+            "{}: key {} ({}) has a number for zones with NSEC5, and this zone has none: resolvers without NSEC5 take it for \
+             insecure",
+            arguments.file.display(),
+            key.tag,
+            key.algorithm
+        );
+    }
+}
+
+/// Waits for SIGTERM or SIGINT. Signatures of the file that come to their end, at the time that `now` tells, are warned of
+/// meanwhile.
+fn wait_for_stop(period: Option<Period>, now: impl Fn() -> u32) -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(async {
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
+            () = watch_expiry(period, now) => {}
         }
         Ok(())
     })
+}
+
+/// Warns, for ever, of signatures that come to their end.
+async fn watch_expiry(period: Option<Period>, now: impl Fn() -> u32) {
+    let Some(period) = period else { return std::future::pending().await };
+    let mut watch = ExpiryWatch::default();
+    loop {
+        if let Some(expiry) = watch.look(period, now()) {
+            tracing::warn!("{expiry}");
+        }
+        // The clock may be set meanwhile, or the machine may sleep.
+        let seconds = Expiry::of(period, now()).next_look().min(LOOK);
+        tokio::time::sleep(Duration::from_secs(seconds.into())).await;
+    }
 }

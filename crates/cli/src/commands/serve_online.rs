@@ -11,7 +11,7 @@ use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::denial::{Made, Mapping, Mechanism};
 use nonesuch_dnssec::facts::denial;
 use nonesuch_dnssec::keys::KeyRecord;
-use nonesuch_dnssec::online::{Nsec5Prover, OnlineOptions};
+use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone, OnlineOptions};
 use nonesuch_proto::Name;
 use nonesuch_zone::Contents;
 use std::fs;
@@ -27,11 +27,15 @@ pub(super) enum Way {
     Nsec5(PathBuf),
 }
 
-/// Whether an option asks for answers that are made when asked.
+/// Whether an option asks for signatures that are made when asked.
 pub(super) const fn is_asked_for(arguments: &ServeArguments) -> bool {
-    arguments.online.denial.is_some()
-        || arguments.online.nsec5_keys.is_some()
-        || arguments.online.keys.is_some()
+    arguments.online.denial.is_some() || arguments.online.keys.is_some()
+}
+
+/// The folder with what a zone with NSEC5 is denied by, which must be there.
+pub(super) fn nsec5_folder(arguments: &ServeArguments) -> Result<PathBuf, Failure> {
+    let dir = arguments.online.nsec5_keys.clone().unwrap_or_else(|| nsec5::beside(&arguments.file));
+    if dir.is_dir() { Ok(dir) } else { Err(Failure::Nsec5KeysNeeded { path: arguments.file.clone(), dir }) }
 }
 
 /// Finds out how `contents` are to be served, and refuses options that do not go with them.
@@ -41,11 +45,7 @@ pub(super) fn choose(arguments: &ServeArguments, contents: &Contents) -> Result<
         if arguments.online.denial.is_some() || arguments.online.keys.is_some() {
             return Err(Failure::Nsec5WithKeys { path: arguments.file.clone() });
         }
-        let dir = arguments.online.nsec5_keys.clone().unwrap_or_else(|| nsec5::beside(&arguments.file));
-        if !dir.is_dir() {
-            return Err(Failure::Nsec5KeysNeeded { path: arguments.file.clone(), dir });
-        }
-        return Ok(Way::Nsec5(dir));
+        return nsec5_folder(arguments).map(Way::Nsec5);
     }
     if arguments.online.nsec5_keys.is_some() {
         return Err(Failure::NotNsec5 { path: arguments.file.clone() });
@@ -86,28 +86,27 @@ pub(super) fn load_available(dir: &Path, zone: &Name) -> Result<(Vec<KeyRecord>,
     Ok((records, pairs))
 }
 
-/// The VRF key and the stored proofs of `contents` in `dir`. Neither that folder nor the zone file's may hold a signing
+/// The VRF key and the stored proofs of `zone` in `dir`. Neither that folder nor the zone file's may hold a signing
 /// key: what a server cannot read, nobody takes from it.
 pub(super) fn load_prover(
     arguments: &ServeArguments,
-    contents: &Contents,
+    zone: &Nsec5Zone,
     dir: &Path,
 ) -> Result<Nsec5Prover, Failure> {
     for folder in [folder_of(&arguments.file), dir] {
         if let Some(path) = find_signing_key(folder)? {
-            return Err(Failure::SigningKeyAtServer { path, zone: contents.apex().clone() });
+            return Err(Failure::SigningKeyAtServer { path, zone: zone.apex().clone() });
         }
     }
-    let (key, proofs) = nsec5::load_for_server(dir, contents)?;
+    let (key, proofs) = nsec5::load_for_server(dir, zone)?;
     if proofs.is_none() {
-        tracing::warn!("{}: no stored proofs of {}: all are made when asked", dir.display(), contents.apex());
+        tracing::warn!("{}: no stored proofs of {}: all are made when asked", dir.display(), zone.apex());
     }
-    Nsec5Prover::new(contents, key, proofs)
-        .map_err(|source| Failure::Prover { dir: dir.to_path_buf(), source })
+    Nsec5Prover::of(zone, key, proofs).map_err(|source| Failure::Prover { dir: dir.to_path_buf(), source })
 }
 
 /// A file in `dir` that is a signing key, by its name or by what it holds.
-fn find_signing_key(dir: &Path) -> Result<Option<PathBuf>, Failure> {
+pub(super) fn find_signing_key(dir: &Path) -> Result<Option<PathBuf>, Failure> {
     let unreadable = |source| Failure::Read { path: dir.to_path_buf(), source };
     let mut paths = Vec::new();
     for entry in fs::read_dir(dir).map_err(unreadable)? {

@@ -51,6 +51,7 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     tell_warnings(&summary.warnings);
     if let Some(proved) = &mut proved {
         proved.store(summary.statistics.serial, &keys)?;
+        nsec5::warn_of_signing_keys(&output);
     }
     if !is_standard(&output) {
         let seconds = (signing.as_secs_f64(), begun.elapsed().as_secs_f64());
@@ -96,7 +97,9 @@ pub(super) fn write_signed(
 }
 
 pub(super) fn output(arguments: &SignArguments) -> PathBuf {
-    let beside = || output_beside(arguments.file.as_deref().unwrap_or_else(|| Path::new("")), ".signed");
+    // A zone that is signed in part must not take the place of one that is signed.
+    let suffix = if arguments.only_keys { ".keys" } else { ".signed" };
+    let beside = || output_beside(arguments.file.as_deref().unwrap_or_else(|| Path::new("")), suffix);
     arguments.output.clone().unwrap_or_else(beside)
 }
 

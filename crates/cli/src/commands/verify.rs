@@ -3,13 +3,14 @@
 use crate::Outcome;
 use crate::arguments::VerifyArguments;
 use crate::commands::nsec5;
-use crate::error::Failure;
+use crate::error::{Failure, KEY_SET};
 use crate::files::{check_inputs, input_name};
 use crate::progress::Rates;
 use crate::zones;
 use nonesuch_dnssec::VerifyOptions;
 use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
-use nonesuch_dnssec::verify::{Mode, Report, VerifyProgress, verify_watched};
+use nonesuch_dnssec::facts::is_key_set;
+use nonesuch_dnssec::verify::{Aids, Mode, Progress, Report, VerifyProgress, verify_aided};
 use nonesuch_zone::Contents;
 use std::io::{BufWriter, Write};
 use std::time::Instant;
@@ -22,7 +23,7 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
         None => Vec::new(),
     };
     let options = VerifyOptions { now: Some(zones::now_or(arguments.now)), anchors, mode: Mode::Full };
-    let evidence = nsec5::load_evidence(arguments, &contents)?;
+    let evidence = nsec5::load_evidence(&arguments.file, arguments.nsec5_keys.as_deref(), &contents)?;
     let begun = Instant::now();
     let report = watched(&contents, &options, &evidence.view());
     let seconds = begun.elapsed().as_secs_f64();
@@ -42,11 +43,8 @@ pub(super) fn watched(contents: &Contents, options: &VerifyOptions, evidence: &N
     let tell = |at: VerifyProgress| {
         bar.tell(at.names, at.total_names, &[(at.signatures, "signatures"), (at.names, "names")]);
     };
-    let report = if bar.is_seen() {
-        verify_watched(contents, options, evidence, Some(&tell))
-    } else {
-        verify_watched(contents, options, evidence, None)
-    };
+    let progress = bar.is_seen().then_some(&tell as Progress<'_>);
+    let report = verify_aided(contents, options, &Aids { evidence: *evidence, progress, earlier: None });
     bar.end();
     report
 }
@@ -65,11 +63,10 @@ fn write_text(
         writeln!(out, "fault: {fault}")?;
     }
     let denial = report.mechanism.map_or("not signed", |mechanism| mechanism.entry().title);
-    let verdict = match report.faults.len() {
-        0 => "verified".to_owned(),
-        1 => "1 fault".to_owned(),
-        count => format!("{count} faults"),
-    };
+    let verdict = if report.is_sound() { "verified".to_owned() } else { report.fault_count() };
+    if !report.is_sound() && is_key_set(contents) {
+        writeln!(out, "note: {KEY_SET}")?;
+    }
     let hashes: Vec<String> = report.zonemd.iter().map(ToString::to_string).collect();
     let digests =
         if hashes.is_empty() { String::new() } else { format!(", ZONEMD {} verified", hashes.join(" ")) };
@@ -104,7 +101,7 @@ fn write_json(
         "zone": contents.apex().to_string(), "verified": report.faults.is_empty(), "rrsets": report.rrsets,
         "signatures_verified": report.signatures_verified,
         "denial": report.mechanism.map(|mechanism| mechanism.to_string()), "faults": faults, "warnings": warnings,
-        "zonemd": report.zonemd.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "key_set": is_key_set(contents), "zonemd": report.zonemd.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "seconds": seconds,
     });
     writeln!(out, "{value}")

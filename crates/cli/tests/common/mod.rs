@@ -2,6 +2,7 @@
 //! servers on free ports that end with the test, public data.
 #![allow(dead_code, unreachable_pub)] // each test program uses its own part
 
+pub mod configured;
 pub mod judges;
 pub mod resign;
 

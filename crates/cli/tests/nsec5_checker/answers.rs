@@ -58,26 +58,10 @@ pub(crate) struct Case {
 impl Case {
     /// The message, without compression.
     pub(crate) fn octets(&self) -> Vec<u8> {
-        let count = |section| self.records.iter().filter(|record| record.section == section).count() as u16;
-        let counts = [Section::Answer, Section::Authority, Section::Additional].map(count);
-        let counts = [self.questions.len() as u16, counts[0], counts[1], counts[2]];
-        let mut out = Header { id: 7, flags: self.flags, counts }.to_octets().to_vec();
-        for (name, rtype) in &self.questions {
-            out.extend_from_slice(name.wire());
-            out.extend_from_slice(&rtype.0.to_be_bytes());
-            out.extend_from_slice(&Class::IN.0.to_be_bytes());
-        }
-        for section in [Section::Answer, Section::Authority, Section::Additional] {
-            for record in self.records.iter().filter(|record| record.section == section) {
-                out.extend_from_slice(record.owner.wire());
-                out.extend_from_slice(&record.rtype.0.to_be_bytes());
-                out.extend_from_slice(&record.class.0.to_be_bytes());
-                out.extend_from_slice(&record.ttl.to_be_bytes());
-                out.extend_from_slice(&(record.rdata.len() as u16).to_be_bytes());
-                out.extend_from_slice(&record.rdata);
-            }
-        }
-        out
+        let questions =
+            self.questions.iter().map(|(name, rtype)| (name.clone(), *rtype, Class::IN)).collect();
+        let header = Header { id: 7, flags: self.flags, counts: [0; 4] };
+        Message { header, questions, records: self.records.clone() }.to_octets()
     }
 
     /// Puts the records of a server's response in place of those made here.

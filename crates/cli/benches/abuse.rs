@@ -1,0 +1,310 @@
+//! Floods and idle connections against our server, and what is left for others: `just bench-abuse`.
+//!
+//! The server runs with one worker on CPU 0, all generators on CPU 1; sources are addresses of 127.0.0.0/8, which this
+//! configuration does not exempt. Every rate of a flood is bounded. Of each figure the median of the rounds is printed with
+//! the least and the greatest; what is wanted stands behind it.
+//!
+//! `--section reflected`, `connections` or `subdomains` measures one part alone. Others: `--names`, `--runs`, `--seconds`,
+//! `--connections`.
+
+mod connections;
+#[allow(dead_code)] // each benchmark uses its own part
+mod peers;
+#[allow(dead_code)]
+mod servers;
+
+use connections::Holder;
+use nonesuch_lab::load::{Latency, LoadOptions, LoadReport, QueryList, run as run_load};
+use peers::{ORIGIN, OURS, argument, prepare, run, spread};
+use servers::{Server, on_cpu_0, sign_nsec5, start_and_read};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Where good clients send from: 64 of them, each in a network of its own.
+const GOOD: &str = "127.2.0.0/16";
+const GOOD_CLIENTS: usize = 64;
+/// The address that a reflected flood pretends to come from.
+const VICTIM: &str = "127.1.7.7/32";
+/// Responses of one kind a second that the victim may get.
+const RATE: f64 = 200.0;
+/// All responses a second that it may get.
+const CLIENT_RATE: f64 = 2000.0;
+/// Queries a second of each flood.
+const FLOOD: f64 = 20_000.0;
+/// What a flood of unknown names sends, queries a second: far more than may be made for it.
+const SUBDOMAINS: f64 = 5000.0;
+const WARM_UP: Duration = Duration::from_millis(500);
+
+struct Bench {
+    dir: PathBuf,
+    zone: PathBuf,
+    runs: u64,
+    seconds: f64,
+    existing: Arc<QueryList>,
+}
+
+fn main() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let names = argument("--names", 20_000);
+    let (zone, _) = prepare(dir.path(), names);
+    let bench = Bench {
+        dir: dir.path().to_owned(),
+        zone,
+        runs: argument("--runs", 5),
+        seconds: argument("--seconds", 4) as f64,
+        existing: existing(dir.path(), names),
+    };
+    println!("{}; {names} delegations, ECDSAP256SHA256, DO set", peers::machine());
+    println!("{} rounds of {} s: median (least-greatest)\n", bench.runs, bench.seconds);
+    let section = std::env::args().skip_while(|word| word != "--section").nth(1);
+    let wanted = |name: &str| section.as_deref().is_none_or(|section| section == name);
+    if wanted("reflected") {
+        bench.reflected();
+    }
+    if wanted("connections") {
+        bench.connections(argument("--connections", 5000) as usize);
+    }
+    if wanted("subdomains") {
+        bench.subdomains();
+    }
+}
+
+/// Names that exist, in any order.
+fn existing(dir: &Path, names: u64) -> Arc<QueryList> {
+    let path = dir.join("queries");
+    let mut command = Command::new(OURS);
+    command.args(["zone", "generate", "--like", "tld", "--seed", "1", "-o", ORIGIN]);
+    command.args(["--query-count", "200000", "--denied", "0", "--names", &names.to_string()]);
+    run(command.arg("--queries").arg(&path).arg("-f").arg(dir.join("again")));
+    Arc::new(QueryList::from_file(&path).expect("queries"))
+}
+
+fn list(text: &str) -> Arc<QueryList> {
+    Arc::new(QueryList::parse(Path::new("list"), text.as_bytes()).expect("a query"))
+}
+
+/// What is loaded, and the rate in an open loop.
+struct Load<'a> {
+    queries: &'a Arc<QueryList>,
+    sources: &'a str,
+    sockets: usize,
+    rate: Option<f64>,
+    is_random: bool,
+}
+
+impl Bench {
+    /// A zone signed with NSEC, which needs nothing made.
+    fn signed(&self) -> PathBuf {
+        let signed = self.dir.join("signed");
+        let mut command = Command::new(OURS);
+        command.args(["zone", "sign", "-o", ORIGIN, "--denial", "nsec", "--keys"]).arg(&self.dir);
+        run(command.arg("-f").arg(&signed).arg(&self.zone));
+        signed
+    }
+
+    /// Starts the server with limits that exempt nobody; `zone` are the lines of the zone's section.
+    fn start(&self, name: &str, limits: &str, zone: &str) -> Server {
+        let text = format!(
+            "version = 1\nlisten = [\"127.0.0.1:0\"]\nworkers = 1\n\n[limits]\nexempt = []\n{limits}\n\n[zone.\"{ORIGIN}\"]\n\
+             verify = \"structural\"\n{zone}\n"
+        );
+        let path = self.dir.join(format!("{name}.toml"));
+        fs::write(&path, text).expect("a configuration");
+        let mut command = on_cpu_0(OURS);
+        start_and_read(command.args(["serve", "--config"]).arg(path))
+            .unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// Sends load from CPU 1, which it leaves to others while it waits.
+    fn load(&self, server: &Server, load: &Load<'_>) -> LoadReport {
+        let options = LoadOptions {
+            warm_up: WARM_UP,
+            seconds: self.seconds,
+            sockets: load.sockets,
+            sources: Some(load.sources.parse().expect("a prefix")),
+            outstanding: if load.rate.is_some() { 64 * load.sockets.max(64) } else { 128.max(load.sockets) },
+            rate: load.rate,
+            random_prefix: load.is_random,
+            spin: false,
+            timeout: Duration::from_millis(500),
+            cpus: Some(vec![1]),
+            ..LoadOptions::new(server.address, Arc::clone(load.queries))
+        };
+        run_load(&options).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Good clients with a flood beside them.
+    fn beside(&self, server: &Server, good: &Load<'_>, flood: &Load<'_>) -> (LoadReport, LoadReport) {
+        thread::scope(|scope| {
+            let flood = scope.spawn(|| self.load(server, flood));
+            (self.load(server, good), flood.join().expect("a load"))
+        })
+    }
+
+    /// Good clients: different names, far below every limit.
+    fn good(&self, rate: Option<f64>) -> Load<'_> {
+        Load { queries: &self.existing, sources: GOOD, sockets: GOOD_CLIENTS, rate, is_random: false }
+    }
+
+    /// A reflected flood: the victim's address asks for one name, or for many, and gets no more than is configured.
+    fn reflected(&self) {
+        let limits =
+            format!("responses-per-second = {RATE}\nclient-responses-per-second = {CLIENT_RATE}\nslip = 2");
+        let zone = format!("file = {:?}", self.signed());
+        let server = self.start("reflected", &limits, &zone);
+        let one = list("example. DNSKEY");
+        let missing = list("example. A");
+        println!("reflected flood of {FLOOD:.0} queries/s, good clients with 6400/s");
+        for (title, queries, is_random, limit) in [
+            ("one question", &one, false, RATE),
+            ("names that do not exist", &missing, true, RATE),
+            ("many names", &self.existing, false, CLIENT_RATE),
+        ] {
+            let flood = Load { queries, sources: VICTIM, sockets: 8, rate: Some(FLOOD), is_random };
+            let mut rows = Rows::default();
+            for _ in 0..self.runs {
+                let (good, flood) = self.beside(&server, &self.good(Some(6400.0)), &flood);
+                // Before anything counts the flood has emptied what is given at once.
+                rows.push(
+                    "answers/s to the victim",
+                    (flood.received - flood.truncated) as f64 / self.seconds,
+                );
+                rows.push("truncated/s to the victim", flood.truncated as f64 / self.seconds);
+                rows.push("octets to the victim per octet of the flood", amplification(&flood));
+                rows.push(
+                    "answered of the good clients, %",
+                    percent(good.received - good.truncated, good.sent),
+                );
+                rows.push_latency("p99 of the good clients, µs", good.latency_us);
+            }
+            rows.print(
+                title,
+                &[
+                    ("answers/s to the victim", &format!("at most {limit:.0}")),
+                    ("answered of the good clients, %", "at least 95"),
+                ],
+            );
+        }
+    }
+
+    /// Connections that are held open: half say nothing, half send an octet a second.
+    fn connections(&self, count: usize) {
+        let limits = format!(
+            "responses-per-second = 0\nclient-responses-per-second = 0\ntcp-connections = {}\ntcp-connections-each = 128",
+            count + 100
+        );
+        let zone = format!("file = {:?}", self.signed());
+        let server = self.start("connections", &limits, &zone);
+        let good = self.good(Some(20_000.0));
+        let mut rows = Rows::default();
+        println!("{count} TCP connections, idle and slow, over 20,000 UDP queries/s");
+        for _ in 0..self.runs {
+            let alone = self.load(&server, &good);
+            let memory = server.memory_mib();
+            let holder = Holder::start(server.address, count);
+            holder.wait_until_open(count * 95 / 100);
+            let (made, begun) = (holder.made(), Instant::now());
+            let held = self.load(&server, &good);
+            let made = (holder.made() - made) as f64 / begun.elapsed().as_secs_f64();
+            rows.push("connections open", holder.open() as f64);
+            rows.push("connections made again a second", made);
+            rows.push("memory without, MiB", memory);
+            rows.push("memory with them, MiB", server.memory_mib());
+            rows.push_latency("p99 without, µs", alone.latency_us);
+            rows.push_latency("p99 with them, µs", held.latency_us);
+            rows.push("answered with them, %", percent(held.received, held.sent));
+            drop(holder);
+        }
+        rows.print("idle and slow connections", &[("answered with them, %", "100")]);
+    }
+
+    /// Names that nobody asked for before, below a name that exists: each denial is to be made.
+    fn subdomains(&self) {
+        let white_lies =
+            format!("file = {:?}\nkeys = {:?}\ndenial = \"white-lies\"", self.signed(), self.dir);
+        let (zone, vrf) = sign_nsec5(&self.dir.join("nsec5-p256"), &self.zone, "ecdsap256sha256", "p256");
+        let nsec5 = format!("file = {zone:?}\nnsec5-keys = {vrf:?}");
+        let free = "responses-per-second = 0\nclient-responses-per-second = 0";
+        let unbounded = format!("{free}\nonline-operations = 0\nonline-share = 100\nonline-busy-share = 100");
+        println!("{SUBDOMAINS:.0} unknown names/s beside good clients that ask as fast as they are answered");
+        for (name, zone) in [("white-lies", &white_lies), ("nsec5-p256", &nsec5)] {
+            for (title, limits) in [("default limits", free), ("no limits", &unbounded)] {
+                let server = self.start(&format!("{name}-{}", title.replace(' ', "-")), limits, zone);
+                for (from, sources, sockets) in [
+                    ("one network", "127.1.7.0/24", 8),
+                    ("256 networks", "127.1.0.0/16", 256),
+                    ("4,096 networks", "127.16.0.0/12", 4096),
+                ] {
+                    self.subdomains_of(&server, &format!("{name}, {title}, from {from}"), sources, sockets);
+                }
+            }
+        }
+    }
+
+    fn subdomains_of(&self, server: &Server, title: &str, sources: &str, sockets: usize) {
+        let unknown = list("example. A");
+        let flood = Load { queries: &unknown, sources, sockets, rate: Some(SUBDOMAINS), is_random: true };
+        let good = self.good(None);
+        let mut rows = Rows::default();
+        for _ in 0..self.runs {
+            let alone = self.load(server, &good);
+            let (held, flood) = self.beside(server, &good, &flood);
+            rows.push("positive answers/s alone", alone.qps);
+            rows.push("positive answers/s beside the flood", held.qps);
+            rows.push("kept, %", 100.0 * held.qps / alone.qps);
+            rows.push("denials made/s", (flood.received - flood.truncated) as f64 / self.seconds);
+            rows.push("truncated/s", flood.truncated as f64 / self.seconds);
+        }
+        rows.print(title, &[("kept, %", "at least 80")]);
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+/// Octets of DNS messages that come back for each that was sent.
+fn amplification(report: &LoadReport) -> f64 {
+    // Header, the name with a random label, type, class and OPT: 12, 9 or 22, 4 and 11 octets.
+    let query = 45.0;
+    report.response_octets_mean * report.received as f64 / (query * report.sent.max(1) as f64)
+}
+
+/// Figures by name, a value for each round.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<(&'static str, Vec<f64>)>,
+}
+
+impl Rows {
+    fn push(&mut self, name: &'static str, value: f64) {
+        match self.rows.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, values)) => values.push(value),
+            None => self.rows.push((name, vec![value])),
+        }
+    }
+
+    fn push_latency(&mut self, name: &'static str, latency: Option<Latency>) {
+        if let Some(latency) = latency {
+            self.push(name, latency.p99);
+        }
+    }
+
+    fn print(&self, title: &str, wanted: &[(&str, &str)]) {
+        println!("  {title}");
+        for (name, values) in &self.rows {
+            let (median, least, greatest) = spread(values);
+            let mut line = format!("    {name:45} {median:10.1} ({least:.1}-{greatest:.1})");
+            if let Some((_, wanted)) = wanted.iter().find(|(row, _)| row == name) {
+                let _ = write!(line, "   {wanted}");
+            }
+            println!("{line}");
+        }
+        println!();
+    }
+}

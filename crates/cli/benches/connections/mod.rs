@@ -1,0 +1,140 @@
+//! TCP connections that are held open against a server: some say nothing, some send an octet a second. Those that the server
+//! closes are made again, so that it has as many to do with as it allows.
+
+use nonesuch_net::pin_current_thread;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{sleep, timeout};
+
+/// How long connections may take to be there.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Pause before a closed connection is made again, and between octets of a slow one.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Addresses that connections come from: a network for each 16.
+const FIRST_SOURCE: u32 = 0x7f03_0000;
+/// `example. SOA`, behind its length.
+const QUERY: &[u8] = b"\0\x19\0\x07\0\0\0\x01\0\0\0\0\0\0\x07example\0\0\x06\0\x01";
+
+#[derive(Default)]
+struct Counters {
+    open: AtomicUsize,
+    made: AtomicUsize,
+    stop: AtomicBool,
+}
+
+/// The connections, closed when dropped.
+pub(crate) struct Holder {
+    counters: Arc<Counters>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Holder {
+    /// Begins to open `count` connections, from a thread on CPU 1.
+    pub(crate) fn start(server: SocketAddr, count: usize) -> Self {
+        let limits =
+            nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).expect("a limit");
+        let wanted = (count as u64 + 500).min(limits.1);
+        nix::sys::resource::setrlimit(
+            nix::sys::resource::Resource::RLIMIT_NOFILE,
+            wanted.max(limits.0),
+            limits.1,
+        )
+        .expect("more open files");
+        let counters = Arc::new(Counters::default());
+        let shared = Arc::clone(&counters);
+        let body = move || {
+            pin_current_thread(1).expect("a CPU");
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                for index in 0..count {
+                    tokio::spawn(hold(server, index, Arc::clone(&shared)));
+                    // The server's queue of connections to be taken holds some hundreds.
+                    if index % 50 == 49 {
+                        sleep(Duration::from_millis(10)).await;
+                    }
+                }
+                while !shared.stop.load(Relaxed) {
+                    sleep(Duration::from_millis(20)).await;
+                }
+            });
+        };
+        let thread = thread::Builder::new().name("holder".to_owned()).spawn(body).expect("a thread");
+        Self { counters, thread: Some(thread) }
+    }
+
+    /// Waits until so many are open; says so where they do not come to be.
+    pub(crate) fn wait_until_open(&self, count: usize) {
+        let begun = Instant::now();
+        while self.open() < count {
+            if begun.elapsed() > PATIENCE {
+                println!("  only {} connections are open", self.open());
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Connections that are open.
+    pub(crate) fn open(&self) -> usize {
+        self.counters.open.load(Relaxed)
+    }
+
+    /// Connections that were made so far.
+    pub(crate) fn made(&self) -> usize {
+        self.counters.made.load(Relaxed)
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.counters.stop.store(true, Relaxed);
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(matches!(ended, Some(Ok(()))), "the thread that holds connections failed");
+    }
+}
+
+/// Holds one connection for ever.
+async fn hold(server: SocketAddr, index: usize, counters: Arc<Counters>) {
+    let source = SocketAddr::from((Ipv4Addr::from_bits(FIRST_SOURCE + (index as u32 / 16) * 256 + 1), 0));
+    loop {
+        if let Ok(stream) = connect(source, server).await {
+            counters.made.fetch_add(1, Relaxed);
+            counters.open.fetch_add(1, Relaxed);
+            let _ = if index % 2 == 0 { wait(stream).await } else { dribble(stream).await };
+            counters.open.fetch_sub(1, Relaxed);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+async fn connect(source: SocketAddr, server: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(source)?;
+    timeout(Duration::from_secs(5), socket.connect(server)).await?
+}
+
+/// Says nothing until the server closes.
+async fn wait(mut stream: TcpStream) -> std::io::Result<usize> {
+    stream.read(&mut [0; 16]).await
+}
+
+/// Sends a query, an octet a second, and again, until the server closes.
+async fn dribble(mut stream: TcpStream) -> std::io::Result<usize> {
+    let mut answer = [0; 2048];
+    loop {
+        for octet in QUERY {
+            stream.write_all(&[*octet]).await?;
+            if let Ok(read) = timeout(PAUSE, stream.read(&mut answer)).await
+                && read? == 0
+            {
+                return Ok(0);
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! `nonesuch ctl`: asks a running server over its control socket.
+
+use crate::Outcome;
+use crate::arguments::{ControlArguments, ControlCommand, ControlZoneCommand};
+use crate::config;
+use crate::error::Failure;
+use crate::files::print_line;
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// Octets of an answer: a line for each of some hundred thousand zones.
+const ANSWER_OCTETS: u64 = 1 << 30;
+
+pub(crate) fn run(arguments: &ControlArguments) -> Result<Outcome, Failure> {
+    let socket = find_socket(arguments)?;
+    let mut lines = ask(&socket, &request(&arguments.command))?;
+    let last = lines.pop().ok_or_else(|| Failure::ControlAnswer { path: socket.clone() })?;
+    if let Some(error) = last.get("error") {
+        return fail(arguments, error);
+    }
+    let Some(done) = last.get("done") else { return Err(Failure::ControlAnswer { path: socket }) };
+    if arguments.json {
+        let is_list = matches!(arguments.command, ControlCommand::Zone(ControlZoneCommand::Status { .. }));
+        let shown = if is_list { Value::Array(lines) } else { done.clone() };
+        print_line(&shown.to_string())?;
+        return Ok(Outcome::Done);
+    }
+    match &arguments.command {
+        ControlCommand::Status => print_status(done)?,
+        ControlCommand::Reload { zone: None } => return print_reload(done),
+        ControlCommand::Reload { zone: Some(zone) } => {
+            let words = match (done["updated"].as_bool(), done["asked"].as_bool()) {
+                (_, Some(true)) => "its primaries are asked",
+                (Some(true), _) => "loaded and served",
+                _ => "unchanged",
+            };
+            print_line(&format!("zone {zone}: {words}"))?;
+        }
+        ControlCommand::Zone(ControlZoneCommand::Status { zone }) => print_zones(&lines, zone.is_some())?,
+        ControlCommand::Zone(
+            ControlZoneCommand::Refresh { zone } | ControlZoneCommand::Retransfer { zone },
+        ) => {
+            print_line(&format!("zone {zone}: its primaries are asked"))?;
+        }
+        ControlCommand::Stop => print_line("the server stops")?,
+    }
+    Ok(Outcome::Done)
+}
+
+fn fail(arguments: &ControlArguments, error: &Value) -> Result<Outcome, Failure> {
+    if arguments.json {
+        print_line(&json!({ "error": error }).to_string())?;
+    } else {
+        eprintln!("nonesuch: error: {}", error.as_str().unwrap_or("the server gives no reason"));
+    }
+    Ok(Outcome::No)
+}
+
+fn find_socket(arguments: &ControlArguments) -> Result<PathBuf, Failure> {
+    if let Some(socket) = &arguments.socket {
+        return Ok(socket.clone());
+    }
+    let path = &arguments.config;
+    let socket = config::load(path)?.configuration.server.control_socket;
+    socket.ok_or_else(|| Failure::NoControlSocket { path: path.clone() })
+}
+
+fn request(command: &ControlCommand) -> Value {
+    let of_zone =
+        |command: &str, zone: &nonesuch_proto::Name| json!({ "command": command, "zone": zone.to_string() });
+    match command {
+        ControlCommand::Status => json!({ "command": "status" }),
+        ControlCommand::Reload { zone: None } => json!({ "command": "reload" }),
+        ControlCommand::Reload { zone: Some(zone) } => of_zone("reload", zone),
+        ControlCommand::Zone(ControlZoneCommand::Status { zone: None }) => {
+            json!({ "command": "zone-status" })
+        }
+        ControlCommand::Zone(ControlZoneCommand::Status { zone: Some(zone) }) => of_zone("zone-status", zone),
+        ControlCommand::Zone(ControlZoneCommand::Refresh { zone }) => of_zone("zone-refresh", zone),
+        ControlCommand::Zone(ControlZoneCommand::Retransfer { zone }) => of_zone("zone-retransfer", zone),
+        ControlCommand::Stop => json!({ "command": "stop" }),
+    }
+}
+
+/// Sends a request; returns the lines of the answer.
+fn ask(socket: &Path, request: &Value) -> Result<Vec<Value>, Failure> {
+    let failed = |source| Failure::Control { path: socket.to_path_buf(), source };
+    let mut stream = UnixStream::connect(socket).map_err(failed)?;
+    stream.write_all(format!("{request}\n").as_bytes()).map_err(failed)?;
+    let mut lines = Vec::new();
+    for line in BufReader::new(stream.take(ANSWER_OCTETS)).lines() {
+        let line = line.map_err(failed)?;
+        let value = serde_json::from_str(&line);
+        lines.push(value.map_err(|_| Failure::ControlAnswer { path: socket.to_path_buf() })?);
+    }
+    Ok(lines)
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+fn list(value: &Value) -> String {
+    let items = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+    items.collect::<Vec<_>>().join(", ")
+}
+
+fn print_status(status: &Value) -> Result<(), Failure> {
+    let tls = list(&status["listen_tls"]);
+    let tls = if tls.is_empty() { tls } else { format!(", {tls} (tls)") };
+    let mut lines = vec![
+        format!(
+            "nonesuch {}, process {}, up {}",
+            status["version"].as_str().unwrap_or("?"),
+            status["pid"],
+            duration(number(&status["up_seconds"]))
+        ),
+        format!("listening on {} (udp, tcp){tls}", list(&status["listen"])),
+        format!(
+            "zones: {} served, {} waiting, {} expired, {} failed",
+            status["serving"], status["not_ready"], status["expired"], status["failed"]
+        ),
+        format!("datagrams: {} in, {} out", status["datagrams_in"], status["datagrams_out"]),
+    ];
+    let troubled = list(&status["troubled"]);
+    if !troubled.is_empty() {
+        lines.push(format!("look at: {troubled} (`nonesuch ctl zone status ZONE` says why)"));
+    }
+    for activity in status["activities"].as_array().into_iter().flatten() {
+        lines.push(activity_line(activity));
+    }
+    for (key, words) in [("transfers_in", "transfer in"), ("transfers_out", "transfer out")] {
+        for transfer in status[key].as_array().into_iter().flatten() {
+            let peer = transfer["primary"].as_str().or_else(|| transfer["client"].as_str()).unwrap_or("?");
+            lines.push(format!(
+                "{words}: {} with {peer}: {} records, {} octets",
+                transfer["zone"].as_str().unwrap_or("?"),
+                transfer["records"],
+                transfer["octets"]
+            ));
+        }
+    }
+    if let Some(reload) = status.get("last_reload").filter(|reload| !reload.is_null()) {
+        lines.push(format!("last reload at {}: {}", time(&reload["at"]), reload_words(reload)));
+    }
+    lines.iter().try_for_each(|line| print_line(line))
+}
+
+fn activity_line(activity: &Value) -> String {
+    let zone = activity["zone"].as_str().map_or_else(String::new, |zone| format!(" {zone}"));
+    let (done, total) = (number(&activity["done"]), number(&activity["total"]));
+    let progress = if total > 0 { format!(", {done} of {total}") } else { String::new() };
+    let seconds = activity["seconds"].as_f64().unwrap_or(0.0);
+    format!(
+        "{}{zone}: {}{progress}, since {seconds:.1} s",
+        activity["kind"].as_str().unwrap_or("?"),
+        activity["phase"].as_str().unwrap_or("?")
+    )
+}
+
+fn reload_words(reload: &Value) -> String {
+    let count = |key: &str| reload[key].as_array().map_or(0, Vec::len);
+    format!(
+        "{} added, {} removed, {} updated, {} refused, {} unchanged, in {:.2} s",
+        count("added"),
+        count("removed"),
+        count("updated"),
+        count("refused"),
+        reload["unchanged"],
+        reload["seconds"].as_f64().unwrap_or(0.0)
+    )
+}
+
+/// A reload with zones that were refused is an answer "no".
+fn print_reload(reload: &Value) -> Result<Outcome, Failure> {
+    print_line(&format!("reload: {}", reload_words(reload)))?;
+    for refused in reload["refused"].as_array().into_iter().flatten() {
+        let text = |index: usize| refused[index].as_str().unwrap_or("?").to_owned();
+        print_line(&format!("refused: zone {}: {}", text(0), text(1)))?;
+    }
+    let restart = list(&reload["needs_restart"]);
+    if !restart.is_empty() {
+        print_line(&format!("to take effect, these need a new start: {restart}"))?;
+    }
+    let is_refused = reload["refused"].as_array().is_some_and(|refused| !refused.is_empty());
+    Ok(if is_refused { Outcome::No } else { Outcome::Done })
+}
+
+fn print_zones(zones: &[Value], in_full: bool) -> Result<(), Failure> {
+    if in_full {
+        return zones.iter().try_for_each(print_zone);
+    }
+    let rows: Vec<[String; 5]> = zones
+        .iter()
+        .map(|zone| {
+            let text = |key: &str| zone[key].as_str().unwrap_or("-").to_owned();
+            let serial = zone["serial"].as_u64().map_or_else(|| "-".to_owned(), |serial| serial.to_string());
+            let expires = zone.get("nearest_expiration").filter(|time| !time.is_null());
+            [
+                text("zone"),
+                text("state"),
+                serial,
+                expires.map_or_else(|| "-".to_owned(), time),
+                text("served"),
+            ]
+        })
+        .collect();
+    let head = ["zone", "state", "serial", "signatures expire", "served"].map(str::to_owned);
+    let mut widths = [0; 5];
+    for row in std::iter::once(&head).chain(&rows) {
+        widths.iter_mut().zip(row).for_each(|(width, cell)| *width = (*width).max(cell.chars().count()));
+    }
+    for row in std::iter::once(&head).chain(&rows) {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        print_line(cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
+fn print_zone(zone: &Value) -> Result<(), Failure> {
+    let times = ["nearest_expiration", "loaded_at", "refreshed", "next_refresh", "expires"];
+    let order = [
+        "zone",
+        "state",
+        "serial",
+        "served",
+        "source",
+        "records",
+        "signatures",
+        "verified",
+        "nearest_expiration",
+        "loaded_at",
+        "image_octets",
+        "primary",
+        "refreshed",
+        "next_refresh",
+        "expires",
+        "error",
+        "transfer_error",
+    ];
+    for key in order {
+        let Some(value) = zone.get(key).filter(|value| !value.is_null()) else { continue };
+        let text = match value {
+            value if times.contains(&key) => time(value),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        print_line(&format!("{:19} {text}", key.replace('_', " ")))?;
+    }
+    Ok(())
+}
+
+/// A time in seconds since 1970.
+fn time(value: &Value) -> String {
+    let seconds = value.as_i64().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    seconds.map_or_else(|| value.to_string(), |time| time.to_string())
+}
+
+fn duration(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, minutes) => format!("{minutes} min {} s", seconds % 60),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}

@@ -1,0 +1,245 @@
+//! The options of an answer's OPT record (RFC 6891 section 6.1.2), in words.
+
+use nonesuch_proto::edns::{CO, DO};
+use nonesuch_proto::message::Message;
+use nonesuch_proto::{NameRef, Rtype};
+use std::fmt::Write as _;
+
+/// Codes of the options that are told in words.
+pub(super) struct OptionCode;
+
+impl OptionCode {
+    /// RFC 5001.
+    pub(super) const NSID: u16 = 3;
+    /// RFC 7871.
+    pub(super) const CLIENT_SUBNET: u16 = 8;
+    /// RFC 7314.
+    pub(super) const EXPIRE: u16 = 9;
+    /// RFC 7873.
+    pub(super) const COOKIE: u16 = 10;
+    /// RFC 7828.
+    pub(super) const KEEPALIVE: u16 = 11;
+    /// RFC 7830.
+    pub(super) const PADDING: u16 = 12;
+    /// RFC 8914.
+    pub(super) const EXTENDED_ERROR: u16 = 15;
+    /// RFC 9567.
+    pub(super) const REPORT_CHANNEL: u16 = 18;
+}
+
+/// An option as it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EdnsOption {
+    pub(super) code: u16,
+    pub(super) data: Vec<u8>,
+}
+
+/// The options of a message; the last of them is cut where its length does not add up.
+pub(super) fn read_options(message: &Message) -> Vec<EdnsOption> {
+    let mut rest = message.opt().map_or(&[][..], |opt| &opt.rdata);
+    let mut options = Vec::new();
+    while let [a, b, c, d, tail @ ..] = rest {
+        let length = usize::from(u16::from_be_bytes([*c, *d])).min(tail.len());
+        let (data, next) = tail.split_at(length);
+        options.push(EdnsOption { code: u16::from_be_bytes([*a, *b]), data: data.to_vec() });
+        rest = next;
+    }
+    options
+}
+
+/// Version, payload size and flags of the OPT record; nothing where there is none.
+pub(super) fn describe_opt(message: &Message) -> Option<String> {
+    let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT)?;
+    let mut text = format!("version {}, udp {}", opt.ttl >> 16 & 0xff, opt.class.0);
+    let names = flag_names(opt.ttl as u16);
+    if !names.is_empty() {
+        text += ", flags";
+        names.iter().for_each(|name| text = format!("{text} {name}"));
+    }
+    Some(text)
+}
+
+pub(super) fn flag_names(flags: u16) -> Vec<String> {
+    let known = [(DO, "do"), (CO, "co")];
+    let mut names: Vec<String> =
+        known.into_iter().filter(|(bit, _)| flags & bit != 0).map(|(_, name)| name.to_owned()).collect();
+    let other = flags & !(DO | CO);
+    if other != 0 {
+        names.push(format!("0x{other:04x}"));
+    }
+    names
+}
+
+impl EdnsOption {
+    pub(super) fn name(&self) -> String {
+        let known = match self.code {
+            OptionCode::NSID => "NSID",
+            OptionCode::CLIENT_SUBNET => "CLIENT-SUBNET",
+            OptionCode::EXPIRE => "EXPIRE",
+            OptionCode::COOKIE => "COOKIE",
+            OptionCode::KEEPALIVE => "KEEPALIVE",
+            OptionCode::PADDING => "PADDING",
+            OptionCode::EXTENDED_ERROR => "EDE",
+            OptionCode::REPORT_CHANNEL => "REPORT-CHANNEL",
+            code => return format!("OPTION {code}"),
+        };
+        known.to_owned()
+    }
+
+    /// What it says; its octets where they are not as they should be.
+    pub(super) fn describe(&self) -> String {
+        let described = match self.code {
+            OptionCode::NSID => Some(hex_and_text(&self.data)),
+            OptionCode::EXPIRE => <[u8; 4]>::try_from(self.data.as_slice())
+                .ok()
+                .map(|octets| format!("{} s", u32::from_be_bytes(octets))),
+            OptionCode::COOKIE => self.describe_cookie(),
+            OptionCode::KEEPALIVE => self.describe_keepalive(),
+            OptionCode::PADDING => Some(format!("{} octets", self.data.len())),
+            OptionCode::EXTENDED_ERROR => self.describe_extended_error(),
+            OptionCode::REPORT_CHANNEL => NameRef::from_wire(&self.data).ok().map(|name| name.to_string()),
+            _ => None,
+        };
+        described.unwrap_or_else(|| hex_and_text(&self.data))
+    }
+
+    fn describe_cookie(&self) -> Option<String> {
+        let (client, server) = self.data.split_at_checked(8)?;
+        let server = if server.is_empty() { "none".to_owned() } else { hex(server) };
+        Some(format!("client {}, server {server}", hex(client)))
+    }
+
+    /// RFC 7828 section 3.1: units of 100 milliseconds.
+    fn describe_keepalive(&self) -> Option<String> {
+        match self.data.as_slice() {
+            [] => Some("no time".to_owned()),
+            [a, b] => {
+                let tenths = u16::from_be_bytes([*a, *b]);
+                Some(format!("{}.{} s", tenths / 10, tenths % 10))
+            }
+            _ => None,
+        }
+    }
+
+    fn describe_extended_error(&self) -> Option<String> {
+        let (code, text) = self.extended_error()?;
+        let mut said = code.to_string();
+        if let Some(meaning) = extended_error_meaning(code) {
+            // Writing to a string does not fail.
+            let _ = write!(said, " ({meaning})");
+        }
+        if !text.is_empty() {
+            let _ = write!(said, ": \"{}\"", printable(text));
+        }
+        Some(said)
+    }
+
+    /// Code and text of an extended error (RFC 8914 section 2).
+    pub(super) fn extended_error(&self) -> Option<(u16, &[u8])> {
+        match self.data.as_slice() {
+            [a, b, text @ ..] if self.code == OptionCode::EXTENDED_ERROR => {
+                // Some senders end the text with a zero octet, which is no part of it.
+                Some((u16::from_be_bytes([*a, *b]), text.strip_suffix(&[0]).unwrap_or(text)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The meaning of an extended error's code, in the words of the IANA registry.
+pub(super) fn extended_error_meaning(code: u16) -> Option<&'static str> {
+    const MEANINGS: [&str; 31] = [
+        "Other",
+        "Unsupported DNSKEY Algorithm",
+        "Unsupported DS Digest Type",
+        "Stale Answer",
+        "Forged Answer",
+        "DNSSEC Indeterminate",
+        "DNSSEC Bogus",
+        "Signature Expired",
+        "Signature Not Yet Valid",
+        "DNSKEY Missing",
+        "RRSIGs Missing",
+        "No Zone Key Bit Set",
+        "NSEC Missing",
+        "Cached Error",
+        "Not Ready",
+        "Blocked",
+        "Censored",
+        "Filtered",
+        "Prohibited",
+        "Stale NXDOMAIN Answer",
+        "Not Authoritative",
+        "Not Supported",
+        "No Reachable Authority",
+        "Network Error",
+        "Invalid Data",
+        "Signature Expired before Valid",
+        "Too Early",
+        "Unsupported NSEC3 Iterations Value",
+        "Unable to conform to policy",
+        "Synthesized",
+        "Invalid Query Type",
+    ];
+    MEANINGS.get(usize::from(code)).copied()
+}
+
+fn hex(octets: &[u8]) -> String {
+    data_encoding::HEXLOWER.encode(octets)
+}
+
+/// Octets, and the text that they may be.
+fn hex_and_text(octets: &[u8]) -> String {
+    let is_text = !octets.is_empty() && octets.iter().all(|octet| matches!(octet, 0x20..=0x7e));
+    if is_text { format!("{} (\"{}\")", hex(octets), printable(octets)) } else { hex(octets) }
+}
+
+/// Text of a server without anything that a terminal would obey.
+pub(super) fn printable(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.chars()
+        .flat_map(|c| {
+            let kept = !c.is_control() && c != '"' && c != '\\';
+            let escaped = if kept { String::from(c) } else { c.escape_default().collect() };
+            escaped.chars().collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_told_in_words() {
+        for (code, data, expected) in [
+            (3, &b"ns1"[..], "NSID 6e7331 (\"ns1\")"),
+            (3, &[0, 1], "NSID 0001"),
+            (10, &[1; 8], "COOKIE client 0101010101010101, server none"),
+            (10, &[1; 16], "COOKIE client 0101010101010101, server 0101010101010101"),
+            (10, &[1; 3], "COOKIE 010101"),
+            (11, &[0, 101], "KEEPALIVE 10.1 s"),
+            (12, &[0; 7], "PADDING 7 octets"),
+            (15, &[0, 18], "EDE 18 (Prohibited)"),
+            (15, b"\0\x16no \x1b[31m\"\0", "EDE 22 (No Reachable Authority): \"no \\u{1b}[31m\\\"\""),
+            (15, &[255, 0], "EDE 65280"),
+            (15, &[1], "EDE 01"),
+            (18, b"\x05agent\0", "REPORT-CHANNEL agent."),
+            (18, b"\x05age", "REPORT-CHANNEL 05616765"),
+            (9, &[0, 0, 1, 0], "EXPIRE 256 s"),
+            (65001, &[], "OPTION 65001 "),
+        ] {
+            let option = EdnsOption { code, data: data.to_vec() };
+            assert_eq!(format!("{} {}", option.name(), option.describe()), expected);
+        }
+    }
+
+    #[test]
+    fn the_registry_has_31_meanings() {
+        assert_eq!(extended_error_meaning(14), Some("Not Ready"));
+        assert_eq!(extended_error_meaning(20), Some("Not Authoritative"));
+        assert_eq!(extended_error_meaning(24), Some("Invalid Data"));
+        assert_eq!(extended_error_meaning(30), Some("Invalid Query Type"));
+        assert_eq!(extended_error_meaning(31), None);
+    }
+}

@@ -1,0 +1,239 @@
+//! The query's octets, and whether a message answers it.
+
+use super::QueryError;
+use super::edns::OptionCode;
+use crate::arguments::{QueryMessage, QueryTransport};
+use nonesuch_proto::edns::{CO, DO};
+use nonesuch_proto::message::{Header, flags};
+use nonesuch_proto::{Class, Name, Rtype};
+
+/// Octets of a client's part of a cookie (RFC 7873 section 4.1).
+const CLIENT_COOKIE: usize = 8;
+/// Queries over TLS are padded to a multiple of this (RFC 8467 section 4.1).
+const PADDING_BLOCK: usize = 128;
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) name: Name,
+    pub(super) rtype: Rtype,
+    pub(super) class: Class,
+    /// The serial that is there already, for IXFR.
+    pub(super) serial: Option<u32>,
+}
+
+/// The query, but for its identifier, the question and the signature.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    flags: u16,
+    edns: Option<Edns>,
+}
+
+#[derive(Clone, Debug)]
+struct Edns {
+    payload: u16,
+    flags: u16,
+    options: Vec<(u16, Vec<u8>)>,
+    is_padded: bool,
+}
+
+impl Draft {
+    pub(super) fn new(message: &QueryMessage, transport: &QueryTransport) -> Result<Self, QueryError> {
+        let recursion = if message.no_recurse { 0 } else { flags::RD };
+        let checking = if message.checking_disabled { flags::CD } else { 0 };
+        let edns = (message.bufsize > 0).then(|| Edns::new(message, transport)).transpose()?;
+        Ok(Self { flags: recursion | checking, edns })
+    }
+
+    /// The part of the cookie that is sent which is the client's own.
+    pub(super) fn client_cookie(&self) -> Option<&[u8]> {
+        let options = &self.edns.as_ref()?.options;
+        let (_, cookie) = options.iter().find(|(code, _)| *code == OptionCode::COOKIE)?;
+        cookie.get(..CLIENT_COOKIE)
+    }
+
+    /// Puts the server's cookie beside the client's; false where it is an answer to another.
+    pub(super) fn takes_cookie(&mut self, cookie: &[u8]) -> bool {
+        let fits =
+            self.client_cookie().is_some_and(|own| cookie.starts_with(own) && cookie.len() > own.len());
+        let options = self.edns.iter_mut().flat_map(|edns| &mut edns.options);
+        for (_, data) in options.filter(|(code, _)| fits && *code == OptionCode::COOKIE) {
+            *data = cookie.to_vec();
+        }
+        fits
+    }
+
+    /// The query's octets, with a random identifier.
+    pub(super) fn write(&self, question: &Question) -> Result<Vec<u8>, QueryError> {
+        let mut id = [0; 2];
+        getrandom::fill(&mut id).map_err(QueryError::Random)?;
+        let counts = [1, 0, u16::from(question.serial.is_some()), u16::from(self.edns.is_some())];
+        let is_transfer = matches!(question.rtype, Rtype::AXFR | Rtype::IXFR);
+        let word = if is_transfer { 0 } else { self.flags };
+        let mut out = Header { id: u16::from_be_bytes(id), flags: word, counts }.to_octets().to_vec();
+        out.extend_from_slice(question.name.wire());
+        out.extend_from_slice(&question.rtype.0.to_be_bytes());
+        out.extend_from_slice(&question.class.0.to_be_bytes());
+        if let Some(serial) = question.serial {
+            push_soa(question, serial, &mut out);
+        }
+        if let Some(edns) = &self.edns {
+            edns.push(&mut out);
+        }
+        Ok(out)
+    }
+}
+
+impl Edns {
+    fn new(message: &QueryMessage, transport: &QueryTransport) -> Result<Self, QueryError> {
+        let mut options = message.edns_option.clone();
+        if message.nsid {
+            options.push((OptionCode::NSID, Vec::new()));
+        }
+        if let Some(cookie) = &message.cookie {
+            let mut octets = cookie.0.clone();
+            if octets.is_empty() {
+                octets.resize(CLIENT_COOKIE, 0);
+                getrandom::fill(&mut octets).map_err(QueryError::Random)?;
+            }
+            options.push((OptionCode::COOKIE, octets));
+        }
+        if message.keepalive {
+            options.push((OptionCode::KEEPALIVE, Vec::new()));
+        }
+        let dnssec_ok = if message.dnssec_ok() { DO } else { 0 };
+        let compact_ok = if message.compact_ok { CO } else { 0 };
+        let flags = dnssec_ok | compact_ok;
+        Ok(Self { payload: message.bufsize, flags, options, is_padded: transport.tls })
+    }
+
+    /// Appends the OPT record (RFC 6891 section 6.1.2).
+    fn push(&self, out: &mut Vec<u8>) {
+        out.push(0);
+        for word in [Rtype::OPT.0, self.payload, 0, self.flags] {
+            out.extend_from_slice(&word.to_be_bytes());
+        }
+        let length = out.len();
+        out.extend_from_slice(&[0, 0]);
+        for (code, data) in &self.options {
+            push_option(*code, data, out);
+        }
+        if self.is_padded {
+            // The option's own four octets count.
+            let padding = (out.len() + 4).next_multiple_of(PADDING_BLOCK) - (out.len() + 4);
+            push_option(OptionCode::PADDING, &vec![0; padding], out);
+        }
+        let octets = (out.len() - length - 2) as u16;
+        out[length..length + 2].copy_from_slice(&octets.to_be_bytes());
+    }
+}
+
+fn push_option(code: u16, data: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&code.to_be_bytes());
+    out.extend_from_slice(&(data.len() as u16).to_be_bytes());
+    out.extend_from_slice(data);
+}
+
+/// Appends the SOA record that says which version is there (RFC 1995 section 3); all but its serial means nothing.
+fn push_soa(question: &Question, serial: u32, out: &mut Vec<u8>) {
+    const ROOTS_AND_NUMBERS: u16 = 2 + 5 * 4;
+    out.extend_from_slice(question.name.wire());
+    out.extend_from_slice(&Rtype::SOA.0.to_be_bytes());
+    out.extend_from_slice(&question.class.0.to_be_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&ROOTS_AND_NUMBERS.to_be_bytes());
+    out.extend_from_slice(&[0; 2]);
+    out.extend_from_slice(&serial.to_be_bytes());
+    out.extend_from_slice(&[0; 16]);
+}
+
+/// Whether `message` is a response to `query`: of its opcode and, unless it is an error that says none, of its question.
+/// The identifier is compared where it is received.
+pub(super) fn is_answer(query: &[u8], message: &[u8]) -> bool {
+    let (Some(asked), Some(said)) = (Header::read(query), Header::read(message)) else { return false };
+    if said.flags & flags::QR == 0 || said.opcode() != asked.opcode() {
+        return false;
+    }
+    match said.counts[0] {
+        0 => said.rcode().0 != 0,
+        1 => read_question(query).is_some_and(|question| read_question(message) == Some(question)),
+        _ => false,
+    }
+}
+
+fn read_question(message: &[u8]) -> Option<(Name, [u8; 4])> {
+    let (name, end) = Name::from_message(message, nonesuch_proto::message::HEADER).ok()?;
+    Some((name, message.get(end..end + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_proto::message::Message;
+
+    fn question(serial: Option<u32>) -> Question {
+        let rtype = if serial.is_some() { Rtype::IXFR } else { Rtype::MX };
+        Question { name: "Example.com".parse().expect("a name"), rtype, class: Class::IN, serial }
+    }
+
+    fn draft(options: Vec<(u16, Vec<u8>)>, is_padded: bool) -> Draft {
+        let edns = Edns { payload: 1232, flags: DO, options, is_padded };
+        Draft { flags: flags::RD, edns: Some(edns) }
+    }
+
+    #[test]
+    fn queries_are_messages() {
+        for (serial, is_padded) in [(None, false), (None, true), (Some(7), false)] {
+            let octets = draft(vec![(3, vec![]), (10, vec![1; 8])], is_padded)
+                .write(&question(serial))
+                .expect("written");
+            let message = Message::parse(&octets).expect("a message");
+            assert_eq!(message.questions[0].0, question(serial).name);
+            assert_eq!(message.header.flags, if serial.is_some() { 0 } else { flags::RD });
+            let opt = message.opt().expect("an OPT record");
+            assert_eq!((opt.class.0, opt.ttl), (1232, u32::from(DO)));
+            assert!(opt.rdata.starts_with(&[0, 3, 0, 0, 0, 10, 0, 8, 1]));
+            assert_eq!(octets.len() % PADDING_BLOCK == 0, is_padded);
+            let soa = message.records.iter().find(|record| record.rtype == Rtype::SOA);
+            assert_eq!(
+                soa.map(|soa| soa.rdata[2..6].to_vec()),
+                serial.map(|serial| serial.to_be_bytes().to_vec())
+            );
+        }
+    }
+
+    #[test]
+    fn a_server_cookie_is_taken_beside_our_own_alone() {
+        let mut draft = draft(vec![(10, vec![1; 8])], false);
+        assert!(!draft.takes_cookie(&[2; 16]));
+        assert!(!draft.takes_cookie(&[1; 8]));
+        assert!(draft.takes_cookie(&[1; 16]));
+        assert_eq!(draft.edns.as_ref().expect("EDNS").options[0].1, [1; 16]);
+        assert_eq!(draft.client_cookie(), Some(&[1; 8][..]));
+    }
+
+    #[test]
+    fn answers_are_of_the_same_question() {
+        let query = draft(Vec::new(), false).write(&question(None)).expect("written");
+        let answer = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut octets = query.clone();
+            octets[2] |= 0x80;
+            change(&mut octets);
+            is_answer(&query, &octets)
+        };
+        assert!(answer(&|_| {}));
+        assert!(answer(&|octets| octets[13] = b'e'));
+        assert!(!answer(&|octets| octets[13] = b'f'));
+        assert!(!answer(&|octets| octets[2] &= 0x7f));
+        assert!(!answer(&|octets| octets[2] |= 0x20));
+        assert!(!answer(&|octets| octets[26] = 1));
+        assert!(!answer(&|octets| octets.truncate(12)));
+        assert!(!answer(&|octets| octets[5] = 0));
+        assert!(answer(&|octets| {
+            octets[5] = 0;
+            octets[3] = 1;
+            octets.truncate(12);
+        }));
+        assert!(!is_answer(&query, &[]));
+    }
+}

@@ -1,0 +1,172 @@
+//! An answer as text and as JSON.
+
+use super::ask::Received;
+use super::edns::{self, EdnsOption};
+use super::message::Draft;
+use super::{QueryError, rcode, read_message, record};
+use crate::Outcome;
+use nonesuch_net::{Transport, client::TlsFacts};
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::{Message, Rcode, Record, Section};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+const SECTIONS: [(Section, &str); 3] =
+    [(Section::Answer, "ANSWER"), (Section::Authority, "AUTHORITY"), (Section::Additional, "ADDITIONAL")];
+
+/// An answer, read.
+pub(super) struct Said {
+    received: Received,
+    pub(super) message: Message,
+    pub(super) options: Vec<EdnsOption>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Said {
+    pub(super) fn read(mut received: Received, draft: &Draft) -> Result<Self, QueryError> {
+        let message = read_message(&received.octets, received.server)?;
+        let options = edns::read_options(&message);
+        let mut notes = std::mem::take(&mut received.notes);
+        let is_foreign = |option: &EdnsOption| {
+            option.code == edns::OptionCode::COOKIE
+                && draft.client_cookie().is_none_or(|own| !option.data.starts_with(own))
+        };
+        if options.iter().any(is_foreign) {
+            notes.push("the answer's cookie is not for the one that was sent".to_owned());
+        }
+        Ok(Self { received, message, options, notes })
+    }
+
+    /// The answer is "no" where the server refused or failed, or did not sign as it should.
+    pub(super) fn outcome(&self) -> Outcome {
+        let is_answered = matches!(self.message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN);
+        let is_signed = self.received.signature.as_ref().is_none_or(|verdict| verdict.is_right);
+        if is_answered && is_signed { Outcome::Done } else { Outcome::No }
+    }
+
+    fn records(&self, section: Section) -> Vec<&Record> {
+        self.message.section(section).filter(|record| record.rtype != Rtype::TSIG).collect()
+    }
+
+    /// All of it, as a zone file with comments; with `short` the RDATA of the answer section alone.
+    pub(super) fn to_text(&self, short: bool) -> String {
+        let answer = self.records(Section::Answer);
+        if short {
+            let lines = answer.iter().map(|record| record::type_and_rdata(record).1 + "\n");
+            return lines.collect();
+        }
+        let mut text = self.head();
+        for (section, name) in SECTIONS {
+            let records = self.records(section);
+            if !records.is_empty() {
+                // Writing to a string does not fail.
+                let _ = writeln!(text, "\n;; {name}");
+                records
+                    .iter()
+                    .for_each(|record| text = std::mem::take(&mut text) + &record::line(record) + "\n");
+            }
+        }
+        text.push('\n');
+        for note in self.ways() {
+            let _ = writeln!(text, ";; {note}");
+        }
+        text
+    }
+
+    /// Header, EDNS and question.
+    fn head(&self) -> String {
+        let header = self.message.header;
+        let mut text = format!(
+            ";; {} {}, id {}, flags {}\n",
+            rcode::opcode_name(header.opcode()),
+            rcode::name(self.message.rcode()),
+            header.id,
+            rcode::flag_names(header).join(" ")
+        );
+        if let Some(opt) = edns::describe_opt(&self.message) {
+            let _ = writeln!(text, ";; EDNS {opt}");
+        }
+        for option in &self.options {
+            let _ = writeln!(text, ";; {} {}", option.name(), option.describe());
+        }
+        for (name, rtype, class) in &self.message.questions {
+            let _ = writeln!(text, ";; QUESTION {name} {class} {rtype}");
+        }
+        text
+    }
+
+    /// What is to say of the way that the answer came.
+    fn ways(&self) -> Vec<String> {
+        let received = &self.received;
+        let mut ways = self.notes.clone();
+        ways.extend(received.tls.as_ref().map(describe_tls));
+        ways.extend(received.signature.as_ref().map(|verdict| format!("TSIG {}", verdict.text)));
+        ways.push(format!(
+            "{} octets from {} over {} in {:.3} ms",
+            received.octets.len(),
+            received.server,
+            received.transport,
+            received.elapsed.as_secs_f64() * 1e3
+        ));
+        ways
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let header = self.message.header;
+        let question = self.message.questions.iter().map(|(name, rtype, class)| {
+            json!({ "name": name.to_string(), "class": class.to_string(), "type": rtype.to_string() })
+        });
+        let mut value = json!({
+            "id": header.id,
+            "opcode": rcode::opcode_name(header.opcode()),
+            "rcode": rcode::name(self.message.rcode()),
+            "flags": rcode::flag_names(header),
+            "question": question.collect::<Vec<_>>(),
+            "server": self.received.server.to_string(),
+            "transport": self.received.transport.to_string(),
+            "octets": self.received.octets.len(),
+            "milliseconds": self.received.elapsed.as_secs_f64() * 1e3,
+            "notes": self.notes,
+        });
+        for (section, name) in SECTIONS {
+            let records = self.records(section);
+            value[name.to_lowercase()] = records.into_iter().map(record::to_json).collect();
+        }
+        if let Some(opt) = self.message.opt() {
+            value["edns"] = json!({
+                "version": opt.ttl >> 16 & 0xff,
+                "payload": opt.class.0,
+                "flags": edns::flag_names(opt.ttl as u16),
+                "options": self.options.iter().map(option_to_json).collect::<Vec<_>>(),
+            });
+        }
+        if let Some(facts) = &self.received.tls {
+            value["tls"] = json!({ "version": facts.version, "cipher_suite": facts.cipher_suite,
+                "authenticated": facts.authenticated });
+        }
+        if let Some(verdict) = &self.received.signature {
+            value["tsig"] = json!({ "verified": verdict.is_right, "text": verdict.text });
+        }
+        value
+    }
+}
+
+fn option_to_json(option: &EdnsOption) -> Value {
+    let mut value = json!({ "code": option.code, "name": option.name(), "text": option.describe(),
+        "data": data_encoding::HEXLOWER.encode(&option.data) });
+    if let Some((code, text)) = option.extended_error() {
+        value["info_code"] = json!(code);
+        value["extra_text"] = json!(String::from_utf8_lossy(text));
+    }
+    value
+}
+
+/// What was agreed on for a TLS connection.
+pub(super) fn describe_tls(facts: &TlsFacts) -> String {
+    let whom = if facts.authenticated {
+        "certificate verified"
+    } else {
+        "certificate not verified (--tls-ca FILE does)"
+    };
+    format!("{} {} {}, {whom}", Transport::Tls, facts.version, facts.cipher_suite)
+}

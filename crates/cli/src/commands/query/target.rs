@@ -1,0 +1,217 @@
+//! What the words of the command line mean: name, type and server.
+
+use super::QueryError;
+use super::message::Question;
+use crate::arguments::QueryArguments;
+use nonesuch_proto::{Name, Rtype};
+use std::fs;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::path::Path;
+
+/// Where the system says which servers to ask.
+const RESOLVERS: &str = "/etc/resolv.conf";
+/// Ports of DNS, and of DNS over TLS (RFC 7858 section 3.1).
+const PORT: u16 = 53;
+const TLS_PORT: u16 = 853;
+
+/// The server.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    /// Its host name, where it was given by one.
+    pub(super) host: Option<String>,
+    first: SocketAddr,
+    others: Vec<SocketAddr>,
+}
+
+/// Tells name, type and server apart.
+pub(super) fn read_words(arguments: &QueryArguments) -> Result<(Question, Target), QueryError> {
+    let (servers, words): (Vec<&str>, Vec<&str>) =
+        arguments.words.iter().map(String::as_str).partition(|word| word.starts_with('@'));
+    let mut words = words.into_iter();
+    let name = match arguments.reverse {
+        Some(address) => read_name(&reverse_name(address))?,
+        None => read_name(words.next().ok_or(QueryError::NoName)?)?,
+    };
+    let rtype = words.next().map(|word| word.parse().map_err(|_| QueryError::Type(word.to_owned())));
+    let default = if arguments.reverse.is_some() { Rtype::PTR } else { Rtype::A };
+    let rtype = match (arguments.axfr, arguments.ixfr) {
+        (true, _) => Rtype::AXFR,
+        (_, Some(_)) => Rtype::IXFR,
+        _ => rtype.transpose()?.unwrap_or(default),
+    };
+    if rtype == Rtype::IXFR && arguments.ixfr.is_none() {
+        return Err(QueryError::SerialNeeded);
+    }
+    if let Some(surplus) = words.next().or_else(|| servers.get(1).copied()) {
+        return Err(QueryError::Surplus(surplus.to_owned()));
+    }
+    let default = if arguments.transport.tls { TLS_PORT } else { PORT };
+    let port = arguments.transport.port.unwrap_or(default);
+    let target = match servers.first() {
+        Some(server) => read_server(&server[1..], port)?,
+        None => system_resolver(Path::new(RESOLVERS), port)?,
+    };
+    Ok((Question { name, rtype, class: arguments.class, serial: arguments.ixfr }, target))
+}
+
+fn read_name(text: &str) -> Result<Name, QueryError> {
+    text.parse().map_err(|source| QueryError::Name { text: text.to_owned(), source })
+}
+
+/// The name under which an address has its PTR record (RFC 1035 section 3.5, RFC 3596 section 2.5).
+fn reverse_name(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, d] = address.octets();
+            format!("{d}.{c}.{b}.{a}.in-addr.arpa.")
+        }
+        IpAddr::V6(address) => {
+            let octets = address.octets();
+            let digits = octets.iter().rev().map(|octet| format!("{:x}.{:x}.", octet & 15, octet >> 4));
+            digits.collect::<String>() + "ip6.arpa."
+        }
+    }
+}
+
+/// Reads what stands behind the `@`.
+fn read_server(text: &str, default: u16) -> Result<Target, QueryError> {
+    let wrong = || QueryError::Server(text.to_owned());
+    let read_port = |text: &str| text.parse::<u16>().ok().filter(|&port| port != 0).ok_or_else(wrong);
+    if let Some(rest) = text.strip_prefix('[') {
+        let (address, rest) = rest.split_once(']').ok_or_else(wrong)?;
+        let port = match rest.strip_prefix(':') {
+            Some(port) => read_port(port)?,
+            None if rest.is_empty() => default,
+            None => return Err(wrong()),
+        };
+        return Ok(Target::of_address(address.parse().map_err(|_| wrong())?, port));
+    }
+    if let Ok(address) = text.parse() {
+        return Ok(Target::of_address(address, default));
+    }
+    let (host, port) = match text.split_once(':') {
+        // An IPv6 address with a zone, as fe80::1%eth0, is for the system to read.
+        Some((host, port)) if !port.contains(':') => (host, read_port(port)?),
+        _ => (text, default),
+    };
+    if host.is_empty() {
+        return Err(wrong());
+    }
+    if let Ok(address) = host.parse() {
+        return Ok(Target::of_address(address, port));
+    }
+    let unresolved = |source| QueryError::Unresolved { host: host.to_owned(), source };
+    let mut addresses = (host, port).to_socket_addrs().map_err(unresolved)?;
+    let first = addresses.next().ok_or_else(|| unresolved(std::io::ErrorKind::NotFound.into()))?;
+    Ok(Target { host: Some(host.to_owned()), first, others: addresses.collect() })
+}
+
+impl Target {
+    fn of_address(address: IpAddr, port: u16) -> Self {
+        Self { host: None, first: SocketAddr::new(address, port), others: Vec::new() }
+    }
+
+    /// The first address to ask, and those to ask, one after the other, where it does not answer.
+    pub(super) fn addresses(&self) -> (SocketAddr, &[SocketAddr]) {
+        (self.first, &self.others)
+    }
+}
+
+/// The first server that the system asks.
+fn system_resolver(path: &Path, port: u16) -> Result<Target, QueryError> {
+    let text = fs::read_to_string(path)
+        .map_err(|source| QueryError::NoResolver { path: path.to_owned(), source: Some(source) })?;
+    let address = text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        words.next().filter(|&word| word == "nameserver").and_then(|_| words.next()?.parse().ok())
+    });
+    let address = address.ok_or_else(|| QueryError::NoResolver { path: path.to_owned(), source: None })?;
+    Ok(Target::of_address(address, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+    use clap::Parser as _;
+
+    fn read(words: &[&str]) -> Result<(Question, Target), QueryError> {
+        let words = ["nonesuch", "query"].iter().chain(words);
+        match Arguments::try_parse_from(words).expect("arguments").command {
+            Command::Query(arguments) => read_words(&arguments),
+            _ => panic!("another command"),
+        }
+    }
+
+    fn server(text: &str) -> Option<String> {
+        let target = read_server(text, 53).ok()?;
+        Some(target.first.to_string())
+    }
+
+    #[test]
+    fn words_come_in_any_order() {
+        for words in [["@127.0.0.1", "example.com", "mx"], ["example.com", "MX", "@127.0.0.1"]] {
+            let (question, target) = read(&words).expect("read");
+            assert_eq!((question.name.to_string(), question.rtype), ("example.com.".to_owned(), Rtype::MX));
+            assert_eq!(target.first.to_string(), "127.0.0.1:53");
+        }
+        let (question, target) = read(&["@::1", "--tls", "."]).expect("read");
+        assert_eq!((question.name, question.rtype), (Name::root(), Rtype::A));
+        assert_eq!(target.first.to_string(), "[::1]:853");
+        let (question, _) = read(&["-x", "192.0.2.1", "@127.0.0.1", "--port", "5300"]).expect("read");
+        assert_eq!(question.name.to_string(), "1.2.0.192.in-addr.arpa.");
+        assert_eq!(question.rtype, Rtype::PTR);
+        let (question, _) = read(&["-x", "2001:db8::f1", "ANY", "@127.0.0.1"]).expect("read");
+        let name = "1.f.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa.";
+        assert_eq!((question.name.to_string().as_str(), question.rtype), (name, Rtype::ANY));
+        let (question, _) = read(&["example.", "--ixfr", "7", "@127.0.0.1"]).expect("read");
+        assert_eq!((question.rtype, question.serial), (Rtype::IXFR, Some(7)));
+    }
+
+    #[test]
+    fn faults_name_the_remedy() {
+        for (words, expected) in [
+            (&["@127.0.0.1"][..], "give a name"),
+            (&["a", "A", "b"], "'b' is one word too many"),
+            (&["a", "@127.0.0.1", "@127.0.0.2"], "'@127.0.0.2' is one word too many"),
+            (&["a..b", "@127.0.0.1"], "'a..b' is no domain name"),
+            (&["a", "NOTYPE", "@127.0.0.1"], "'NOTYPE' is no type"),
+            (&["a", "IXFR", "@127.0.0.1"], "--ixfr SERIAL"),
+            (&["a", "@[::1"], "is no server"),
+            (&["a", "@127.0.0.1:x"], "is no server"),
+            (&["a", "@"], "is no server"),
+        ] {
+            let error = read(words).expect_err("a fault").to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn servers_in_all_forms() {
+        for (text, expected) in [
+            ("192.0.2.1", Some("192.0.2.1:53")),
+            ("192.0.2.1:5300", Some("192.0.2.1:5300")),
+            ("2001:db8::1", Some("[2001:db8::1]:53")),
+            ("[2001:db8::1]", Some("[2001:db8::1]:53")),
+            ("[2001:db8::1]:99", Some("[2001:db8::1]:99")),
+            ("[2001:db8::1]99", None),
+            ("192.0.2.1:0", None),
+            (":53", None),
+        ] {
+            assert_eq!(server(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_systems_resolver_is_found_or_its_file_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("resolv.conf");
+        let error = system_resolver(&path, 53).expect_err("no file").to_string();
+        assert!(error.contains("resolv.conf") && error.contains("@SERVER"), "{error}");
+        fs::write(&path, "# nothing\nsearch example\n").expect("written");
+        assert!(system_resolver(&path, 53).is_err());
+        fs::write(&path, "search example\nnameserver 192.0.2.7\nnameserver 192.0.2.8\n").expect("written");
+        let target = system_resolver(&path, 53).expect("found");
+        assert_eq!(target.first.to_string(), "192.0.2.7:53");
+    }
+}

@@ -1,0 +1,250 @@
+//! Transfers of a zone (AXFR, RFC 5936; IXFR, RFC 1995), printed record by record as they come.
+
+use super::ask::Asker;
+use super::message::{Draft, Question};
+use super::show::describe_tls;
+use super::{QueryError, rcode, read_message, record};
+use crate::Outcome;
+use crate::arguments::QueryArguments;
+use crate::error::Failure;
+use crate::files::print_line;
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::{Message, Rcode, Record, Section, flags};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// What a transfer came to.
+#[derive(Default)]
+struct Totals {
+    messages: u64,
+    octets: u64,
+    records: u64,
+}
+
+pub(super) async fn run(
+    arguments: &QueryArguments,
+    question: &Question,
+    asker: &Asker<'_>,
+) -> Result<Outcome, Failure> {
+    let mut query = Draft::new(&arguments.message, &arguments.transport)?.write(question)?;
+    let mut verifier = asker.signing.as_ref().map(|signing| signing.sign(&mut query));
+    let mut connection = asker.connect_any().await?;
+    let server = connection.peer_addr();
+    let begun = Instant::now();
+    connection.send(&query).await?;
+    let (mut totals, mut course) = (Totals::default(), Course::new(question.rtype));
+    let mut octets = Vec::new();
+    while !course.is_done() {
+        connection.receive(&mut octets).await?;
+        if let Some(verifier) = &mut verifier
+            && let Err(fault) = verifier.verify(&octets)
+        {
+            return refused(arguments, server, &format!("TSIG: {fault}"));
+        }
+        let message = read_message(&octets, server)?;
+        if message.header.id.to_be_bytes()[..] != query[..2] || message.header.flags & flags::QR == 0 {
+            return Err(QueryError::OtherQuestion { server }.into());
+        }
+        if message.rcode() != Rcode::NOERROR {
+            return refused(arguments, server, &rcode::name(message.rcode()));
+        }
+        totals.messages += 1;
+        totals.octets += octets.len() as u64;
+        totals.records += print_records(arguments, server, &message, &mut course)?;
+    }
+    if let Some(Err(fault)) = verifier.map(super::tsig::Verifier::finish) {
+        return refused(arguments, server, &format!("TSIG: {fault}"));
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    let Totals { messages, octets, records } = totals;
+    if arguments.json {
+        let summary = json!({ "records": records, "messages": messages, "octets": octets, "seconds": seconds,
+            "server": server.to_string(), "transport": asker.transport().to_string(), "kind": course.kind() });
+        print_line(&summary.to_string())?;
+    } else if !arguments.short {
+        if let Some(facts) = connection.tls() {
+            print_line(&format!(";; {}", describe_tls(facts)))?;
+        }
+        print_line(&format!(
+            ";; {}: {records} records in {messages} messages, {octets} octets from {server} over {} in {seconds:.3} s",
+            course.kind(),
+            asker.transport()
+        ))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Prints the records of one message; returns how many they were.
+fn print_records(
+    arguments: &QueryArguments,
+    server: SocketAddr,
+    message: &Message,
+    course: &mut Course,
+) -> Result<u64, Failure> {
+    let wrong = |reason: &str| QueryError::Transfer { server, reason: reason.to_owned() };
+    let (mut text, mut count) = (String::new(), 0);
+    for entry in message.section(Section::Answer) {
+        if course.is_done() {
+            return Err(wrong("records follow its end").into());
+        }
+        let side = course.take(entry).map_err(wrong)?;
+        count += 1;
+        if arguments.json {
+            let mut value = record::to_json(entry);
+            if let Some(side) = side {
+                value["change"] = json!(side);
+            }
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{value}");
+        } else if arguments.short {
+            let _ = writeln!(text, "{}", record::type_and_rdata(entry).1);
+        } else {
+            let mark = match side {
+                Some("removed") => "- ",
+                Some(_) => "+ ",
+                None => "",
+            };
+            let _ = writeln!(text, "{mark}{}", record::line(entry));
+        }
+    }
+    if count == 0 {
+        return Err(wrong("a message holds no record").into());
+    }
+    course.end_message();
+    print_line(text.trim_end_matches('\n'))?;
+    Ok(count)
+}
+
+fn refused(arguments: &QueryArguments, server: SocketAddr, reason: &str) -> Result<Outcome, Failure> {
+    if arguments.json {
+        print_line(&json!({ "error": reason, "server": server.to_string() }).to_string())?;
+    } else {
+        print_line(&format!(";; no transfer: {reason} from {server}"))?;
+    }
+    Ok(Outcome::No)
+}
+
+/// Where in a transfer the next record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Before the first SOA record.
+    Start,
+    /// Behind the first SOA record of an answer to IXFR, which may turn out to be either kind.
+    Second,
+    /// Among all records of the zone.
+    Whole,
+    Removed,
+    Added,
+    Done,
+}
+
+/// Follows a transfer to its end.
+#[derive(Debug)]
+struct Course {
+    place: Place,
+    is_incremental: bool,
+    /// RDATA of the first SOA record, and its serial.
+    first: Vec<u8>,
+}
+
+impl Course {
+    const fn new(rtype: Rtype) -> Self {
+        Self { place: Place::Start, is_incremental: rtype.0 == Rtype::IXFR.0, first: Vec::new() }
+    }
+
+    fn is_done(&self) -> bool {
+        self.place == Place::Done
+    }
+
+    const fn kind(&self) -> &'static str {
+        if self.is_incremental { "IXFR" } else { "AXFR" }
+    }
+
+    /// Takes the next record; says whether it was removed or added, where changes are sent.
+    fn take(&mut self, record: &Record) -> Result<Option<&'static str>, &'static str> {
+        let is_soa = record.rtype == Rtype::SOA;
+        let is_last = is_soa && serial(&record.rdata) == serial(&self.first);
+        let (place, side) = match self.place {
+            Place::Start if !is_soa => return Err("it does not begin with an SOA record"),
+            Place::Start => {
+                self.first.clone_from(&record.rdata);
+                (if self.is_incremental { Place::Second } else { Place::Whole }, None)
+            }
+            Place::Second if is_soa && !is_last => (Place::Removed, Some("removed")),
+            Place::Second | Place::Whole => {
+                self.is_incremental = false;
+                (if is_soa { Place::Done } else { Place::Whole }, None)
+            }
+            Place::Removed if is_soa => (Place::Added, Some("added")),
+            Place::Removed => (Place::Removed, Some("removed")),
+            Place::Added if is_last => (Place::Done, None),
+            Place::Added if is_soa => (Place::Removed, Some("removed")),
+            Place::Added => (Place::Added, Some("added")),
+            Place::Done => return Err("records follow its end"),
+        };
+        self.place = place;
+        Ok(side)
+    }
+
+    /// After a message: an answer to IXFR that holds one SOA record says that nothing is newer (RFC 1995 section 4).
+    fn end_message(&mut self) {
+        if self.place == Place::Second {
+            self.place = Place::Done;
+        }
+    }
+}
+
+/// The serial in an SOA record's RDATA, 20 octets before its end.
+fn serial(rdata: &[u8]) -> Option<[u8; 4]> {
+    rdata.get(rdata.len().checked_sub(20)?..)?.first_chunk().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_proto::Class;
+
+    fn soa(serial: u32) -> Record {
+        let rdata = [&[0, 0][..], &serial.to_be_bytes(), &[0; 16]].concat();
+        Record { rtype: Rtype::SOA, rdata, ..a(0) }
+    }
+
+    fn a(last: u8) -> Record {
+        let owner = "example.".parse().expect("a name");
+        let rdata = vec![192, 0, 2, last];
+        Record { section: Section::Answer, owner, rtype: Rtype::A, class: Class::IN, ttl: 0, rdata }
+    }
+
+    fn follow(rtype: Rtype, records: &[Record]) -> (String, bool, &'static str) {
+        let mut course = Course::new(rtype);
+        let mut sides = String::new();
+        for record in records {
+            assert!(!course.is_done());
+            sides += course.take(record).expect("right").map_or("=", |side| &side[..1]);
+        }
+        (sides, course.is_done(), course.kind())
+    }
+
+    #[test]
+    fn transfers_are_followed_to_their_end() {
+        let whole = [soa(2), a(1), a(2), soa(2)];
+        assert_eq!(follow(Rtype::AXFR, &whole), ("====".to_owned(), true, "AXFR"));
+        assert_eq!(follow(Rtype::AXFR, &whole[..3]), ("===".to_owned(), false, "AXFR"));
+        assert_eq!(follow(Rtype::IXFR, &whole), ("====".to_owned(), true, "AXFR"));
+        let steps = [soa(3), soa(1), a(1), soa(2), a(2), soa(2), soa(3), a(3), soa(3)];
+        assert_eq!(follow(Rtype::IXFR, &steps), ("=rraaraa=".to_owned(), true, "IXFR"));
+        // A zone of one SOA record alone.
+        assert_eq!(follow(Rtype::IXFR, &[soa(3), soa(3)]), ("==".to_owned(), true, "AXFR"));
+        assert!(Course::new(Rtype::AXFR).take(&a(1)).is_err());
+    }
+
+    #[test]
+    fn one_soa_record_says_that_nothing_is_newer() {
+        let mut course = Course::new(Rtype::IXFR);
+        course.take(&soa(7)).expect("right");
+        course.end_message();
+        assert!(course.is_done());
+    }
+}

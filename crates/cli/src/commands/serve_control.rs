@@ -1,0 +1,200 @@
+//! The control socket: a line of JSON in, lines of JSON out, for `nonesuch ctl` and programs.
+//!
+//! A request is `{"command": "status"}`, `{"command": "reload"}` or `{"command": "reload", "zone": "example."}`,
+//! `{"command": "zone-status"}`, `{"command": "zone-refresh", "zone": …}`, `{"command": "zone-retransfer", "zone": …}`,
+//! `{"command": "stop"}`. The answer's last line has the member `done` or `error`. Whoever may open the socket may do all
+//! of it: it is its owner's, and its group's where the configuration names one.
+
+use super::serve_node::Node;
+use super::serve_system::{give, ids_of};
+use crate::error::Failure;
+use nix::unistd::Group;
+use nonesuch_proto::Name;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fs::{self, Permissions};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Octets that a request may have.
+const REQUEST_OCTETS: u64 = 4096;
+/// Connections at once.
+const CONNECTIONS: usize = 16;
+/// How long a request may take to come, and an answer to be taken.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is asked of the server.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
+enum Request {
+    Status,
+    Reload { zone: Option<String> },
+    ZoneStatus { zone: Option<String> },
+    ZoneRefresh { zone: String },
+    ZoneRetransfer { zone: String },
+    Stop,
+}
+
+/// The socket; removed when dropped.
+#[derive(Debug)]
+pub(super) struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl ControlSocket {
+    /// Makes the socket at `path`, for `user` and `group`. A socket that nobody answers at is taken away before.
+    pub(super) fn bind(path: &Path, user: Option<&str>, group: Option<&str>) -> Result<Self, Failure> {
+        let failed = |source| Failure::ControlSocket { path: path.to_path_buf(), source };
+        if UnixStream::connect(path).is_ok() {
+            return Err(Failure::ControlTaken { path: path.to_path_buf() });
+        }
+        if fs::symlink_metadata(path)
+            .is_ok_and(|found| std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()))
+        {
+            fs::remove_file(path).map_err(failed)?;
+        }
+        let listener = bind_private(path).map_err(failed)?;
+        let gid = group
+            .map(|name| match Group::from_name(name) {
+                Ok(Some(group)) => Ok(group.gid),
+                _ => Err(Failure::NoGroup { group: name.to_owned() }),
+            })
+            .transpose()?;
+        let uid = user.and_then(ids_of).map(|(uid, _)| uid);
+        if uid.is_some() || gid.is_some() {
+            give(path, uid, gid).map_err(failed)?;
+        }
+        let mode = if gid.is_some() { 0o660 } else { 0o600 };
+        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
+        Ok(Self { listener, path: path.to_path_buf() })
+    }
+
+    /// Answers requests in threads of their own, as long as the process runs.
+    pub(super) fn serve(&self, node: Arc<Node>) -> io::Result<()> {
+        let listener = self.listener.try_clone()?;
+        std::thread::Builder::new()
+            .name("control".to_owned())
+            .spawn(move || accept(&listener, &node))
+            .map(drop)
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        // In a folder of another user it stays, and the next start takes it away.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Binds a socket that nobody else can open meanwhile: it is made under another name, and renamed.
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let private = tempfile::Builder::new()
+        .prefix(".control-")
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(folder)?;
+    let made = private.path().join("s");
+    let listener = UnixListener::bind(&made)?;
+    fs::set_permissions(&made, Permissions::from_mode(0o600))?;
+    fs::rename(&made, path)?;
+    Ok(listener)
+}
+
+fn accept(listener: &UnixListener, node: &Arc<Node>) {
+    let open = Arc::new(AtomicUsize::new(0));
+    loop {
+        let Ok((stream, _)) = listener.accept() else {
+            std::thread::sleep(Duration::from_millis(50));
+            continue;
+        };
+        if open.fetch_add(1, Relaxed) >= CONNECTIONS {
+            open.fetch_sub(1, Relaxed);
+            continue;
+        }
+        let (node, counted) = (Arc::clone(node), Arc::clone(&open));
+        let body = move || {
+            // A client that goes away needs no answer.
+            let _ = answer(&stream, &node);
+            counted.fetch_sub(1, Relaxed);
+        };
+        if std::thread::Builder::new().name("control".to_owned()).spawn(body).is_err() {
+            open.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+fn answer(mut stream: &UnixStream, node: &Node) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(REQUEST_OCTETS)).read_until(b'\n', &mut line)?;
+    let request = serde_json::from_slice::<Request>(&line);
+    let is_last = matches!(request, Ok(Request::Stop));
+    let lines = match request {
+        Ok(request) => carry_out(request, node),
+        Err(error) => vec![json!({ "error": format!("no request: {error}") })],
+    };
+    let mut text = String::new();
+    for line in &lines {
+        text.push_str(&line.to_string());
+        text.push('\n');
+    }
+    let written = stream.write_all(text.as_bytes());
+    if is_last {
+        // Behind the answer: with the process its threads end.
+        node.ask_to_stop();
+    }
+    written
+}
+
+fn carry_out(request: Request, node: &Node) -> Vec<Value> {
+    let done = |what: Value| json!({ "done": what });
+    match request {
+        Request::Status => vec![done(node.status())],
+        Request::Reload { zone: None } => vec![match node.reload() {
+            Ok(report) => done(report),
+            Err(problems) => json!({ "error": problems }),
+        }],
+        Request::Reload { zone: Some(zone) } => vec![of_zone(&zone, |apex| node.reload_zone(apex))],
+        Request::ZoneStatus { zone: None } => with_end(node.zone_status(None)),
+        Request::ZoneStatus { zone: Some(zone) } => match parse(&zone) {
+            Ok(apex) => match node.zone_status(Some(&apex)) {
+                found if found.is_empty() => vec![json!({ "error": no_zone(&apex) })],
+                found => with_end(found),
+            },
+            Err(message) => vec![json!({ "error": message })],
+        },
+        Request::ZoneRefresh { zone } => vec![of_zone(&zone, |apex| node.refresh(apex, false))],
+        Request::ZoneRetransfer { zone } => vec![of_zone(&zone, |apex| node.refresh(apex, true))],
+        Request::Stop => vec![done(json!("stopping"))],
+    }
+}
+
+fn with_end(mut lines: Vec<Value>) -> Vec<Value> {
+    lines.push(json!({ "done": lines.len() }));
+    lines
+}
+
+fn of_zone(zone: &str, act: impl FnOnce(&Name) -> Result<Value, String>) -> Value {
+    match parse(zone).and_then(|apex| act(&apex)) {
+        Ok(done) => json!({ "done": done }),
+        Err(message) => json!({ "error": message }),
+    }
+}
+
+fn parse(zone: &str) -> Result<Name, String> {
+    let name = zone.parse::<Name>().map_err(|error| format!("{zone:?} is no domain name: {error}"))?;
+    Ok(name.view().to_canonical())
+}
+
+/// What is said of a zone that is not there.
+pub(super) fn no_zone(apex: &Name) -> String {
+    format!("there is no zone {apex} here: `nonesuch ctl zone status` lists those that are")
+}

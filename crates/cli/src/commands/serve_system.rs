@@ -1,0 +1,202 @@
+//! What a server asks of the system around it: to be another user, more open files, to tell systemd how it stands.
+
+use nix::sys::prctl::set_no_new_privs;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{Gid, Uid, User, getgrouplist, setgid, setgroups, setuid};
+use std::env;
+use std::ffi::CString;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+/// Open files that a server needs beside its connections: sockets, zones being read, its log.
+const FILES: u64 = 512;
+
+/// Why privileges are not as the configuration has them.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PrivilegeError {
+    #[error("user {0:?} does not exist: make it (`adduser --system --group {0}`), or name another")]
+    NoUser(String),
+    #[error("user {user:?}: only root may become another user: start as root, as {user}, or leave user out")]
+    NotRoot { user: String },
+    #[error(
+        "this runs as root, and would listen on {address}, which the network reaches, with all rights: name a user in the \
+         configuration (user = \"nonesuch\"), or user = \"root\" where that is wanted"
+    )]
+    Root { address: std::net::SocketAddr },
+    #[error("user {user:?}: {what} failed: {source}")]
+    System { user: String, what: &'static str, source: nix::Error },
+    #[error("user {user:?}: root's rights could be had back: this must not run so")]
+    Kept { user: String },
+}
+
+/// Refuses to serve the network as root, where nobody has said so.
+pub(crate) fn check_root(
+    user: Option<&str>,
+    addresses: impl IntoIterator<Item = std::net::SocketAddr>,
+) -> Result<(), PrivilegeError> {
+    let exposed = addresses.into_iter().find(|address| !address.ip().is_loopback());
+    match exposed {
+        Some(address) if user.is_none() && Uid::effective().is_root() => {
+            Err(PrivilegeError::Root { address })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Becomes `user`, for good, with that user's groups; to be called before threads are started that matter.
+pub(crate) fn drop_privileges(user: Option<&str>) -> Result<(), PrivilegeError> {
+    // What is run from here on gets no more rights than this has. Where the system cannot promise that, nothing is run.
+    let _ = set_no_new_privs();
+    let Some(name) = user else { return Ok(()) };
+    let failed = |what| move |source| PrivilegeError::System { user: name.to_owned(), what, source };
+    let found = User::from_name(name).map_err(failed("looking it up"))?;
+    let found = found.ok_or_else(|| PrivilegeError::NoUser(name.to_owned()))?;
+    if found.uid == Uid::effective() {
+        return Ok(());
+    }
+    if !Uid::effective().is_root() {
+        return Err(PrivilegeError::NotRoot { user: name.to_owned() });
+    }
+    let c_name = CString::new(name).map_err(|_| PrivilegeError::NoUser(name.to_owned()))?;
+    let groups: Vec<Gid> = getgrouplist(&c_name, found.gid).map_err(failed("looking up its groups"))?;
+    setgroups(&groups).map_err(failed("taking its groups"))?;
+    setgid(found.gid).map_err(failed("taking its group"))?;
+    setuid(found.uid).map_err(failed("becoming it"))?;
+    if setuid(Uid::from_raw(0)).is_ok() {
+        return Err(PrivilegeError::Kept { user: name.to_owned() });
+    }
+    Ok(())
+}
+
+/// The user's and its first group's numbers.
+pub(crate) fn ids_of(user: &str) -> Option<(Uid, Gid)> {
+    User::from_name(user).ok().flatten().map(|user| (user.uid, user.gid))
+}
+
+/// Raises the limit on open files as far as `connections` need it and the system allows.
+pub(crate) fn raise_open_files(connections: u64) {
+    let wanted = connections.saturating_add(FILES);
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if soft >= wanted {
+        return;
+    }
+    let raised = wanted.min(hard);
+    if setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_err() || raised < wanted {
+        tracing::warn!(
+            "{raised} files may be open, and {connections} connections want {wanted}: raise the limit (LimitNOFILE=), or lower \
+             tcp-connections"
+        );
+    }
+}
+
+/// The socket at which systemd wants to be told how the server stands (sd_notify(3)); nothing is told where there is none.
+#[derive(Debug, Default)]
+pub(crate) struct Notifier {
+    socket: Option<(UnixDatagram, SocketAddr)>,
+}
+
+impl Notifier {
+    /// By the environment that systemd has set.
+    pub(crate) fn from_environment() -> Self {
+        let socket = env::var_os("NOTIFY_SOCKET").and_then(|path| {
+            let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
+            let address = match bytes.strip_prefix(b"@") {
+                Some(name) => SocketAddr::from_abstract_name(name),
+                None => SocketAddr::from_pathname(&path),
+            };
+            Some((UnixDatagram::unbound().ok()?, address.ok()?))
+        });
+        Self { socket }
+    }
+
+    fn tell(&self, state: &str) {
+        if let Some((socket, address)) = &self.socket
+            && let Err(error) = socket.send_to_addr(state.as_bytes(), address)
+        {
+            tracing::warn!(%error, "systemd cannot be told: {error}");
+        }
+    }
+
+    /// The server answers.
+    pub(crate) fn ready(&self, status: &str) {
+        self.tell(&format!("READY=1\nSTATUS={}", one_line(status)));
+    }
+
+    /// The server reads its configuration again.
+    pub(crate) fn reloading(&self) {
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
+        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()));
+    }
+
+    /// The server ends.
+    pub(crate) fn stopping(&self) {
+        self.tell("STOPPING=1");
+    }
+
+    /// The server is alive.
+    pub(crate) fn alive(&self) {
+        self.tell("WATCHDOG=1");
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+/// How often systemd wants a sign of life: half the time after which it gives up (sd_watchdog_enabled(3)).
+pub(crate) fn watchdog_interval() -> Option<Duration> {
+    let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
+    let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+    let interval = Duration::from_micros(number("WATCHDOG_USEC").filter(|_| is_ours)? / 2);
+    (interval > Duration::from_millis(1)).then_some(interval)
+}
+
+/// The error of a file that could not be given to a user or group.
+pub(crate) fn give(path: &std::path::Path, uid: Option<Uid>, gid: Option<Gid>) -> io::Result<()> {
+    std::os::unix::fs::chown(path, uid.map(Uid::as_raw), gid.map(Gid::as_raw))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systemd_is_told_in_datagrams() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let systemd = UnixDatagram::bind(&path).unwrap();
+        let address = SocketAddr::from_pathname(&path).unwrap();
+        let notifier = Notifier { socket: Some((UnixDatagram::unbound().unwrap(), address)) };
+        let next = || {
+            let mut octets = [0; 512];
+            let length = systemd.recv(&mut octets).unwrap();
+            String::from_utf8_lossy(&octets[..length]).into_owned()
+        };
+        notifier.ready("2 zones\nserved");
+        assert_eq!(next(), "READY=1\nSTATUS=2 zones served");
+        notifier.reloading();
+        let told = next();
+        let microseconds = told.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("the time");
+        assert!(microseconds.parse::<u64>().unwrap() > 0);
+        notifier.stopping();
+        assert_eq!(next(), "STOPPING=1");
+        Notifier::default().alive();
+    }
+
+    #[test]
+    fn root_does_not_serve_the_network_unasked() {
+        let (outer, inner) = ("192.0.2.1:53".parse().unwrap(), "127.0.0.1:53".parse().unwrap());
+        assert!(check_root(None, [inner]).is_ok());
+        assert!(check_root(Some("nonesuch"), [outer]).is_ok());
+        assert_eq!(check_root(None, [inner, outer]).is_err(), Uid::effective().is_root());
+    }
+
+    #[test]
+    fn a_user_that_is_not_there_is_named() {
+        let error = drop_privileges(Some("nobody-of-this-name")).unwrap_err();
+        assert!(error.to_string().contains("adduser"), "{error}");
+    }
+}

@@ -1,0 +1,228 @@
+//! A configuration as plain values, and the default of each. What each means stands in `etc/nonesuch.toml`.
+
+use nonesuch_authoritative::limits::Prefix;
+use nonesuch_authoritative::service::{Template, ZoneSettings};
+use nonesuch_authoritative::tsig::Keys;
+use nonesuch_proto::Name;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// All that a configuration file says.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    pub(crate) server: Server,
+    pub(crate) log: Log,
+    pub(crate) dnstap: Option<Dnstap>,
+    pub(crate) limits: Limits,
+    pub(crate) cookies: Cookies,
+    /// TSIG keys.
+    pub(crate) keys: Keys,
+    pub(crate) templates: BTreeMap<String, Template>,
+    pub(crate) zones: Vec<ZoneSettings>,
+}
+
+/// What stands in no table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    pub(crate) user: Option<String>,
+    pub(crate) state_dir: Option<PathBuf>,
+    pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) listen_tls: Vec<SocketAddr>,
+    pub(crate) tls: Option<TlsFiles>,
+    /// One for each core where `None`.
+    pub(crate) workers: Option<usize>,
+    pub(crate) cpus: Vec<usize>,
+    pub(crate) nsid: Option<Vec<u8>>,
+    /// The agent domain that errors are reported to (RFC 9567).
+    pub(crate) report_channel: Option<Name>,
+    /// Octets that responses over TLS are padded to multiples of (RFC 8467); 0 for none.
+    pub(crate) padding_block: u16,
+    pub(crate) control_socket: Option<PathBuf>,
+    pub(crate) control_group: Option<String>,
+    pub(crate) metrics_listen: Option<SocketAddr>,
+    pub(crate) metrics_zones: usize,
+    /// Octets for signatures and proofs that were made when asked.
+    pub(crate) signature_cache: u64,
+    /// Zones that are loaded side by side; one for each core where `None`.
+    pub(crate) load_jobs: Option<usize>,
+}
+
+/// Files of the identity for DNS over TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            user: None,
+            state_dir: None,
+            listen: vec![(Ipv4Addr::LOCALHOST, 53).into(), (Ipv6Addr::LOCALHOST, 53).into()],
+            listen_tls: Vec::new(),
+            tls: None,
+            workers: None,
+            cpus: Vec::new(),
+            nsid: None,
+            report_channel: None,
+            padding_block: 468,
+            control_socket: None,
+            control_group: None,
+            metrics_listen: None,
+            metrics_zones: 1000,
+            signature_cache: 64 << 20,
+            load_jobs: None,
+        }
+    }
+}
+
+/// Least level of what is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum LogLevel {
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+/// Form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum LogFormat {
+    /// As the journal wants it under systemd, else as text.
+    #[default]
+    Auto,
+    Text,
+    Journal,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Log {
+    pub(crate) level: LogLevel,
+    pub(crate) format: LogFormat,
+}
+
+/// Where dnstap goes, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dnstap {
+    pub(crate) to: DnstapTo,
+    pub(crate) identity: Option<String>,
+    pub(crate) queries: bool,
+    pub(crate) responses: bool,
+    /// Octets that wait for each thread.
+    pub(crate) queue: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DnstapTo {
+    Socket(PathBuf),
+    File(PathBuf),
+}
+
+/// What is answered where the work that an answer takes is over the budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum OverBudget {
+    /// Truncated over UDP: whoever asks again over TCP has shown its address.
+    #[default]
+    Truncate,
+    Refuse,
+}
+
+/// Bounds on what clients may take. Times in seconds, sizes in octets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) exempt: Vec<Prefix>,
+    pub(crate) tcp_connections: usize,
+    pub(crate) tcp_connections_each: usize,
+    pub(crate) tcp_queries_in_flight: usize,
+    pub(crate) tcp_memory: u64,
+    pub(crate) tcp_idle: u64,
+    pub(crate) tcp_first_message: u64,
+    pub(crate) tcp_write: u64,
+    pub(crate) tls_handshake: u64,
+    /// Responses of one kind and name a second to each network; 0 for no limit.
+    pub(crate) responses_per_second: u32,
+    /// Responses of all kinds a second to each network; 0 for no limit.
+    pub(crate) client_responses_per_second: u32,
+    pub(crate) slip: u8,
+    pub(crate) response_table: u64,
+    /// Online operations a second for each network; 0 for no limit.
+    pub(crate) online_operations: u32,
+    /// How many times as many a client may want whose address is proven.
+    pub(crate) online_proven_factor: u32,
+    /// Percent of each worker's time that online operations may take.
+    pub(crate) online_share: u8,
+    /// The same, while the worker has more to do than it manages.
+    pub(crate) online_busy_share: u8,
+    pub(crate) online_over: OverBudget,
+    pub(crate) transfers_out: usize,
+    pub(crate) transfers_in: usize,
+    pub(crate) transfers_in_each: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            exempt: Prefix::loopback(),
+            tcp_connections: 4096,
+            tcp_connections_each: 128,
+            tcp_queries_in_flight: 64,
+            tcp_memory: 64 << 20,
+            tcp_idle: 10,
+            tcp_first_message: 5,
+            tcp_write: 5,
+            tls_handshake: 5,
+            responses_per_second: 200,
+            client_responses_per_second: 2000,
+            slip: 2,
+            response_table: 8 << 20,
+            online_operations: 20,
+            online_proven_factor: 10,
+            online_share: 50,
+            online_busy_share: 15,
+            online_over: OverBudget::Truncate,
+            transfers_out: 10,
+            transfers_in: 10,
+            transfers_in_each: 2,
+        }
+    }
+}
+
+/// When a cookie is asked for (RFC 7873 §5.2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum CookieDemand {
+    Never,
+    #[default]
+    WhenLimited,
+}
+
+/// DNS cookies (RFC 7873, RFC 9018).
+#[derive(Clone, Default)]
+pub(crate) struct Cookies {
+    pub(crate) is_off: bool,
+    /// The current secret and others that are accepted; none: a random one.
+    pub(crate) secrets: Vec<zeroize::Zeroizing<[u8; 16]>>,
+    pub(crate) demand: CookieDemand,
+}
+
+impl std::fmt::Debug for Cookies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { is_off, secrets, demand } = self;
+        f.debug_struct("Cookies")
+            .field("is_off", is_off)
+            .field("secrets", &secrets.len())
+            .field("demand", demand)
+            .finish()
+    }
+}
+
+impl PartialEq for Cookies {
+    fn eq(&self, other: &Self) -> bool {
+        (self.is_off, self.demand) == (other.is_off, other.demand)
+            && self.secrets.iter().map(|secret| **secret).eq(other.secrets.iter().map(|secret| **secret))
+    }
+}

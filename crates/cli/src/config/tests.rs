@@ -1,0 +1,318 @@
+//! Tests of configurations: each class of faults with its message, the annotated example and the defaults.
+
+use super::*;
+use crate::config::reader::Context;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// The annotated example.
+const EXAMPLE: &str = include_str!("../../../../etc/nonesuch.toml");
+/// Ends lines of the example that show what has no default.
+const NO_DEFAULT: &str = "# example";
+
+fn problems(text: &str) -> Vec<String> {
+    match parse(Path::new("c.toml"), text) {
+        Ok(read) => panic!("taken: {text}: {read:?}"),
+        Err(problems) => problems.0.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[track_caller]
+fn taken(text: &str) -> Configuration {
+    match parse(Path::new("c.toml"), text) {
+        Ok(read) => read.configuration,
+        Err(problems) => panic!("refused:\n{problems}\n{text}"),
+    }
+}
+
+/// The one problem of a configuration of version 1 whose second line and those after it are `text`.
+#[track_caller]
+fn problem(text: &str) -> String {
+    let mut found = problems(&format!("version = 1\n{text}"));
+    assert_eq!(found.len(), 1, "{text}: {found:#?}");
+    found.remove(0)
+}
+
+#[test]
+fn faults_say_file_line_key_and_what_is_allowed() {
+    let zone = "[zone.\"example.\"]\n";
+    let online = "file = \"z\"\ndenial = \"compact\"\nkeys = \"k\"\n";
+    let cases: &[(&str, &str)] = &[
+        ("listne = []", "c.toml:2:1: listne: unknown key; did you mean listen? Allowed: control-group,"),
+        ("colour = 1", "c.toml:2:1: colour: unknown key. Allowed: control-group, control-socket, cookies,"),
+        (
+            "[log]\nlevl = \"info\"",
+            "c.toml:3:1: log.levl: unknown key; did you mean level? Allowed: format, level",
+        ),
+        (
+            "[log]\nlevel = \"loud\"",
+            "c.toml:3:9: log.level: \"loud\" is not allowed: write \"error\" or \"warn\" or \"info\"",
+        ),
+        ("log = 1", "c.toml:2:7: log: 1 is no table: write [log]"),
+        ("workers = 0", "c.toml:2:11: workers: 0 is not allowed: write a number from 1 to 1024"),
+        ("workers = \"two\"", "c.toml:2:11: workers: \"two\" is not allowed: write a number from 1 to 1024"),
+        ("workers = 1.5", "c.toml:2:11: workers: 1.5 is not allowed"),
+        ("workers = -1", "c.toml:2:11: workers: -1 is not allowed"),
+        (
+            "listen = \"127.0.0.1\"",
+            "c.toml:2:10: listen: \"127.0.0.1\" is no list: write a list of addresses in [ ]",
+        ),
+        (
+            "listen = [\"ns.example\"]",
+            "c.toml:2:11: listen: \"ns.example\" is no address: write \"192.0.2.1\", \"192.0.2.1:53\"",
+        ),
+        ("listen = []", "c.toml:2:10: listen: there is no address to answer on"),
+        (
+            "listen = [\"127.0.0.1\", \"127.0.0.1:53\"]",
+            "c.toml:2:10: listen: 127.0.0.1:53 stands there twice",
+        ),
+        (
+            "listen-tls = [\"127.0.0.1\"]",
+            "c.toml:2:14: listen-tls: DNS over TLS needs tls-certificate and tls-key",
+        ),
+        ("tls-key = \"k\"", "c.toml:2:11: tls-key: tls-certificate is missing"),
+        ("control-group = \"g\"", "c.toml:2:17: control-group: there is no control-socket"),
+        ("nsid = \"0x1\"", "c.toml:2:8: nsid: \"0x1\" is not allowed: write text of 1 to 128 octets"),
+        ("report-channel = \"a..b\"", "c.toml:2:18: report-channel: \"a..b\" is no domain name"),
+        (
+            "signature-cache = \"64 MB\"",
+            "c.toml:2:19: signature-cache: \"64 MB\" is not allowed: write a size from \"1MiB\"",
+        ),
+        (
+            "[limits]\ntcp-idle = \"10\"",
+            "c.toml:3:12: limits.tcp-idle: \"10\" is not allowed: write a duration from \"1s\" to \"1h\"",
+        ),
+        ("[limits]\nexempt = [\"192.0.2.1/24\"]", "c.toml:3:11: limits.exempt: "),
+        (
+            "[limits]\ntcp-connections = 5",
+            "c.toml:2:1: limits.tcp-connections-each: one client may have more connections",
+        ),
+        ("[limits]\nonline-share = 5", "limits.online-busy-share: a worker that is behind may do more"),
+        ("[dnstap]\nqueue = \"1MiB\"", "c.toml:2:1: dnstap.socket: missing: name a socket"),
+        ("[dnstap]\nsocket = \"s\"\nfile = \"f\"", "c.toml:4:8: dnstap.file: socket is given too"),
+        ("[cookies]\nenabled = 1", "c.toml:3:11: cookies.enabled: 1 is neither true nor false"),
+        (
+            "[cookies]\nsecret-file = \"nowhere/s\"",
+            "c.toml:3:15: cookies.secret-file: nowhere/s: cannot be read",
+        ),
+        ("[key.k]\n", "c.toml:2:1: key.k.secret-file: missing: name a file with the secret in base64"),
+        (
+            "[key.k]\nsecret = \"AAAA\"\nalgorithm = \"hmac-md5\"",
+            "c.toml:4:13: key.k.algorithm: \"hmac-md5\" is not allowed: write \"hmac-sha256\"",
+        ),
+        ("[key.k]\nsecret = \"%\"", "c.toml:3:10: key.k.secret: "),
+        (
+            "[key.k]\nsecret = \"AAAA\"\nsecret-file = \"f\"",
+            "c.toml:4:15: key.k.secret-file: secret is given too",
+        ),
+        ("[zone.\"a..b\"]\nfile = \"z\"", "c.toml:2:7: zone: \"a..b\" is no domain name"),
+        (zone, "c.toml:2:1: zone.\"example.\".file: missing: name the zone's file, or its primaries"),
+        (&format!("{zone}fiel = \"z\""), "zone.\"example.\".fiel: unknown key; did you mean file?"),
+        (&format!("{zone}file = 7"), "c.toml:3:8: zone.\"example.\".file: 7 is no text: write it in quotes"),
+        (
+            &format!("{zone}file = \"z\"\nverify = \"none\""),
+            "verify: \"none\" is not allowed: write \"auto\" or \"full\" or \"changed\" or \"structural\"",
+        ),
+        (
+            &format!("{zone}file = \"z\"\ntemplate = \"t\""),
+            "c.toml:4:12: zone.\"example.\".template: there is no template \"t\": there is none",
+        ),
+        (
+            &format!("{zone}file = \"z\"\ntransfer = [\"key:k.\"]"),
+            "c.toml:4:12: zone.\"example.\".transfer: there is no key k.: add [key.\"k.\"]",
+        ),
+        (&format!("{zone}file = \"z\"\ntransfer = [\"some\"]"), "c.toml:4:13: zone.\"example.\".transfer: "),
+        (&format!("{zone}primaries = [\"192.0.2.1\"]"), "zone.\"example.\".primaries: there is no state-dir"),
+        (
+            &format!("{zone}file = \"z\"\njournal-size = \"1MiB\""),
+            "journal-size: there is no state-dir to keep a journal in",
+        ),
+        (
+            &format!("{zone}file = \"z\"\nnotify-from = [\"192.0.2.1\"]"),
+            "notify-from: the zone has no primaries",
+        ),
+        (
+            &format!("{zone}file = \"z\"\nrefresh-min = \"1m\""),
+            "refresh-min: the zone has no primaries, and is not refreshed",
+        ),
+        (
+            &format!("{zone}file = \"z\"\ngroup = \"g\""),
+            "group: a group is of a member of a catalog: add catalog-zone",
+        ),
+        (
+            &format!("{zone}file = \"z\"\ncatalog-zone = \"c.\""),
+            "catalog-zone: c. is no catalog that this server makes",
+        ),
+        (&format!("{zone}file = \"z\"\nmember-template = \"m\""), "there is no template \"m\""),
+        (
+            &format!("{zone}catalog = \"producer\"\nfile = \"z\""),
+            "file: the server makes this catalog itself",
+        ),
+        (&format!("{zone}file = \"z\"\ncatalog = \"consumer\""), "catalog: member-template is missing"),
+        // What contradicts, with the reason.
+        (
+            &format!("{zone}file = \"z\"\ndenial = \"compact\""),
+            "c.toml:4:10: zone.\"example.\".denial: compact signs when asked, and there are no keys",
+        ),
+        (
+            &format!("{zone}file = \"z\"\nkeys = \"k\""),
+            "keys: keys sign what is made when asked: say what that is with denial",
+        ),
+        (
+            &format!("{zone}file = \"z\"\nkeys = \"k\"\nnsec5-keys = \"n\""),
+            "c.toml:4:8: zone.\"example.\".keys: the zone has NSEC5 (nsec5-keys): its server has no signing key",
+        ),
+        (
+            &format!("{zone}{online}nsec5-keys = \"n\""),
+            "denial: the zone has NSEC5 (nsec5-keys): its server has no signing key",
+        ),
+        (
+            &format!("{zone}{online}transfer = [\"any\"]"),
+            "transfer: what the server signs when asked cannot be transferred",
+        ),
+        (
+            &format!("{zone}file = \"z\"\ndenial = \"nsec3\"\nkeys = \"k\""),
+            "denial: \"nsec3\" makes its records when the zone is signed: sign it with `nonesuch zone sign --denial nsec3`",
+        ),
+        (
+            &format!("{zone}file = \"z\"\nsignature-validity = \"7d\""),
+            "signature-validity: nothing is signed here without denial",
+        ),
+    ];
+    for &(text, expected) in cases {
+        let found = problems(&format!("version = 1\n{text}"));
+        assert!(
+            found.iter().any(|found| found.contains(expected)),
+            "{text}\nexpected: {expected}\nfound: {found:#?}"
+        );
+    }
+}
+
+#[test]
+fn one_fault_is_one_problem() {
+    for text in [
+        "workers = 0",
+        "[zone.\"example.\"]\nfile = 7",
+        "[zone.\"example.\"]\nfile = \"z\"\nkeys = \"k\"",
+        "[zone.\"example.\"]\nfile = \"z\"\ndenial = \"nosuch\"",
+        "[key.k]\nsecret = \"AAAA\"\nalgorithm = \"hmac-md5\"",
+    ] {
+        problem(text);
+    }
+}
+
+#[test]
+fn all_faults_are_said_at_once_in_their_order() {
+    let text = "version = 1\nworkers = 0\nlistne = []\n[zone.\"b.\"]\nfile = 1\n[zone.\"a.\"]\n[zone.\"B\"]\nfile = \"z\"\n";
+    let found = problems(text);
+    let places: Vec<&str> = found.iter().filter_map(|found| found.split(' ').next()).collect();
+    assert_eq!(
+        places,
+        ["c.toml:2:11:", "c.toml:3:1:", "c.toml:5:8:", "c.toml:6:1:", "c.toml:7:7:"],
+        "{found:#?}"
+    );
+    assert!(found[4].contains("the zone is there already, as \"b.\""), "{found:#?}");
+}
+
+#[test]
+fn the_version_is_mandatory() {
+    assert!(problems("")[0].contains("version: missing: write version = 1"));
+    assert!(problems("version = 2")[0].contains("it knows 1"));
+    assert_eq!(problems("version = \"1\"").len(), 1);
+    taken("version = 1");
+}
+
+#[test]
+fn what_is_no_toml_is_said_with_its_place() {
+    for text in
+        ["version = 1\nlisten = [", "version = 1\n= 2", "version = 1\nversion = 1", "\u{feff}\0", "[[["]
+    {
+        let found = problems(text);
+        assert!(found.iter().all(|found| found.starts_with("c.toml:")), "{text:?}: {found:?}");
+        assert!(found[0].contains("no TOML"), "{text:?}: {found:?}");
+    }
+}
+
+#[test]
+fn templates_give_what_a_zone_does_not_say() {
+    let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nfile = \"zones/{zone}.db\"\nverify = \"full\"\ntransfer = [\"any\"]\n\
+                [zone.\"a.example\"]\ntemplate = \"t\"\n[zone.\"b.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\ntransfer = []\n";
+    let zones = taken(text).zones;
+    assert_eq!(
+        zones[0].source,
+        nonesuch_authoritative::service::Source::File(PathBuf::from("zones/a.example.db"))
+    );
+    assert!(zones[0].transfers.transfer.allows("192.0.2.9".parse().unwrap(), None));
+    assert_eq!(zones[1].source, nonesuch_authoritative::service::Source::Primaries);
+    assert_eq!(zones[1].verify, zones[0].verify);
+    assert!(!zones[1].transfers.transfer.allows("192.0.2.9".parse().unwrap(), None));
+}
+
+#[test]
+fn catalogs_know_their_members() {
+    let text = "version = 1\n[zone.\"c.\"]\ncatalog = \"producer\"\n[zone.\"a.\"]\nfile = \"z\"\ncatalog-zone = \"C\"\ngroup = \"g\"\n";
+    let zones = taken(text).zones;
+    let catalog = zones.iter().find_map(|zone| zone.catalog.clone());
+    let members = vec![("a.".parse().unwrap(), Some("g".to_owned()))];
+    assert_eq!(catalog, Some(Catalog::Producer { members }));
+}
+
+/// The example's lines, those taken in that show what is not in force as it stands.
+fn uncommented(with_examples: bool) -> String {
+    let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
+        Some(rest) if rest.starts_with([' ', '#']) || rest.is_empty() => String::new(),
+        Some(rest) if with_examples || !rest.ends_with(NO_DEFAULT) => rest.to_owned(),
+        Some(_) => String::new(),
+        None => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_example_shows_the_defaults() {
+    let plain = taken("version = 1");
+    for text in [EXAMPLE.to_owned(), uncommented(false)] {
+        let shown = taken(&text);
+        assert_eq!(shown.server, plain.server);
+        assert_eq!(shown.limits, plain.limits);
+        assert_eq!(shown.log, plain.log);
+        assert_eq!(shown.cookies, plain.cookies);
+        assert!(shown.zones.is_empty() && shown.dnstap.is_none());
+    }
+}
+
+#[test]
+fn the_example_holds_every_key_and_no_other() {
+    let text = uncommented(true);
+    let context = Context::new(Path::new("etc/nonesuch.toml"), &text);
+    parse_in(&context);
+    let known = context.known();
+    let (problems, _) = context.into_findings();
+    // Secrets are in no files here; one of socket and file is enough for dnstap.
+    let expected = ["secret-file", "dnstap.file"];
+    let others: Vec<String> = problems
+        .iter()
+        .filter(|problem| {
+            !expected.iter().any(|key| problem.key.ends_with(key))
+                && !problem.message.starts_with("there is no key")
+        })
+        .map(ToString::to_string)
+        .collect();
+    assert!(others.is_empty(), "{others:#?}");
+    let shown: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix('[')
+                .and_then(|rest| rest.split(['.', ']']).next())
+                .or_else(|| line.split(" =").next())
+        })
+        .collect();
+    for key in known {
+        let last = key.rsplit('.').next().unwrap_or_default();
+        // A secret in the configuration itself is explained, and not shown.
+        assert!(
+            last == "*" || shown.contains(last) || key == "key.*.secret",
+            "{key} is not in etc/nonesuch.toml"
+        );
+    }
+}

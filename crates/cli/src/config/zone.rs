@@ -1,0 +1,354 @@
+//! Zones and templates of a configuration: their keys, what a zone takes over from a template, and what contradicts.
+
+use super::reader::Section;
+use super::values::{choice, name, octets, parsed, path, seconds, text};
+use nonesuch_authoritative::acl::{AccessEntry, AccessList, Remote};
+use nonesuch_authoritative::service::{
+    Catalog, Making, Source, Template, TransferSettings, VerifyChoice, ZoneSettings,
+};
+use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::denial::{MECHANISMS, Made};
+use nonesuch_dnssec::online::{DEFAULT_VALIDITY, LEAST_VALIDITY, MOST_VALIDITY};
+use nonesuch_proto::Name;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use toml::de::DeValue;
+
+/// Stands for the zone's name in paths.
+const ZONE_MARK: &str = "{zone}";
+/// Longest time of a SOA record that is taken as it is: a year.
+const MOST_TIME: u64 = 31_536_000;
+
+/// What a catalog zone is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CatalogRole {
+    Producer,
+    Consumer,
+}
+
+/// The keys of a zone or template that are there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ZoneKeys {
+    file: Option<PathBuf>,
+    keys: Option<PathBuf>,
+    denial: Option<Mechanism>,
+    signature_validity: Option<u32>,
+    nsec5_keys: Option<PathBuf>,
+    verify: Option<VerifyChoice>,
+    primaries: Option<Vec<Remote>>,
+    transfer: Option<Vec<AccessEntry>>,
+    notify_from: Option<Vec<AccessEntry>>,
+    also_notify: Option<Vec<Remote>>,
+    journal_size: Option<u64>,
+    bounds: [Option<u32>; 6],
+    pub(super) catalog: Option<CatalogRole>,
+    pub(super) member_template: Option<String>,
+    pub(super) group_templates: Option<BTreeMap<String, String>>,
+    pub(super) catalog_zone: Option<Name>,
+    pub(super) group: Option<String>,
+}
+
+/// Keys of the bounds on a SOA record's times.
+const BOUNDS: [&str; 6] =
+    ["refresh-min", "refresh-max", "retry-min", "retry-max", "expire-min", "expire-max"];
+
+impl ZoneKeys {
+    /// Reads all keys but `template`.
+    pub(super) fn read(section: &Section<'_, '_>) -> Self {
+        let folder = section.context().folder();
+        let roles = [("producer", CatalogRole::Producer), ("consumer", CatalogRole::Consumer)];
+        let verify = [
+            ("auto", VerifyChoice::Auto),
+            ("full", VerifyChoice::Full),
+            ("changed", VerifyChoice::Changed),
+            ("structural", VerifyChoice::Structural),
+        ];
+        let validity = seconds(u64::from(LEAST_VALIDITY)..=u64::from(MOST_VALIDITY));
+        let groups = section.take_table("group-templates").map(|table| {
+            let pairs = table.pairs();
+            pairs.into_iter().collect::<BTreeMap<_, _>>()
+        });
+        Self {
+            file: section.take("file", path(folder)),
+            keys: section.take("keys", path(folder)),
+            denial: section.take("denial", mechanism),
+            signature_validity: section.take("signature-validity", validity).map(|seconds| seconds as u32),
+            nsec5_keys: section.take("nsec5-keys", path(folder)),
+            verify: section.take("verify", choice(&verify)),
+            primaries: section.take_list("primaries", "servers", parsed),
+            transfer: section.take_list("transfer", "prefixes and keys", parsed),
+            notify_from: section.take_list("notify-from", "prefixes and keys", parsed),
+            also_notify: section.take_list("also-notify", "servers", parsed),
+            journal_size: section.take("journal-size", octets(0..=1 << 40)),
+            bounds: BOUNDS.map(|key| section.take(key, seconds(1..=MOST_TIME)).map(|time| time as u32)),
+            catalog: section.take("catalog", choice(&roles)),
+            member_template: section.take("member-template", text),
+            group_templates: groups,
+            catalog_zone: section.take("catalog-zone", name),
+            group: section.take("group", text),
+        }
+    }
+
+    /// These keys, and those of `base` that are not among them. A zone that says where its records come from takes over
+    /// neither file nor primaries, and one that says how it is signed none of the keys of that.
+    pub(super) fn over(self, base: &Self) -> Self {
+        let base = base.clone();
+        let has_source =
+            self.file.is_some() || self.primaries.is_some() || self.catalog == Some(CatalogRole::Producer);
+        let has_making = self.denial.is_some() || self.nsec5_keys.is_some();
+        let (file, primaries) = if has_source { (None, None) } else { (base.file, base.primaries) };
+        let (denial, nsec5_keys) = if has_making { (None, None) } else { (base.denial, base.nsec5_keys) };
+        let keys = if self.nsec5_keys.is_some() { None } else { base.keys };
+        let mut bounds = self.bounds;
+        bounds.iter_mut().zip(base.bounds).for_each(|(own, base)| *own = own.or(base));
+        Self {
+            file: self.file.or(file),
+            keys: self.keys.or(keys),
+            denial: self.denial.or(denial),
+            signature_validity: self.signature_validity.or(base.signature_validity),
+            nsec5_keys: self.nsec5_keys.or(nsec5_keys),
+            verify: self.verify.or(base.verify),
+            primaries: self.primaries.or(primaries),
+            transfer: self.transfer.or(base.transfer),
+            notify_from: self.notify_from.or(base.notify_from),
+            also_notify: self.also_notify.or(base.also_notify),
+            journal_size: self.journal_size.or(base.journal_size),
+            bounds,
+            catalog: self.catalog.or(base.catalog),
+            member_template: self.member_template.or(base.member_template),
+            group_templates: self.group_templates.or(base.group_templates),
+            catalog_zone: self.catalog_zone.or(base.catalog_zone),
+            group: self.group.or(base.group),
+        }
+    }
+
+    /// The settings of the zone `apex`; what contradicts is reported.
+    pub(super) fn settle(
+        &self,
+        apex: Name,
+        section: &Section<'_, '_>,
+        has_state: bool,
+    ) -> Option<ZoneSettings> {
+        let source = self.source(&apex, section, has_state);
+        let making = self.making(&apex, section);
+        self.check_transfers(section, has_state);
+        let transfers = self.transfers(section);
+        Some(ZoneSettings {
+            source: source?,
+            making: making?,
+            verify: self.verify.unwrap_or_default(),
+            transfers: transfers?,
+            // Producers get their members when all zones are read.
+            catalog: self.catalog_settings(section),
+            apex,
+        })
+    }
+
+    /// As [`settle`](Self::settle), of what members of a catalog are made after.
+    pub(super) fn settle_template(&self, section: &Section<'_, '_>, has_state: bool) -> Option<Template> {
+        self.settle(Name::root(), section, has_state).map(Template::new)
+    }
+
+    /// Whether members of a catalog can be made after it.
+    pub(super) fn is_for_members(&self) -> bool {
+        self.primaries.is_some()
+    }
+
+    fn source(&self, apex: &Name, section: &Section<'_, '_>, has_state: bool) -> Option<Source> {
+        let (file, primaries) = (self.file.as_ref(), self.primaries.as_deref());
+        if self.catalog == Some(CatalogRole::Producer) {
+            for (is_there, key) in [(file.is_some(), "file"), (primaries.is_some(), "primaries")] {
+                if is_there {
+                    section.fault(key, "the server makes this catalog itself (catalog = \"producer\"): leave one of them out");
+                    return None;
+                }
+            }
+            return Some(Source::Producer);
+        }
+        match (file, primaries) {
+            (Some(_), Some(_)) => {
+                let message = "file is given too: a zone comes from a file or from its primaries, and what is transferred is kept \
+                               in state-dir; leave one of them out";
+                section.fault("primaries", message);
+                None
+            }
+            (Some(file), None) => Some(Source::File(fill_in(file, apex))),
+            (None, Some([])) => {
+                section.fault("primaries", "there is no server in the list: name one, as \"192.0.2.1\"");
+                None
+            }
+            (None, Some(_)) if !has_state => {
+                section.fault(
+                    "primaries",
+                    "there is no state-dir to keep what is transferred: add one at the top",
+                );
+                None
+            }
+            (None, Some(_)) => Some(Source::Primaries),
+            // Whether they are there and wrong is said already.
+            (None, None) if section.has("file") || section.has("primaries") => None,
+            (None, None) => {
+                section.fault("file", "missing: name the zone's file, or its primaries");
+                None
+            }
+        }
+    }
+
+    fn making(&self, apex: &Name, section: &Section<'_, '_>) -> Option<Making> {
+        if self.nsec5_keys.is_some() && (self.denial.is_some() || self.keys.is_some()) {
+            let key = if self.denial.is_some() { "denial" } else { "keys" };
+            let message = "the zone has NSEC5 (nsec5-keys): its server has no signing key, so that nobody who breaks into it forges, \
+                           and denies by nothing else; leave keys and denial out";
+            section.fault(key, message);
+            return None;
+        }
+        if self.denial.is_none() && self.signature_validity.is_some() {
+            section.fault(
+                "signature-validity",
+                "nothing is signed here without denial: add denial, or leave this out",
+            );
+            return None;
+        }
+        match (self.denial, &self.keys, &self.nsec5_keys) {
+            (Some(mechanism), Some(keys), _) => {
+                let validity = self.signature_validity.unwrap_or(DEFAULT_VALIDITY);
+                Some(Making::Online { mechanism, keys: fill_in(keys, apex), validity })
+            }
+            (Some(mechanism), None, _) => {
+                section.fault(
+                    "denial",
+                    format!(
+                        "{mechanism} signs when asked, and there are no keys: name their folder with keys"
+                    ),
+                );
+                None
+            }
+            (None, Some(_), _) => {
+                let message =
+                    "keys sign what is made when asked: say what that is with denial, or leave keys out";
+                section.fault("keys", message);
+                None
+            }
+            (None, None, Some(keys)) => Some(Making::Nsec5 { keys: fill_in(keys, apex) }),
+            (None, None, None) => Some(Making::AsItIs),
+        }
+    }
+
+    fn check_transfers(&self, section: &Section<'_, '_>, has_state: bool) {
+        let transfers =
+            self.transfer.as_ref().is_some_and(|entries| entries.iter().any(|entry| !entry.is_denied));
+        if transfers && self.denial.is_some() {
+            let message = "what the server signs when asked cannot be transferred: the signatures are not in the zone; leave transfer \
+                           or denial out";
+            section.fault("transfer", message);
+        }
+        if self.notify_from.is_some() && self.primaries.is_none() {
+            section.fault(
+                "notify-from",
+                "the zone has no primaries that could be asked then: add them, or leave this out",
+            );
+        }
+        for (key, bound) in BOUNDS.iter().zip(self.bounds) {
+            if bound.is_some() && self.primaries.is_none() {
+                section.fault(
+                    key,
+                    "the zone has no primaries, and is not refreshed: add them, or leave this out",
+                );
+            }
+        }
+        if self.journal_size.is_some_and(|size| size > 0) && !has_state {
+            section.fault(
+                "journal-size",
+                "there is no state-dir to keep a journal in: add one at the top, or leave this out",
+            );
+        }
+        if self.group.is_some() && self.catalog_zone.is_none() {
+            section
+                .fault("group", "a group is of a member of a catalog: add catalog-zone, or leave this out");
+        }
+        if self.catalog != Some(CatalogRole::Consumer) {
+            for (is_there, key) in [
+                (self.member_template.is_some(), "member-template"),
+                (self.group_templates.is_some(), "group-templates"),
+            ] {
+                if is_there {
+                    section.fault(
+                        key,
+                        "the zone has no members to serve: add catalog = \"consumer\", or leave this out",
+                    );
+                }
+            }
+        } else if self.member_template.is_none() && !section.has("member-template") {
+            section.fault(
+                "catalog",
+                "member-template is missing: name the template that members are made after",
+            );
+        }
+    }
+
+    fn transfers(&self, section: &Section<'_, '_>) -> Option<TransferSettings> {
+        let default = TransferSettings::default();
+        let list = |entries: &Option<Vec<AccessEntry>>| AccessList::new(entries.clone().unwrap_or_default());
+        let mut faults = false;
+        let mut range = |first: usize, default: &RangeInclusive<u32>| {
+            let least = self.bounds[first].unwrap_or(*default.start());
+            let most = self.bounds[first + 1].unwrap_or((*default.end()).max(least));
+            if least > most {
+                let key = BOUNDS[first];
+                section.fault(key, format!("longer than {}: lower it", BOUNDS[first + 1]));
+                faults = true;
+            }
+            least..=most
+        };
+        let (refresh, retry, expire) =
+            (range(0, &default.refresh), range(2, &default.retry), range(4, &default.expire));
+        (!faults).then(|| TransferSettings {
+            primaries: self.primaries.clone().unwrap_or_default(),
+            transfer: list(&self.transfer),
+            notify_from: list(&self.notify_from),
+            also_notify: self.also_notify.clone().unwrap_or_default(),
+            journal_octets: self.journal_size.unwrap_or(default.journal_octets),
+            refresh,
+            retry,
+            expire,
+        })
+    }
+
+    fn catalog_settings(&self, section: &Section<'_, '_>) -> Option<Catalog> {
+        match self.catalog? {
+            CatalogRole::Producer => Some(Catalog::Producer { members: Vec::new() }),
+            CatalogRole::Consumer => {
+                if self.denial.is_some() {
+                    section.fault("denial", "nobody asks for the records of a catalog: leave denial out");
+                }
+                let groups = self.group_templates.clone().unwrap_or_default();
+                Some(Catalog::Consumer { template: self.member_template.clone()?, groups })
+            }
+        }
+    }
+}
+
+/// A mechanism whose records are made when asked.
+fn mechanism(value: &DeValue<'_>) -> Result<Mechanism, String> {
+    let text = text(value)?;
+    let online = MECHANISMS.iter().filter(|entry| entry.made == Made::WhenAsked);
+    let names: Vec<String> = online.map(|entry| format!("{:?}", entry.name)).collect();
+    match text.parse::<Mechanism>() {
+        Ok(mechanism) if mechanism.entry().made == Made::WhenAsked => Ok(mechanism),
+        Ok(mechanism) => Err(format!(
+            "{text:?} makes its records when the zone is signed: sign it with `nonesuch zone sign --denial {mechanism}` and leave \
+             denial out, or write {}",
+            names.join(" or ")
+        )),
+        Err(_) => Err(format!("{text:?} is not allowed: write {}", names.join(" or "))),
+    }
+}
+
+/// The path with the zone's name in the place of its mark, without the final dot; a slash in a name stands as `_`.
+fn fill_in(path: &std::path::Path, apex: &Name) -> PathBuf {
+    let Some(text) = path.to_str().filter(|text| text.contains(ZONE_MARK)) else { return path.to_path_buf() };
+    let name = apex.to_string();
+    let name = if apex.view().is_root() { "root" } else { name.trim_end_matches('.') };
+    PathBuf::from(text.replace(ZONE_MARK, &name.replace('/', "_")))
+}

@@ -1,0 +1,75 @@
+//! Metrics for Prometheus: `GET /metrics` over HTTP, on an address that the configuration names, in the form of OpenMetrics,
+//! or in Prometheus' older text form where the client does not ask for it.
+//!
+//! A thread of its own answers. Connections are bounded in number and in time, and hold one request each, so that nobody
+//! who reaches the address takes more than that from the server.
+
+mod http;
+pub(crate) mod manual;
+mod process;
+mod table;
+mod text;
+
+pub(crate) use http::{MetricsError, MetricsServer};
+
+use nonesuch_authoritative::statistics;
+use nonesuch_authoritative::tap::TapCounters;
+use nonesuch_dnssec::online::OnlineCounters;
+use nonesuch_net::tcp::TcpCounters;
+use nonesuch_net::udp::UdpCounters;
+use std::net::SocketAddr;
+
+/// Zones up to which each has gauges of its own, by default.
+pub(crate) const MOST_ZONES: usize = 1000;
+
+/// The numbers of a server at one time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot {
+    /// What was asked and answered.
+    pub(crate) statistics: statistics::Sum,
+    /// What was made when asked.
+    pub(crate) online: OnlineCounters,
+    /// Datagrams.
+    pub(crate) udp: UdpCounters,
+    /// Connections over TCP.
+    pub(crate) tcp: TcpCounters,
+    /// Connections over TLS, where it is listened for.
+    pub(crate) tls: Option<TcpCounters>,
+    /// dnstap, where it is written.
+    pub(crate) tap: Option<TapCounters>,
+    /// The zones.
+    pub(crate) zones: Vec<ZoneRow>,
+    /// Zones up to which each has gauges of its own: those of many zones would be more than a monitor can keep.
+    pub(crate) most_zones: usize,
+    /// The time, in seconds since 1970.
+    pub(crate) now: u64,
+}
+
+/// One zone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ZoneRow {
+    /// The apex in presentation form.
+    pub(crate) zone: String,
+    /// What becomes of queries for it: `serving`, `not-ready`, `expired`, `failed`.
+    pub(crate) state: &'static str,
+    /// The serial that is served.
+    pub(crate) serial: Option<u32>,
+    /// When it was loaded or transferred, in seconds since 1970.
+    pub(crate) loaded_at: Option<u64>,
+    /// When the first of its signatures expires, in seconds since 1970.
+    pub(crate) nearest_expiration: Option<u64>,
+    /// Records.
+    pub(crate) records: Option<u64>,
+}
+
+/// Serves what `source` gives at the time of each request, on `listen`.
+pub(crate) fn start(
+    listen: SocketAddr,
+    source: impl Fn() -> Snapshot + Send + Sync + 'static,
+) -> Result<MetricsServer, MetricsError> {
+    process::note_start();
+    MetricsServer::start(listen, source)
+}
+
+#[cfg(test)]
+mod tests;

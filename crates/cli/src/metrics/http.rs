@@ -1,0 +1,206 @@
+//! The HTTP of the metrics, with bounds.
+
+use super::Snapshot;
+use super::text::{OPEN_METRICS, PLAIN, open_metrics, plain};
+use axum::Router;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::serve::Listener;
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::{Sleep, sleep};
+
+/// Connections at once; others wait until one has ended.
+const CONNECTIONS: usize = 16;
+/// How long a connection lasts at most: it is for one request.
+const LIFETIME: Duration = Duration::from_secs(10);
+/// One request for each connection: those that say nothing more take nobody's place.
+const CLOSE: [(HeaderName, &str); 1] = [(header::CONNECTION, "close")];
+/// A pause after the system refused a connection for want of resources.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Why metrics cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MetricsError {
+    /// The address cannot be listened on.
+    #[error(
+        "metrics cannot be served on {address}: {source}: choose another address and port for metrics-listen"
+    )]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system has no thread or no file left.
+    #[error("the thread that serves metrics cannot be started: {0}")]
+    Start(io::Error),
+}
+
+/// A running server of metrics; it stops when dropped.
+#[derive(Debug)]
+pub(crate) struct MetricsServer {
+    #[cfg(test)]
+    address: SocketAddr,
+    /// Dropped to stop.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+type Source = Arc<dyn Fn() -> Snapshot + Send + Sync>;
+
+impl MetricsServer {
+    pub(super) fn start(
+        listen: SocketAddr,
+        source: impl Fn() -> Snapshot + Send + Sync + 'static,
+    ) -> Result<Self, MetricsError> {
+        let failed = |source| MetricsError::Bind { address: listen, source };
+        let listener = TcpListener::bind(listen).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        tracing::info!(%address, "metrics are served");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(MetricsError::Start)?;
+        let (stop, stopped) = oneshot::channel();
+        let source: Source = Arc::new(source);
+        let body = move || {
+            if let Err(error) = runtime.block_on(serve(listener, source, stopped)) {
+                tracing::error!(%error, "metrics are not served any more");
+            }
+        };
+        let thread = thread::Builder::new().name("metrics".to_owned()).spawn(body);
+        let thread = thread.map_err(MetricsError::Start)?;
+        Ok(Self {
+            #[cfg(test)]
+            address,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// The address that is listened on; others find it in the log.
+    #[cfg(test)]
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for MetricsServer {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It holds no data; that it panicked has been said on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn serve(listener: TcpListener, source: Source, stopped: oneshot::Receiver<()>) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let bounded = Bounded { listener, places: Arc::new(Semaphore::new(CONNECTIONS)) };
+    let router = Router::new()
+        .route("/metrics", get(move |headers| answer(headers, source)))
+        .fallback(async || (StatusCode::NOT_FOUND, CLOSE))
+        .method_not_allowed_fallback(async || (StatusCode::METHOD_NOT_ALLOWED, CLOSE));
+    // Connections that are open then end with the runtime.
+    tokio::select! {
+        served = axum::serve(bounded, router) => served,
+        _ = stopped => Ok(()),
+    }
+}
+
+async fn answer(headers: HeaderMap, source: Source) -> impl IntoResponse {
+    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let is_open = accepts.into_iter().any(|value| value.contains("application/openmetrics-text"));
+    let (kind, text) =
+        if is_open { (OPEN_METRICS, open_metrics(source())) } else { (PLAIN, plain(source())) };
+    (CLOSE, [(header::CONTENT_TYPE, kind)], text)
+}
+
+/// A listener with bounds.
+struct Bounded {
+    listener: tokio::net::TcpListener,
+    places: Arc<Semaphore>,
+}
+
+impl Listener for Bounded {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        loop {
+            // The semaphore is never closed.
+            let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { continue };
+            match self.listener.accept().await {
+                Ok((stream, peer)) => {
+                    let end = Box::pin(sleep(LIFETIME));
+                    return (Connection { stream, end, _place: place }, peer);
+                }
+                Err(_) => sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection that ends when its time is over.
+struct Connection {
+    stream: TcpStream,
+    end: Pin<Box<Sleep>>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// Whether the time is over; wakes the task when it is.
+    fn check_time(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        match self.end.as_mut().poll(context) {
+            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.check_time(context)?;
+        pin!(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check_time(context)?;
+        pin!(&mut self.stream).poll_write(context, octets)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check_time(context)?;
+        pin!(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check_time(context)?;
+        pin!(&mut self.stream).poll_shutdown(context)
+    }
+}

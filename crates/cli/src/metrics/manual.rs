@@ -1,0 +1,34 @@
+//! The manual page of the metrics, nonesuch-metrics(7), out of their table.
+
+use super::table::TABLE;
+use std::fmt::Write as _;
+
+/// The page in roff, for man(1).
+pub(crate) fn page() -> String {
+    let mut out = format!(
+        ".TH nonesuch-metrics 7 \"\" \"nonesuch {}\"\n.SH NAME\nnonesuch\\-metrics \\- metrics of nonesuch serve\n.SH DESCRIPTION\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    out.push_str(
+        "With metrics\\-listen in its configuration,\n.BR nonesuch\\-serve (1)\nanswers GET /metrics over HTTP with what is listed \
+         here, in the form of OpenMetrics or, where the client does not ask for that, in the older text form of Prometheus. \
+         Counters are those of the process. Where there are more zones than metrics\\-zones (1000), zones have no metrics of their \
+         own.\n.SH METRICS\n",
+    );
+    for metric in TABLE {
+        let labels = metric.labels.iter().map(|label| escape(label)).collect::<Vec<_>>().join(", ");
+        let labels = if labels.is_empty() { String::new() } else { format!(" {{{labels}}}") };
+        let kind = format!("{:?}", metric.kind).to_lowercase();
+        let (name, help) = (escape(&metric.full_name()), escape(metric.help));
+        // A string grows: nothing can fail.
+        let _ = write!(out, ".TP\n\\fB{name}\\fR{labels} ({kind})\n{help}.\n");
+    }
+    out.push_str(".SH SEE ALSO\n.BR nonesuch\\-serve (1)\n");
+    out
+}
+
+/// Text as roff shows it: no line begins with a control character, and hyphens can be searched for.
+fn escape(text: &str) -> String {
+    let escaped = text.replace('\\', "\\e").replace('-', "\\-");
+    if escaped.starts_with(['.', '\'']) { format!("\\&{escaped}") } else { escaped }
+}

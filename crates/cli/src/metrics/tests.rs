@@ -1,0 +1,324 @@
+use super::table::{Kind, TABLE};
+use super::text::{OPEN_METRICS, PLAIN, open_metrics, plain};
+use super::*;
+use nonesuch_authoritative::statistics::{
+    Carrier, Cookie, Direction, Dropped, Observation, Seen, Statistics, TransferKind, TransferResult, Tsig,
+};
+use nonesuch_crypto::Algorithm;
+use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::online::Operation;
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::Rcode;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A snapshot in which every metric has a sample.
+fn full() -> Snapshot {
+    let statistics = Statistics::new();
+    let mut udp = statistics.thread(Carrier::Udp);
+    let now = Instant::now();
+    udp.begin(now);
+    for (qtype, rcode, octets) in [(Rtype::A, 0, 100), (Rtype(65280), 3, 1232), (Rtype::DNSKEY, 23, 1233)] {
+        udp.record(&Observation {
+            qtype,
+            rcode: Rcode(rcode),
+            query_octets: 40,
+            response_octets: octets,
+            seen: Seen::EDNS.with(Seen::DNSSEC_OK, true).with(Seen::TRUNCATED, rcode == 3),
+        });
+    }
+    udp.sent(now + Duration::from_micros(15));
+    udp.drop(Dropped::RateLimited);
+    udp.slip();
+    udp.over_budget();
+    udp.cookie(Cookie::Valid);
+    udp.tsig(Tsig::BadTime);
+    udp.refuse(4, Rcode::NOERROR);
+    udp.refuse(3, Rcode::NOTIMP);
+    let transfers = statistics.transfers();
+    transfers.record(Direction::In, TransferKind::Ixfr, TransferResult::Done, 2, 900);
+    transfers.notify(Direction::Out, false);
+    let operation = Operation::SignDenial(Mechanism::Compact, Algorithm::ED25519);
+    let operations = BTreeMap::from([(operation, 5), (Operation::SignData(Algorithm::ED448), 1)]);
+    let online = OnlineCounters {
+        hits: operations.clone(),
+        misses: operations.clone(),
+        operations,
+        ..OnlineCounters::default()
+    };
+    let zone = |zone: &str, state, serial| ZoneRow {
+        zone: zone.to_owned(),
+        state,
+        serial,
+        loaded_at: serial.map(|_| 1_800_000_000),
+        nearest_expiration: serial.map(|_| 1_800_600_000),
+        records: serial.map(u64::from),
+    };
+    Snapshot {
+        statistics: statistics.sum(),
+        online,
+        udp: UdpCounters { oversized: 4, ..UdpCounters::default() },
+        tcp: TcpCounters { accepted: 7, ..TcpCounters::default() },
+        tls: Some(TcpCounters::default()),
+        tap: Some(TapCounters { dropped: 2, ..TapCounters::default() }),
+        zones: vec![
+            zone("example.", "serving", Some(7)),
+            zone("a\\.b\\\"c.example.", "serving", Some(u32::MAX)),
+            zone("other.", "failed", None),
+        ],
+        most_zones: MOST_ZONES,
+        now: 1_800_000_060,
+    }
+}
+
+/// The value of a sample, as written.
+fn value<'t>(text: &'t str, sample: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '))
+}
+
+#[test]
+fn every_metric_is_written_with_its_labels() {
+    let text = open_metrics(full());
+    for (sample, expected) in [
+        ("nonesuch_queries_total{transport=\"udp\",type=\"A\"}", "1"),
+        ("nonesuch_queries_total{transport=\"udp\",type=\"OTHER\"}", "1"),
+        ("nonesuch_responses_total{transport=\"udp\",rcode=\"NXDOMAIN\"}", "1"),
+        ("nonesuch_truncated_responses_total{transport=\"udp\"}", "1"),
+        ("nonesuch_truncated_responses_total{transport=\"tls\"}", "0"),
+        ("nonesuch_response_size_bytes_bucket{le=\"128.0\",transport=\"udp\"}", "1"),
+        ("nonesuch_response_size_bytes_bucket{le=\"1232.0\",transport=\"udp\"}", "2"),
+        ("nonesuch_response_size_bytes_bucket{le=\"+Inf\",transport=\"udp\"}", "3"),
+        ("nonesuch_response_size_bytes_sum{transport=\"udp\"}", "2565.0"),
+        ("nonesuch_response_duration_seconds_bucket{le=\"0.00001\",transport=\"udp\"}", "0"),
+        ("nonesuch_response_duration_seconds_bucket{le=\"0.00002\",transport=\"udp\"}", "3"),
+        ("nonesuch_response_duration_seconds_count{transport=\"udp\"}", "3"),
+        ("nonesuch_other_requests_total{transport=\"udp\",opcode=\"NOTIFY\",rcode=\"NOERROR\"}", "1"),
+        ("nonesuch_other_requests_total{transport=\"udp\",opcode=\"OPCODE3\",rcode=\"NOTIMP\"}", "1"),
+        ("nonesuch_dropped_total{transport=\"udp\",reason=\"rate_limited\"}", "1"),
+        ("nonesuch_dropped_total{transport=\"udp\",reason=\"too_long\"}", "4"),
+        ("nonesuch_online_operations_total{mechanism=\"compact\",algorithm=\"ED25519\"}", "5"),
+        ("nonesuch_online_cache_hits_total{mechanism=\"data\",algorithm=\"ED448\"}", "1"),
+        ("nonesuch_transfers_total{direction=\"in\",kind=\"ixfr\",result=\"done\"}", "1"),
+        ("nonesuch_transfer_bytes_total{direction=\"in\"}", "900"),
+        ("nonesuch_notifies_total{direction=\"out\",result=\"refused\"}", "1"),
+        ("nonesuch_connections_total{transport=\"tcp\",outcome=\"accepted\"}", "7"),
+        ("nonesuch_zones{state=\"serving\"}", "2.0"),
+        ("nonesuch_zones{state=\"expired\"}", "0.0"),
+        ("nonesuch_nearest_signature_expiry_timestamp_seconds", "1800600000.0"),
+        ("nonesuch_zone_serial{zone=\"a\\\\.b\\\\\\\"c.example.\"}", "4294967295.0"),
+        ("nonesuch_zone_is_served{zone=\"other.\"}", "0.0"),
+        ("nonesuch_zone_age_seconds{zone=\"example.\"}", "60.0"),
+        ("nonesuch_dnstap_frames_total{outcome=\"dropped\"}", "2"),
+    ] {
+        assert_eq!(value(&text, sample), Some(expected), "{sample}\n{text}");
+    }
+    for metric in TABLE {
+        let start = metric.full_name();
+        let has_sample = text.lines().any(|line| !line.starts_with('#') && line.starts_with(&start));
+        assert!(has_sample, "{start}\n{text}");
+        // Prometheus' own rules for names, and a text that says something in one line.
+        assert!(start.bytes().all(|octet| octet.is_ascii_lowercase() || octet == b'_'), "{start}");
+        assert!(metric.help.len() > 15 && !metric.help.ends_with('.'), "{start}: {}", metric.help);
+        assert!(!metric.help.contains(['\n', '\\', '"']), "{start}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+}
+
+#[test]
+fn names_are_used_once() {
+    let names: BTreeSet<String> = TABLE.iter().map(|metric| metric.full_name()).collect();
+    assert_eq!(names.len(), TABLE.len());
+}
+
+#[test]
+fn many_zones_have_no_gauges_of_their_own() {
+    let mut snapshot = full();
+    snapshot.most_zones = 2;
+    let text = open_metrics(snapshot);
+    assert!(!text.contains("{zone="), "{text}");
+    assert_eq!(value(&text, "nonesuch_zones{state=\"failed\"}"), Some("1.0"));
+    assert!(value(&text, "nonesuch_nearest_signature_expiry_timestamp_seconds").is_some());
+}
+
+#[test]
+fn the_older_form_describes_samples_by_their_names() {
+    let text = plain(full());
+    assert!(text.contains("# TYPE nonesuch_queries_total counter\n"), "{text}");
+    assert!(text.contains("# TYPE nonesuch_build_info gauge\n"), "{text}");
+    assert!(text.contains("# TYPE nonesuch_query_size_bytes histogram\n"), "{text}");
+    assert!(!text.contains("# UNIT") && !text.contains("# EOF"), "{text}");
+    let described = |word: &str| text.lines().filter(|line| line.starts_with(word)).count();
+    assert_eq!((described("# HELP"), described("# TYPE")), (TABLE.len(), TABLE.len()));
+}
+
+/// Sends a request as it is given, and reads to the end of the connection.
+fn request(address: SocketAddr, text: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+    stream.write_all(text.as_bytes()).expect("written");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+fn get(address: SocketAddr, path: &str, accept: &str) -> String {
+    request(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\n\r\n"))
+}
+
+fn served() -> MetricsServer {
+    start("127.0.0.1:0".parse().expect("an address"), full).expect("a server")
+}
+
+#[test]
+fn each_client_gets_the_form_that_it_asks_for() {
+    let server = served();
+    let open = get(server.address(), "/metrics", "application/openmetrics-text;version=1.0.0,*/*;q=0.1");
+    assert!(open.starts_with("HTTP/1.1 200 ") && open.contains(OPEN_METRICS), "{open}");
+    assert!(open.ends_with("# EOF\n"));
+    let older = get(server.address(), "/metrics", "*/*");
+    assert!(older.starts_with("HTTP/1.1 200 ") && older.contains(PLAIN), "{older}");
+    assert!(get(server.address(), "/", "*/*").starts_with("HTTP/1.1 404 "));
+    assert!(get(server.address(), "/metrics/x", "*/*").starts_with("HTTP/1.1 404 "));
+    let posted = "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
+    assert!(request(server.address(), posted).starts_with("HTTP/1.1 405 "));
+}
+
+#[test]
+fn requests_are_bounded() {
+    let server = served();
+    let mut long = "GET /metrics HTTP/1.1\r\n".to_owned();
+    for line in 0..200 {
+        write!(long, "X-{line}: {}\r\n", "a".repeat(100)).expect("written");
+    }
+    let mut stream = TcpStream::connect(server.address()).expect("a connection");
+    // The server may have said no before all of it is sent.
+    let _ = stream.write_all(long.as_bytes());
+    let _ = stream.write_all(b"\r\n");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert!(
+        String::from_utf8_lossy(&answer).starts_with("HTTP/1.1 431 "),
+        "{:?}",
+        String::from_utf8_lossy(&answer)
+    );
+    // It still answers.
+    assert!(get(server.address(), "/metrics", "*/*").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn a_server_that_is_dropped_frees_its_address() {
+    let address = served().address();
+    std::net::TcpListener::bind(address).expect("a free address");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let error = start(taken.local_addr().expect("an address"), full).expect_err("an address in use");
+    assert!(error.to_string().contains("metrics-listen"), "{error}");
+}
+
+/// Runs a program on a text; `None` where it is not installed.
+fn run(program: &str, arguments: &[&str], input: &str) -> Option<(bool, String)> {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        eprintln!("skipped: {program} is not installed");
+        return None;
+    };
+    // A program that has seen enough is no failure here.
+    let _ = child.stdin.take().expect("its input").write_all(input.as_bytes());
+    let output = child.wait_with_output().expect("it ends");
+    let said = [output.stdout, output.stderr].concat();
+    Some((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+}
+
+#[test]
+fn promtool_finds_no_fault() {
+    if let Some((is_fine, said)) = run("promtool", &["check", "metrics"], &plain(full())) {
+        assert!(is_fine, "{said}");
+    }
+}
+
+/// What the parser of Prometheus' client for Python reads: each family with its type, unit and number of samples.
+const PARSE: &str = "
+import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as strict
+from prometheus_client.parser import text_string_to_metric_families as older
+parse = strict if sys.argv[1] == 'open' else older
+for family in parse(sys.stdin.read()):
+    print(family.name, family.type, family.unit or '-', len(family.samples))
+";
+
+#[test]
+fn the_strict_parser_of_prometheus_reads_both_forms() {
+    // The system's Python has the system's packages, whatever else is called so.
+    let has_parser = |python: &&&str| {
+        run(python, &["-c", "import prometheus_client.openmetrics.parser"], "")
+            .is_some_and(|(found, _)| found)
+    };
+    let Some(python) = ["python3", "/usr/bin/python3"].iter().find(has_parser) else {
+        eprintln!("skipped: Python's prometheus_client is not installed");
+        return;
+    };
+    for (form, text) in [("open", open_metrics(full())), ("older", plain(full()))] {
+        let (is_read, said) = run(python, &["-c", PARSE, form], &text).expect("the same program");
+        assert!(is_read, "{form}: {said}");
+        let families: BTreeMap<&str, Vec<&str>> = said
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .map(|(name, rest)| (name, rest.split(' ').collect()))
+            .collect();
+        for metric in TABLE {
+            // A family of counters is named without the suffix; in the older form information is a gauge.
+            let full = metric.full_name();
+            let name = full.strip_suffix("_total").unwrap_or(&full);
+            let name = if form == "open" { name.strip_suffix("_info").unwrap_or(name) } else { name };
+            let family = families.get(name).unwrap_or_else(|| panic!("{form}: no {name} in\n{said}"));
+            let kind = match metric.kind {
+                Kind::Counter => "counter",
+                Kind::Gauge => "gauge",
+                Kind::Histogram => "histogram",
+                Kind::Info if form == "open" => "info",
+                Kind::Info => "gauge",
+            };
+            assert_eq!(family[0], kind, "{form}: {name}");
+            assert!(
+                form != "open" || family[1] == if metric.unit.is_empty() { "-" } else { metric.unit },
+                "{name}"
+            );
+            assert_ne!(family[2], "0", "{form}: {name}");
+        }
+    }
+}
+
+/// `docs/metrics.md` has a row for each metric: name, labels, and what it says.
+#[test]
+fn the_manual_lists_every_metric() {
+    let page = include_str!("../../../../docs/metrics.md");
+    let mut expected = String::new();
+    for metric in TABLE {
+        let labels = metric.labels.iter().map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
+        let kind = format!("{:?}", metric.kind).to_lowercase();
+        writeln!(expected, "| `{}` | {kind} | {labels} | {} |", metric.full_name(), metric.help)
+            .expect("written");
+    }
+    let listed: String =
+        page.lines().filter(|line| line.starts_with("| `")).map(|line| format!("{line}\n")).collect();
+    assert_eq!(
+        listed, expected,
+        "docs/metrics.md does not list what the table has; it should say\n{expected}"
+    );
+}
+
+#[test]
+fn the_manual_page_lists_every_metric() {
+    let page = manual::page();
+    for metric in TABLE {
+        assert!(page.contains(&format!("\\fB{}\\fR", metric.full_name())), "{page}");
+    }
+    if let Some((is_fine, said)) = run("man", &["--warnings", "-l", "-"], &page) {
+        assert!(is_fine && said.contains("nonesuch_queries_total {transport, type} (counter)"), "{said}");
+        assert!(!said.contains("warning"), "{said}");
+    }
+}

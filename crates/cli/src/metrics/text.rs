@@ -1,0 +1,133 @@
+//! The text of the metrics: OpenMetrics 1.0 as `prometheus-client` writes it, and Prometheus' older form made of it.
+
+use super::Snapshot;
+use super::table::{Kind, Metric, Sample, TABLE, Value};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use std::borrow::Cow;
+use std::fmt;
+
+/// The type of OpenMetrics.
+pub(super) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The type of the older form.
+pub(super) const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Writes the rows of the table with what a snapshot gives them.
+#[derive(Debug)]
+struct Rows(Snapshot);
+
+impl Collector for Rows {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut samples = Vec::new();
+        for metric in TABLE {
+            (metric.collect)(&self.0, &mut samples);
+            let unit = unit_of(metric);
+            let mut family =
+                encoder.encode_descriptor(metric.name, metric.help, unit.as_ref(), type_of(metric.kind))?;
+            for sample in samples.drain(..) {
+                encode(metric, &sample, &mut family)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unit_of(metric: &Metric) -> Option<Unit> {
+    match metric.unit {
+        "" => None,
+        "bytes" => Some(Unit::Bytes),
+        "seconds" => Some(Unit::Seconds),
+        other => Some(Unit::Other(other.to_owned())),
+    }
+}
+
+const fn type_of(kind: Kind) -> MetricType {
+    match kind {
+        Kind::Counter => MetricType::Counter,
+        Kind::Gauge => MetricType::Gauge,
+        Kind::Histogram => MetricType::Histogram,
+        Kind::Info => MetricType::Info,
+    }
+}
+
+fn encode(metric: &Metric, sample: &Sample, family: &mut MetricEncoder<'_>) -> fmt::Result {
+    let values = sample.labels.iter().map(|value| escape(value));
+    let labels: Vec<(&str, Cow<'_, str>)> = metric.labels.iter().copied().zip(values).collect();
+    if metric.kind == Kind::Info {
+        return family.encode_info(&labels);
+    }
+    if labels.is_empty() {
+        return encode_value(metric.kind, &sample.value, family);
+    }
+    encode_value(metric.kind, &sample.value, &mut family.encode_family(&labels)?)
+}
+
+fn encode_value(kind: Kind, value: &Value, out: &mut MetricEncoder<'_>) -> fmt::Result {
+    match value {
+        Value::Count(count) if kind == Kind::Counter => {
+            out.encode_counter::<NoLabelSet, u64, u64>(count, None)
+        }
+        Value::Number(number) if kind == Kind::Counter => {
+            out.encode_counter::<NoLabelSet, f64, u64>(number, None)
+        }
+        Value::Count(count) => out.encode_gauge(&(*count as f64)),
+        Value::Number(number) => out.encode_gauge(number),
+        Value::Histogram { sum, cells } => {
+            let count = cells.iter().map(|(_, times)| times).sum();
+            out.encode_histogram::<NoLabelSet>(*sum, count, cells, None)
+        }
+    }
+}
+
+/// A label's value as it stands between quotation marks; `prometheus-client` leaves that to its callers.
+fn escape(value: &str) -> Cow<'_, str> {
+    if value.contains(['\\', '"', '\n']) {
+        value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").into()
+    } else {
+        value.into()
+    }
+}
+
+/// The metrics in the form of OpenMetrics.
+pub(super) fn open_metrics(snapshot: Snapshot) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Rows(snapshot)));
+    let mut out = String::new();
+    // A string grows: nothing can fail.
+    let _ = prometheus_client::encoding::text::encode(&mut out, &registry);
+    out
+}
+
+/// The metrics in the older form: there `# TYPE` names what the samples are called, with their suffix, and there are
+/// neither units nor a mark at the end.
+pub(super) fn plain(snapshot: Snapshot) -> String {
+    let text = open_metrics(snapshot);
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        match line
+            .split_once(' ')
+            .filter(|(start, _)| *start == "#")
+            .and_then(|(_, rest)| rest.split_once(' '))
+        {
+            Some(("HELP" | "TYPE", rest)) => push_description(line, rest, &mut out),
+            Some(_) => {}
+            None if line == "# EOF" => {}
+            None => out.extend([line, "\n"]),
+        }
+    }
+    out
+}
+
+/// Appends `# HELP NAME …` or `# TYPE NAME …` with the suffix that the samples have.
+fn push_description(line: &str, rest: &str, out: &mut String) {
+    let (name, said) = rest.split_once(' ').unwrap_or((rest, ""));
+    let is_of_name = |metric: &&Metric| {
+        let full = metric.full_name();
+        full.strip_prefix(name).is_some_and(|suffix| ["", "_total", "_info"].contains(&suffix))
+    };
+    let Some(metric) = TABLE.iter().find(is_of_name) else { return };
+    let said = if line.starts_with("# TYPE") && metric.kind == Kind::Info { "gauge" } else { said };
+    out.extend([&line[..7], &metric.full_name(), " ", said, "\n"]);
+}

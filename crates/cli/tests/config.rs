@@ -1,0 +1,127 @@
+//! `nonesuch serve --config` before it serves: what is refused, what `--check` says, exit statuses.
+
+mod common;
+
+use common::configured::{configure, head, plain_zone, write_beside};
+use common::{folder, generate_key, made, nonesuch, run, text};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+fn check(path: &Path, scope: &str) -> common::Ended {
+    run(&mut nonesuch(["serve", "--config", text(path), scope]))
+}
+
+#[test]
+fn a_faulty_configuration_is_refused_with_all_its_faults() {
+    let folder = folder();
+    let path = configure(folder.path(), "[zone.\"example.\"]\nfiel = \"z\"\n[limits]\nslip = 99\n");
+    for scope in ["--check", "--json"] {
+        let ended = check(&path, scope);
+        assert_eq!(ended.status, 2, "{}", ended.text());
+        let place = text(&path);
+        for expected in [
+            format!("{place}:7:1: zone.\"example.\".fiel: unknown key; did you mean file?"),
+            format!("{place}:6:1: zone.\"example.\".file: missing"),
+            format!("{place}:9:8: limits.slip: 99 is not allowed: write a number from 0 to 15"),
+        ] {
+            assert!(ended.stderr.contains(&expected), "{expected}\n{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn files_are_checked_without_serving() {
+    let folder = folder();
+    let dir = folder.path();
+    let path = configure(dir, "[zone.\"example.\"]\nfile = \"z\"\n");
+    let ended = check(&path, "--check");
+    assert_eq!(ended.status, 2, "{}", ended.text());
+    assert!(
+        ended.stdout.contains("zone example.: ") && ended.stdout.contains("z: cannot be read"),
+        "{}",
+        ended.stdout
+    );
+    fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
+    let ended = check(&path, "--check").expect_done("a sound configuration");
+    assert!(ended.stdout.contains("sound: 1 zone"), "{}", ended.stdout);
+    // What everybody may write to is served to everybody.
+    fs::set_permissions(dir.join("state"), fs::Permissions::from_mode(0o777)).expect("open");
+    let ended = check(&path, "--check");
+    assert!(ended.status == 2 && ended.stdout.contains("chmod o-w"), "{}", ended.text());
+    fs::set_permissions(dir.join("state"), fs::Permissions::from_mode(0o700)).expect("closed");
+    let user = format!("{}user = \"nobody-of-this-name\"\n[zone.\"example.\"]\nfile = \"z\"\n", head(dir));
+    write_beside(&path, &user);
+    let ended = check(&path, "--check");
+    assert!(ended.status == 2 && ended.stdout.contains("adduser"), "{}", ended.text());
+}
+
+#[test]
+fn zones_are_verified_where_that_is_asked_for() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::write(dir.join("zone"), common::KEYS_ZONE).expect("written");
+    let keys = dir.join("keys");
+    generate_key(&keys, common::KEYS_ORIGIN, "ed25519", &["--csk"]);
+    let signed = dir.join("signed");
+    common::sign(&dir.join("zone"), common::KEYS_ORIGIN, &keys, "nsec", &signed);
+    fs::write(dir.join("plain"), plain_zone("example.", 1)).expect("written");
+    let zones = "[zone.\"example.\"]\nfile = \"plain\"\n[zone.\"keys.example.\"]\nfile = \"signed\"\n";
+    let path = configure(dir, zones);
+    let ended = check(&path, "--check=zones").expect_done("sound zones");
+    assert!(
+        ended.stdout.contains("zone keys.example.: serial 1, signed with NSEC; verified: full"),
+        "{}",
+        ended.stdout
+    );
+    let altered = fs::read_to_string(&signed).expect("a zone").replace("192.0.2.1", "192.0.2.9");
+    fs::write(&signed, altered).expect("written");
+    assert_eq!(check(&path, "--check").status, 0, "zones are not looked at");
+    let ended = check(&path, "--check=zones");
+    assert_eq!(ended.status, 1, "{}", ended.text());
+    assert!(ended.stdout.contains("fault: zone keys.example.: not fit to be served"), "{}", ended.stdout);
+    // Nothing of this is kept.
+    assert_eq!(fs::read_dir(dir.join("state")).expect("a folder").count(), 0);
+}
+
+#[test]
+fn what_does_not_go_together_on_the_command_line_is_refused() {
+    let folder = folder();
+    let path = configure(folder.path(), "");
+    for (arguments, expected) in [
+        (vec!["serve"], "FILE"),
+        (vec!["serve", "zone", "--config", text(&path)], "cannot be used with"),
+        (vec!["serve", "zone", "--check"], "--config"),
+        (vec!["serve", "--config", "nowhere.toml"], "nowhere.toml: cannot be read"),
+        (vec!["ctl", "--config", "nowhere.toml", "status"], "nowhere.toml: cannot be read"),
+        (vec!["ctl", "--socket", "nowhere", "status"], "no server answers there"),
+    ] {
+        let ended = run(&mut nonesuch(&arguments));
+        assert!(ended.status == 2 && ended.stderr.contains(expected), "{arguments:?}: {}", ended.text());
+    }
+}
+
+#[test]
+fn keys_beside_a_zone_with_nsec5_are_refused() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::write(dir.join("zone"), common::KEYS_ZONE).expect("written");
+    let (keys, public) = (dir.join("keys"), made(dir, "public"));
+    generate_key(&keys, common::KEYS_ORIGIN, "ed25519", &["--csk", "--nsec5"]);
+    let signed = public.join("signed");
+    common::sign(&dir.join("zone"), common::KEYS_ORIGIN, &keys, "nsec5", &signed);
+    let path = configure(dir, "[zone.\"keys.example.\"]\nfile = \"public/signed\"\n");
+    let ended = check(&path, "--check=zones").expect_done("a zone with NSEC5");
+    assert!(ended.stdout.contains("signed with NSEC5"), "{}", ended.stdout);
+    let zone = "[zone.\"keys.example.\"]\nfile = \"public/signed\"\ndenial = \"compact\"\nkeys = \"keys\"\n";
+    let path = configure(dir, zone);
+    let ended = check(&path, "--check=zones");
+    assert!(ended.status == 1 && ended.stdout.contains("NSEC5"), "{}", ended.text());
+    // A signing key that the server could read.
+    let key = fs::read_dir(&keys).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let key = key.into_iter().find(|path| text(path).ends_with(".private")).expect("a key");
+    fs::copy(&key, public.join("notes.txt")).expect("copied");
+    let path = configure(dir, "[zone.\"keys.example.\"]\nfile = \"public/signed\"\n");
+    let ended = check(&path, "--check=zones");
+    assert!(ended.status == 1 && ended.stdout.contains("a signing key"), "{}", ended.text());
+}

@@ -1,0 +1,247 @@
+//! What `nonesuch serve` says of the zone that it serves: how, when its signatures come to their end, and of zones and keys
+//! that are not what they seem.
+
+mod common;
+
+use common::{KEYS_ORIGIN, KEYS_ZONE, done, generate_key, made, nonesuch, prepared, run, text};
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(30);
+/// 2025-06-15, and 14 days later.
+const NOW: u32 = 1_750_000_000;
+const END: u32 = NOW + 14 * 86_400;
+
+/// A server whose lines can be read.
+struct Told {
+    child: Child,
+    ready: String,
+    log: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Told {
+    fn serve(file: &Path, more: &[&str]) -> Self {
+        let folder = common::folder();
+        let log = folder.path().join("log");
+        let mut child = nonesuch(["serve", "--listen", "127.0.0.1:0", "--workers", "1", text(file)])
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log).expect("a file"))
+            .spawn()
+            .expect("nonesuch starts");
+        let mut ready = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut ready).expect("a line");
+        let told = Self { child, ready, log, _folder: folder };
+        assert!(told.ready.contains("ready"), "{}", told.log());
+        told
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).expect("a log")
+    }
+
+    /// Waits until the log holds the words.
+    fn expect(&self, words: &str) {
+        let end = Instant::now() + LIMIT;
+        while !self.log().contains(words) {
+            assert!(Instant::now() < end, "wanted {words:?}, got {:?}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A folder with a zone, its keys in `keys`, and its unsigned file `zone`.
+fn with_keys(more: &[&str]) -> tempfile::TempDir {
+    let folder = prepared();
+    fs::write(folder.path().join("zone"), format!("$ORIGIN {KEYS_ORIGIN}\n{KEYS_ZONE}")).expect("written");
+    generate_key(&folder.path().join("keys"), KEYS_ORIGIN, "ed25519", &[&["--csk"], more].concat());
+    folder
+}
+
+/// Signs with 14 days of validity from [`NOW`] on; returns the signed file.
+fn sign(folder: &Path, more: &[&str]) -> PathBuf {
+    let (zone, keys, signed) = (folder.join("zone"), folder.join("keys"), folder.join("signed"));
+    let (now, end) = (NOW.to_string(), END.to_string());
+    let times = ["--now", &now, "--inception", &now, "--expiration", &end];
+    let files = ["zone", "sign", text(&zone), "--keys", text(&keys), "-f", text(&signed)];
+    done([&files[..], &times, more].concat());
+    signed
+}
+
+#[test]
+fn the_ready_line_says_how_the_zone_is_served() {
+    let folder = with_keys(&[]);
+    let dir = folder.path();
+    let (zone, keys) = (dir.join("zone"), dir.join("keys"));
+    let now = NOW.to_string();
+    let ready =
+        |file: &Path, more: &[&str]| Told::serve(file, &[&["--now", &now], more].concat()).ready.clone();
+    assert!(ready(&zone, &[]).contains("serial 1, unsigned, 1 workers"), "{}", ready(&zone, &[]));
+    assert!(ready(&sign(dir, &["--denial", "nsec"]), &[]).contains(", signed with NSEC, "));
+    let signed = sign(dir, &["--denial", "nsec3"]);
+    assert!(ready(&signed, &[]).contains(", signed with NSEC3, "));
+    let image = dir.join("image");
+    done(["zone", "compile", text(&signed), "--now", &now, "-f", text(&image)]);
+    assert!(ready(&image, &[]).contains(", signed with NSEC3, "));
+    let online = ready(&zone, &["--denial", "white-lies", "--keys", text(&keys)]);
+    assert!(online.contains(", signed when asked (white-lies), "), "{online}");
+    let json: serde_json::Value = serde_json::from_str(&ready(&signed, &["--json"])).expect("JSON");
+    assert_eq!(json["ready"]["served"], "signed with NSEC3");
+}
+
+#[test]
+fn signatures_that_come_to_their_end_are_warned_of() {
+    let folder = with_keys(&[]);
+    let signed = sign(folder.path(), &[]);
+    let at = |now: u32, more: &[&str]| Told::serve(&signed, &[&["--now", &now.to_string()], more].concat());
+    at(END - 2 * 86_400 + 600, &[])
+        .expect("signatures expire at 20250629150640, in 47 h; sign the zone again");
+    // While the server runs they expire, and nobody has signed the zone again.
+    at(END - 1, &[]).expect("have expired at 20250629150640, ");
+    // From an image that is mapped too; and far from the end nothing is said.
+    let image = folder.path().join("image");
+    done(["zone", "compile", text(&signed), "--now", &NOW.to_string(), "-f", text(&image)]);
+    let (now, later) = ((END - 86_400).to_string(), (NOW + 86_400).to_string());
+    Told::serve(&image, &["--now", &now]).expect("signatures expire at 20250629150640, in 2");
+    let quiet = Told::serve(&image, &["--now", &later, "-v"]);
+    assert!(!quiet.log().contains("expire"), "{}", quiet.log());
+}
+
+#[test]
+fn a_key_set_that_comes_to_its_end_is_warned_of() {
+    let folder = with_keys(&[]);
+    let key_set = sign(folder.path(), &["--only-keys"]);
+    let keys = folder.path().join("keys");
+    let now = (END - 86_400).to_string();
+    let online = ["--now", &now, "--denial", "compact", "--keys", text(&keys)];
+    Told::serve(&key_set, &online).expect("signatures expire at 20250629150640");
+}
+
+#[test]
+fn a_key_set_file_is_told_from_a_broken_zone() {
+    let folder = with_keys(&[]);
+    let dir = folder.path();
+    let (zone, keys) = (dir.join("zone"), dir.join("keys"));
+    // Without -f it stands beside the zone under a name of its own.
+    let arguments = ["zone", "sign", text(&zone), "--only-keys", "--keys", text(&keys)];
+    let told = done(arguments).stdout;
+    let key_set = dir.join("zone.keys");
+    assert!(
+        told.starts_with(text(&key_set)) && key_set.is_file() && !dir.join("zone.signed").exists(),
+        "{told}"
+    );
+    // What would have no effect is refused.
+    for more in [&["--serial", "unixtime"][..], &["--jitter", "60"], &["--hedged"], &["--nsec3-salt", "-"]] {
+        let ended = run(&mut nonesuch([&arguments[..], more].concat()));
+        assert!(ended.status == 2 && ended.stderr.contains("--only-keys"), "{more:?}: {}", ended.text());
+    }
+    for command in [&["zone", "verify"][..], &["zone", "compile"], &["serve", "--listen", "127.0.0.1:0"]] {
+        let ended = run(&mut nonesuch([command, &[text(&key_set)]].concat()));
+        assert_eq!(ended.status, 1, "{command:?}: {}", ended.text());
+        assert!(ended.text().contains("the key set is signed and nothing else"), "{}", ended.text());
+    }
+    let json = run(&mut nonesuch(["zone", "verify", "--json", text(&key_set)])).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["key_set"], &json["verified"]), (&true.into(), &false.into()));
+}
+
+#[test]
+fn an_unfit_zone_is_no_for_every_command_and_the_remedy_is_named() {
+    let folder = with_keys(&[]);
+    let signed = sign(folder.path(), &[]);
+    let forged = fs::read_to_string(&signed).expect("a zone").replace("192.0.2.1", "192.0.2.99");
+    fs::write(&signed, forged).expect("written");
+    let now = NOW.to_string();
+    let keys = folder.path().join("keys");
+    for (command, says) in [
+        (&["zone", "verify"][..], "1 fault;"),
+        (&["zone", "compile"], "not compiled: 1 fault;"),
+        (
+            &["serve", "--listen", "127.0.0.1:0"],
+            "not fit to be served: 1 fault, the first: ns.keys.example. A",
+        ),
+        (&["serve", "--listen", "127.0.0.1:0"], "`nonesuch zone verify "),
+        (
+            &["serve", "--listen", "127.0.0.1:0", "--denial", "compact", "--keys", text(&keys)],
+            "`nonesuch zone verify FILE` lists all; mend the zone, or sign it again with `nonesuch zone sign`",
+        ),
+    ] {
+        let ended = run(&mut nonesuch([command, &["--now", &now, text(&signed)]].concat()));
+        assert_eq!(ended.status, 1, "{command:?}: {}", ended.text());
+        assert!(ended.text().contains(says), "{command:?}: wanted {says:?}: {}", ended.text());
+    }
+}
+
+/// Numbers of zones with NSEC5, in a zone that has another chain.
+#[test]
+fn keys_of_nsec5_without_nsec5_are_warned_of() {
+    let folder = with_keys(&["--nsec5"]);
+    let signed = sign(folder.path(), &["--denial", "nsec3"]);
+    let now = NOW.to_string();
+    let verified = done(["zone", "verify", "--now", &now, text(&signed)]).stdout;
+    assert!(
+        verified.contains("has a number for zones with NSEC5, and this zone denies by nsec3"),
+        "{verified}"
+    );
+    let served = Told::serve(&signed, &["--now", &now]);
+    assert_eq!(served.log().matches("has a number for zones with NSEC5").count(), 1, "{}", served.log());
+    let keys = folder.path().join("keys");
+    let online = ["--now", &now, "--denial", "compact", "--keys", text(&keys)];
+    Told::serve(&folder.path().join("zone"), &online).expect("has a number for zones with NSEC5");
+}
+
+/// Where a server would refuse to start, whoever signs is told.
+#[test]
+fn signing_keys_beside_a_zone_with_nsec5_are_warned_of() {
+    let folder = with_keys(&["--nsec5"]);
+    let (zone, keys) = (folder.path().join("zone"), folder.path().join("keys"));
+    let sign = |output: &Path| {
+        done(["zone", "sign", text(&zone), "--denial", "nsec5", "--keys", text(&keys), "-f", text(output)])
+    };
+    let warned = sign(&keys.join("signed")).stderr;
+    assert!(warned.contains("a signing key, in the folder of the signed zone"), "{warned}");
+    let refused = run(&mut nonesuch(["serve", "--listen", "127.0.0.1:0", text(&keys.join("signed"))]));
+    assert!(refused.stderr.contains("a signing key, in a folder that the server"), "{}", refused.text());
+    let apart = made(folder.path(), "public").join("signed");
+    assert!(!sign(&apart).stderr.contains("signing key"));
+}
+
+#[test]
+fn addresses_are_told_with_their_form() {
+    for (arguments, option) in [
+        (&["serve", "zone", "--listen", "localhost"][..], "--listen"),
+        (&["serve", "zone", "--listen", "127.0.0.1"], "--listen"),
+        (&["load", "--queries", "list", "--server", "::1:53"], "--server"),
+    ] {
+        let ended = run(&mut nonesuch(arguments));
+        assert_eq!(ended.status, 2, "{}", ended.text());
+        let says = "expected an address and a port, as 127.0.0.1:5300 or [::1]:5300";
+        assert!(ended.stderr.contains(says) && ended.stderr.contains(option), "{}", ended.stderr);
+    }
+}
+
+/// Options stand under the headings that they belong to.
+#[test]
+fn headings_of_the_help_are_right() {
+    for (command, heading, others) in [
+        (&["serve"][..], "Answers made when asked:", &["--verify <", "--json", "--now <"][..]),
+        (&["zone", "sign"], "Incremental signing:", &["--json", "--only-keys"]),
+    ] {
+        let help = done([command, &["--help"]].concat()).stdout;
+        let at = help.find(heading).unwrap_or_else(|| panic!("{help}"));
+        for option in others {
+            assert!(help.find(option).is_some_and(|place| place < at), "{option}: {help}");
+        }
+    }
+}
