@@ -1,0 +1,67 @@
+//! Options of EDNS, from a query's to a response's: never a panic, nothing that was not asked for, nothing beyond the limit.
+//!
+//! The first octets choose the transport, the settings, and how long the response is; the rest is the query's RDATA of OPT.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nonesuch_authoritative::Transport;
+use nonesuch_authoritative::cookies::{CookieStatus, Cookies};
+use nonesuch_authoritative::extended_errors::ExtendedError;
+use nonesuch_authoritative::reply_options::{ReplyOptions, ReplySettings};
+use nonesuch_proto::edns::{self, CookieOption, OPT_OCTETS, Opt, Options};
+use std::net::IpAddr;
+use std::sync::LazyLock;
+
+static SETTINGS: LazyLock<ReplySettings> = LazyLock::new(|| ReplySettings {
+    nsid: b"site".to_vec(),
+    report_channel: "agent.example.".parse().ok(),
+    ..ReplySettings::default()
+});
+static COOKIES: LazyLock<Option<Cookies>> = LazyLock::new(|| Cookies::new(&[[7; 16]]));
+
+/// A client and a time at which the cookies of the seeds are valid.
+const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+const NOW: u32 = 1_750_000_000;
+
+fuzz_target!(|data: &[u8]| {
+    let Some(([choice, high, low, extra], rdata)) = data.split_first_chunk() else { return };
+    let Some(opt) = Opt::from_parts(1232, 0, rdata) else {
+        let mut options = Options::new(rdata);
+        options.by_ref().for_each(drop);
+        assert!(!options.is_at_end());
+        return;
+    };
+    let transport = [Transport::Udp, Transport::Tcp, Transport::Tls][usize::from(choice & 3) % 3];
+    let settings = if choice & 4 == 0 { &*SETTINGS } else { &ReplySettings::default() };
+    let cookies = COOKIES.as_ref().filter(|_| choice & 8 == 0);
+    let read = ReplyOptions::read(&opt, transport, settings, cookies, CLIENT, NOW);
+    let cookie = opt.option(edns::COOKIE).filter(|_| cookies.is_some());
+    let Ok(options) = read else {
+        assert!(cookie.is_some_and(|data| CookieOption::read(data).is_none()));
+        return;
+    };
+    assert_eq!(options.cookie() == CookieStatus::Absent, cookie.is_none());
+    let before = usize::from(u16::from_be_bytes([*high, *low]) % 1200) + 12;
+    let least = before + OPT_OCTETS + options.room(settings);
+    let limit = least + usize::from(*extra);
+    let mut out = vec![0; before];
+    edns::push_opt(1232, 0, 0, &mut out);
+    let error = (choice & 16 != 0).then_some(ExtendedError::OVER_BUDGET);
+    options.push(settings, error, limit, 0, &mut out);
+    assert!(out.len() >= least && out.len() <= limit, "{} of {least} to {limit}", out.len());
+    let Some(response) = Opt::from_parts(1232, 0, &out[before + OPT_OCTETS..]) else { panic!("does not add up") };
+    assert_eq!(out[before + OPT_OCTETS - 2..][..2], (response.options.len() as u16).to_be_bytes());
+    for (code, data) in response.options() {
+        match code {
+            edns::EXTENDED_ERROR => assert!(error.is_some()),
+            edns::REPORT_CHANNEL => assert!(settings.report_channel.is_some()),
+            _ => assert!(opt.option(code).is_some(), "option {code} was not asked for"),
+        }
+        if code == edns::COOKIE {
+            assert!(CookieOption::read(data).is_some_and(|cookie| cookie.server.len() == 16));
+            // What we send is taken.
+            let again = cookies.map(|cookies| cookies.check(Some(data), CLIENT, NOW).status);
+            assert_eq!(again, Some(CookieStatus::Valid));
+        }
+    }
+});

@@ -1,0 +1,102 @@
+//! Messages of a primary: never a panic, and what is taken is a zone.
+//!
+//! The first octet says what was asked for; then come messages, each behind its length in two octets as over TCP. Identifier and
+//! question of each are made to fit, so that mutation need not find them. Steps are applied to the zone of `changes.zone`. A
+//! NOTIFY and a catalog are read of the same octets.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nonesuch_authoritative::catalog::Catalog;
+use nonesuch_authoritative::notify::{Standing, handle};
+use nonesuch_authoritative::transfer::inbound::{Asked, Inbound, Incoming, TransferBounds, apply_steps};
+use nonesuch_proto::{Name, NameRef};
+use nonesuch_zone::change::SerialRule;
+use nonesuch_zone::{Contents, read::read_text, write::write_zone};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// The zone that is here.
+static ZONE: LazyLock<Contents> = LazyLock::new(|| {
+    let origin = Name::prepend(b"example", NameRef::ROOT).ok();
+    let reading = read_text(include_bytes!("changes.zone"), Path::new("changes.zone"), origin.as_ref());
+    reading.unwrap_or_else(|error| panic!("{error}")).contents
+});
+
+const ID: u16 = 0x4e53;
+const QUESTION: usize = 12;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, mut rest)) = data.split_first() else { return };
+    tell(rest);
+    let serial = ZONE.soa().map_or(0, |soa| soa.serial);
+    let asked = if choice & 1 == 0 { Asked::Axfr } else { Asked::Ixfr { serial } };
+    let bounds = TransferBounds { records: 10_000, octets: 1 << 20 };
+    let mut inbound = Inbound::new(ZONE.apex().clone(), ID, asked, bounds);
+    let mut is_complete = false;
+    while let Some((length, tail)) = rest.split_first_chunk::<2>() {
+        let (message, behind) = tail.split_at(usize::from(u16::from_be_bytes(*length)).min(tail.len()));
+        rest = behind;
+        match inbound.push(&fit(message, asked)) {
+            Ok(complete) => is_complete = complete,
+            Err(_) => return,
+        }
+        assert!(inbound.records() <= bounds.records && inbound.octets() <= bounds.octets);
+    }
+    match inbound.finish() {
+        Ok(Incoming::Whole { contents, .. }) => {
+            assert!(is_complete);
+            check(&contents);
+            let _ = Catalog::read(&contents);
+        }
+        Ok(Incoming::Steps(steps)) => {
+            assert!(is_complete && !steps.is_empty());
+            if let Ok((new, change)) = apply_steps(&ZONE, &steps) {
+                check(&new);
+                let again = change.apply(&ZONE, SerialRule::Exact);
+                assert_eq!(text(&again.unwrap_or_else(|error| panic!("{error}"))), text(&new));
+            }
+        }
+        Ok(Incoming::UpToDate { .. } | Incoming::Newer { .. }) | Err(_) => {}
+    }
+});
+
+/// The message with the identifier and the question that were asked with.
+fn fit(message: &[u8], asked: Asked) -> Vec<u8> {
+    let Some(head) = message.get(..QUESTION) else { return message.to_vec() };
+    let mut out = head.to_vec();
+    out[..2].copy_from_slice(&ID.to_be_bytes());
+    out[2] |= 0x80;
+    out[4..6].copy_from_slice(&1u16.to_be_bytes());
+    out.extend_from_slice(ZONE.apex().wire());
+    out.extend_from_slice(&asked.rtype().0.to_be_bytes());
+    out.extend_from_slice(&[0, 1]);
+    out.extend_from_slice(&message[QUESTION..]);
+    out
+}
+
+/// What is there as a zone is a zone as text too.
+fn check(contents: &Contents) {
+    let written = text(contents);
+    match read_text(&written, Path::new("fuzz"), Some(contents.apex())) {
+        Ok(again) => assert_eq!(text(&again.contents), written),
+        Err(error) => panic!("{error}\n{}", String::from_utf8_lossy(&written)),
+    }
+}
+
+fn text(contents: &Contents) -> Vec<u8> {
+    let mut text = Vec::new();
+    if let Err(error) = write_zone(contents, &mut text) {
+        panic!("a vector takes all that is written: {error}");
+    }
+    text
+}
+
+/// A NOTIFY of the same octets.
+fn tell(octets: &[u8]) {
+    let mut out = Vec::new();
+    let sender = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let notified = handle(octets, sender, |_| Standing::Secondary { allows: true }, &mut out);
+    assert!(notified.is_none() || out.len() >= QUESTION);
+    assert!(out.len() <= octets.len().max(QUESTION));
+}

@@ -1,0 +1,71 @@
+//! TSIG: verifying requests and answers of any octets never panics, and nothing is taken that no key of ours signed; what is
+//! signed by us is verified; keys are read from any text.
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use nonesuch_authoritative::tsig::{Algorithm, Key, Keys, read_keys, sign_request};
+use nonesuch_proto::Name;
+use std::sync::{Arc, OnceLock};
+
+const NOON: u64 = 1_750_000_000;
+/// Room for the TSIG record in a message of 65,535 octets.
+const LONGEST: usize = 65_000;
+
+fuzz_target!(|data: &[u8]| -> Corpus {
+    if let Ok(text) = std::str::from_utf8(data) {
+        let _ = read_keys(text);
+        let _ = Key::from_argument(text);
+    }
+    let (keys, key) = keys();
+    match keys.verify(data, NOON) {
+        Ok(None) => check_signed(data),
+        Ok(Some(_)) => panic!("nobody has signed it"),
+        Err(refused) => {
+            let mut out = Vec::new();
+            refused.answer(data, &[], NOON, &mut out);
+            assert!(out.is_empty() || keys.verify(&out, NOON).is_err() || refused.key().is_none());
+        }
+    }
+    let mut verifier = sign_request(key, &mut vec![0; 12], NOON);
+    assert!(verifier.verify(data, NOON).is_err());
+    Corpus::Keep
+});
+
+/// Signs a message, as a request and as an answer of two messages.
+fn check_signed(data: &[u8]) {
+    let (keys, key) = keys();
+    if data.len() > LONGEST || data.get(10..12) == Some(&[0xff, 0xff]) {
+        return;
+    }
+    let mut request = data.to_vec();
+    let mut verifier = sign_request(key, &mut request, NOON);
+    let Ok(Some(verified)) = keys.verify(&request, NOON) else { panic!("our own signature") };
+    assert_eq!(verified.octets(), data.len());
+    let mut signer = verified.signer();
+    for is_signed in [true, false, true] {
+        let mut answer = data.to_vec();
+        if is_signed {
+            signer.sign(&mut answer, NOON);
+        }
+        // Our signer signs each message: one in between that is not spoils what follows.
+        match verifier.verify(&answer, NOON) {
+            Ok(checked) => assert_eq!((checked.end, checked.is_signed), (data.len(), is_signed)),
+            Err(error) => {
+                assert!(is_signed && verifier.finish().is_err(), "{error}");
+                return;
+            }
+        }
+    }
+    panic!("a message that was not signed for is taken");
+}
+
+fn keys() -> &'static (Keys, Arc<Key>) {
+    static MADE: OnceLock<(Keys, Arc<Key>)> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let Ok(name) = "key.example.".parse::<Name>() else { panic!("a name") };
+        let made = Key::new(&name, Algorithm::HmacSha256, b"secret").and_then(|key| Keys::new([key]));
+        let keys = made.unwrap_or_default();
+        let Some(key) = keys.find(&name).map(Arc::clone) else { panic!("a key") };
+        (keys, key)
+    })
+}
