@@ -37,11 +37,23 @@ bench-serve *ARGUMENTS:
 bench-load *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench load -- {{ARGUMENTS}}
 
+# Floods and idle connections, and what is left for other clients
+bench-abuse *ARGUMENTS:
+    cargo bench -p nonesuch-cli --bench abuse -- {{ARGUMENTS}}
+
 # Beside the other nameservers with 100,000 questions in each mode, and 10,000 answers with NSEC5 before two validators
 judge:
     NONESUCH_DIFFERENTIAL_QUESTIONS=100000 cargo test -p nonesuch-cli --test differential --test peers_online
     cargo build -p nonesuch-dnssec --example validate_lines
     NONESUCH_CHECKER_ANSWERS=10000 cargo test -p nonesuch-cli --test nsec5_checker
+
+# Reloads each second under 20,000 queries a second for SECONDS, none of which may be lost
+soak SECONDS="60" RATE="20000":
+    NONESUCH_SOAK_SECONDS={{SECONDS}} NONESUCH_SOAK_RATE={{RATE}} cargo test --release -p nonesuch-cli --test reload -- no_query_is_lost --nocapture
+
+# Kills a server at 200 random moments of reloads
+crash KILLS="200":
+    NONESUCH_KILLS={{KILLS}} cargo test --release -p nonesuch-cli --test crash -- --nocapture
 
 # Build CoreDNS, which `peers_online` compares compact denial with; it must then be in PATH
 coredns:
@@ -66,3 +78,11 @@ prove-level LEVEL="x86-64-v2":
 # Instructions per signature and verification on ARM, MIPS and x86-64, under qemu-user
 foreign *ARGUMENTS:
     tools/foreign {{ARGUMENTS}}
+
+# The Debian package
+deb *ARGUMENTS:
+    tools/build-deb {{ARGUMENTS}}
+
+# Where the time of a server goes under load
+profile *ARGUMENTS:
+    tools/profile-server {{ARGUMENTS}}
