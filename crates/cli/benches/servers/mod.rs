@@ -227,8 +227,14 @@ pub(crate) fn start_and_read(command: &mut Command) -> Result<Server, String> {
         command.stdout(Stdio::piped()).stderr(errors).spawn().map_err(|error| error.to_string())?;
     let mut line = String::new();
     let mut output = child.stdout.take().map(BufReader::new);
-    if let Some(output) = &mut output {
-        output.read_line(&mut line).map_err(|error| error.to_string())?;
+    // What comes before tells of single zones.
+    while let Some(output) = &mut output
+        && !line.starts_with("ready")
+    {
+        line.clear();
+        if output.read_line(&mut line).map_err(|error| error.to_string())? == 0 {
+            break;
+        }
     }
     match line.split_whitespace().find_map(|word| word.parse().ok()) {
         Some(address) => Ok(Server { name: "nonesuch", address, child, _output: output }),

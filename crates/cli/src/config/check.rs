@@ -1,6 +1,7 @@
 //! Whether the files and folders that a configuration names are there, and may be used by the user that the server runs as.
 
 use super::model::{Configuration, DnstapTo};
+use crate::files::folder_of;
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 use nonesuch_authoritative::service::{Making, Source};
 use std::ffi::CString;
@@ -101,8 +102,14 @@ fn check_state(folder: &Path, actor: &Actor) -> Option<String> {
     let place = folder.display();
     let metadata = match fs::metadata(folder) {
         Ok(metadata) => metadata,
+        // The server makes it where it may write into the folder above.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Some(format!("{place}: not there: make it (`install -d -o {name} -m 0750 {place}`)"));
+            return match check_state(folder_of(folder), actor) {
+                None => None,
+                Some(_) => {
+                    Some(format!("{place}: not there: make it (`install -d -o {name} -m 0750 {place}`)"))
+                }
+            };
         }
         Err(error) => return Some(format!("{place}: cannot be used: {error}")),
     };

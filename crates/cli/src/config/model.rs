@@ -1,5 +1,6 @@
 //! A configuration as plain values, and the default of each. What each means stands in `etc/nonesuch.toml`.
 
+use crate::metrics::MOST_ZONES;
 use nonesuch_authoritative::limits::Prefix;
 use nonesuch_authoritative::service::{Template, ZoneSettings};
 use nonesuch_authoritative::tsig::Keys;
@@ -71,7 +72,7 @@ impl Default for Server {
             control_socket: None,
             control_group: None,
             metrics_listen: None,
-            metrics_zones: 1000,
+            metrics_zones: MOST_ZONES,
             signature_cache: 64 << 20,
             load_jobs: None,
         }
