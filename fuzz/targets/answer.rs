@@ -154,7 +154,7 @@ fn check(query: &[u8], transport: Transport, response: Option<&[u8]>) {
 /// Most octets that the sender takes.
 fn limit(query: &Result<Query<'_>, Malformed>, transport: Transport) -> usize {
     match (transport, query) {
-        (Transport::Tcp, _) => usize::from(u16::MAX),
+        (Transport::Tcp | Transport::Tls, _) => usize::from(u16::MAX),
         (Transport::Udp, Ok(Query { opt: Some(opt), .. })) => usize::from(opt.payload.min(UDP)),
         (Transport::Udp, _) => PLAIN_UDP,
     }

@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     // The first octet says whether the rest is an entry or whatever stands behind the header.
     let Some((kind, data)) = data.split_first() else { return Corpus::Keep };
     let behind = if kind & 1 == 0 { data.to_vec() } else { entry(data) };
-    write(path, &[header, &behind].concat());
+    write(path, &[header.as_slice(), behind.as_slice()].concat());
     let Ok((journal, _)) = Journal::open(path, zone.apex(), ROOMY) else { panic!("the header is good") };
     let Some(changes) = journal.serials().and_then(|(from, to)| journal.between(from, to)) else {
         return Corpus::Keep;

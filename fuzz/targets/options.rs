@@ -49,7 +49,9 @@ fuzz_target!(|data: &[u8]| {
     let error = (choice & 16 != 0).then_some(ExtendedError::OVER_BUDGET);
     options.push(settings, error, limit, 0, &mut out);
     assert!(out.len() >= least && out.len() <= limit, "{} of {least} to {limit}", out.len());
-    let Some(response) = Opt::from_parts(1232, 0, &out[before + OPT_OCTETS..]) else { panic!("does not add up") };
+    let Some(response) = Opt::from_parts(1232, 0, &out[before + OPT_OCTETS..]) else {
+        panic!("does not add up")
+    };
     assert_eq!(out[before + OPT_OCTETS - 2..][..2], (response.options.len() as u16).to_be_bytes());
     for (code, data) in response.options() {
         match code {

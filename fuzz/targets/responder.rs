@@ -61,7 +61,8 @@ fn local() -> SocketAddr {
 
 /// A key of this name; only that of 1 is known to the server.
 fn key(secret: u8) -> Key {
-    Key::new(&name("key."), tsig::Algorithm::HmacSha256, &[secret; 32]).unwrap_or_else(|error| panic!("{error}"))
+    Key::new(&name("key."), tsig::Algorithm::HmacSha256, &[secret; 32])
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn policy() -> ZonePolicy {
@@ -73,7 +74,8 @@ fn served() -> ZoneState {
     let reading = read_text(include_bytes!("zone.txt"), Path::new("zone.txt"), None);
     let contents = reading.unwrap_or_else(|error| panic!("{error}")).contents;
     let shared = Arc::new(contents.clone());
-    let verified = into_verified(contents, &VerifyOptions::default()).unwrap_or_else(|bad| panic!("{:?}", bad.1.faults));
+    let verified =
+        into_verified(contents, &VerifyOptions::default()).unwrap_or_else(|bad| panic!("{:?}", bad.1.faults));
     let published = Published::new(&verified).unwrap_or_else(|error| panic!("{error}"));
     ZoneState::Serving(Arc::new(ServedZone::new(published, Arc::new(policy())).with_contents(shared)))
 }

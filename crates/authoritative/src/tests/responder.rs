@@ -138,6 +138,26 @@ fn what_is_no_query_is_answered_with_the_reason() {
     assert_eq!(ask(&mut responder, &[1, 2, 3]), None);
 }
 
+/// A name of more than 255 octets is not repeated, whoever answers.
+#[test]
+fn overlong_names_are_not_sent_back() {
+    let key = tsig::Key::new(&name("key."), tsig::Algorithm::HmacSha256, &[7; 32]).unwrap();
+    let shared = settings(Settings { keys: tsig::Keys::new([key]).unwrap(), ..Settings::default() });
+    let mut responder = responder(&shared, Transport::Udp);
+    for opcode in [0, 4, 5] {
+        for tsig in [&[][..], &[0, 0, 250, 0, 255, 0, 0, 0, 0, 0, 4, 1, 2, 3, 4]] {
+            let counts = [1, 0, 0, u16::from(!tsig.is_empty())];
+            let mut octets = Header { id: ID, flags: opcode << 11, counts }.to_octets().to_vec();
+            (0..130).for_each(|_| octets.extend_from_slice(b"\x01a"));
+            octets.extend_from_slice(&[0, 0, 6, 0, 1]);
+            octets.extend_from_slice(tsig);
+            let answer = ask(&mut responder, &octets).unwrap();
+            let message = Message::parse(&answer).unwrap();
+            assert_eq!((message.rcode(), message.header.counts[0]), (Rcode::FORMERR, 0), "{opcode}");
+        }
+    }
+}
+
 #[test]
 fn notify_reaches_who_transfers() {
     let told = Arc::new(Mutex::new(Vec::new()));

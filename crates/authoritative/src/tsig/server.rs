@@ -4,7 +4,7 @@ use super::FUDGE;
 use super::key::{Key, Keys};
 use super::record::{Record, Variables, begin_after, record_octets};
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
-use nonesuch_proto::{MAX_LABEL, Name, NameRef};
+use nonesuch_proto::{Name, NameRef};
 use std::fmt;
 use std::sync::Arc;
 
@@ -251,15 +251,6 @@ fn question_of(message: &[u8], header: Header) -> Option<&[u8]> {
     if header.counts[0] != 1 {
         return None;
     }
-    let mut at = HEADER;
-    loop {
-        let length = usize::from(*message.get(at)?);
-        if length > MAX_LABEL {
-            return None;
-        }
-        at += 1 + length;
-        if length == 0 {
-            return message.get(HEADER..at + 4);
-        }
-    }
+    let (name, _) = NameRef::split_from(message.get(HEADER..)?).ok()?;
+    message.get(HEADER..HEADER + name.len() + 4)
 }

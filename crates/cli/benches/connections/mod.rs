@@ -106,7 +106,7 @@ async fn hold(server: SocketAddr, index: usize, counters: Arc<Counters>) {
         if let Ok(stream) = connect(source, server).await {
             counters.made.fetch_add(1, Relaxed);
             counters.open.fetch_add(1, Relaxed);
-            let _ = if index % 2 == 0 { wait(stream).await } else { dribble(stream).await };
+            let _ = if index.is_multiple_of(2) { wait(stream).await } else { dribble(stream).await };
             counters.open.fetch_sub(1, Relaxed);
         }
         sleep(PAUSE).await;
