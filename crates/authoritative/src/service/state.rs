@@ -229,7 +229,8 @@ mod tests {
         assert!(matches!(StateFolder::open(dir.path()), Err(StateError::Locked { .. })));
         let apex: Name = "example.".parse().unwrap();
         folder.write(&apex, ZONE, |out| out.write_all(b"one")).unwrap();
-        let failed = folder.write(&apex, ZONE, |out| out.write_all(b"tw").and(Err(io::Error::other("full"))));
+        let failed = folder
+            .write(&apex, ZONE, |out| out.write_all(b"tw").and_then(|()| Err(io::Error::other("full"))));
         assert!(failed.is_err());
         assert_eq!(fs::read(folder.path(&apex, ZONE)).unwrap(), b"one");
         fs::write(dir.path().join("zones/.part-left"), "left").unwrap();

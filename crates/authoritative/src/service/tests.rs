@@ -46,6 +46,7 @@ fn end(service: Arc<Service>) {
     while Arc::strong_count(&service) > 1 {
         std::thread::yield_now();
     }
+    drop(service);
 }
 
 /// A zone of primaries, which is published as transfers do it.

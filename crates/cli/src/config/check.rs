@@ -104,12 +104,8 @@ fn check_state(folder: &Path, actor: &Actor) -> Option<String> {
         Ok(metadata) => metadata,
         // The server makes it where it may write into the folder above.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return match check_state(folder_of(folder), actor) {
-                None => None,
-                Some(_) => {
-                    Some(format!("{place}: not there: make it (`install -d -o {name} -m 0750 {place}`)"))
-                }
-            };
+            return check_state(folder_of(folder), actor)
+                .map(|_| format!("{place}: not there: make it (`install -d -o {name} -m 0750 {place}`)"));
         }
         Err(error) => return Some(format!("{place}: cannot be used: {error}")),
     };

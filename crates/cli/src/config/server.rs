@@ -9,7 +9,7 @@ use super::values::{boolean, choice, identifier, name, number, octets, parse_nam
 use super::values::{socket_address, text};
 use nonesuch_authoritative::tsig::{Algorithm, Key};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::Path;
 use toml::de::DeValue;
 use zeroize::Zeroizing;
 
@@ -237,7 +237,7 @@ pub(super) fn read_cookies(root: &Section<'_, '_>) -> Cookies {
 }
 
 /// One secret of 32 hexadecimal digits on each line, the current one first.
-fn read_cookie_secrets(section: &Section<'_, '_>, file: &PathBuf) -> Vec<Zeroizing<[u8; 16]>> {
+fn read_cookie_secrets(section: &Section<'_, '_>, file: &Path) -> Vec<Zeroizing<[u8; 16]>> {
     let Some(text) = read_secret_file(section, "secret-file", file) else { return Vec::new() };
     let mut secrets = Vec::new();
     for (line, digits) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {

@@ -55,7 +55,7 @@ pub(super) fn seconds(range: RangeInclusive<u64>) -> impl Fn(&DeValue<'_>) -> Re
 
 /// A duration as it is written in configurations.
 pub(crate) fn duration_text(seconds: u64) -> String {
-    let unit = UNITS.iter().rev().find(|(_, unit)| seconds > 0 && seconds % unit == 0);
+    let unit = UNITS.iter().rev().find(|(_, unit)| seconds > 0 && seconds.is_multiple_of(*unit));
     let (name, unit) = unit.copied().unwrap_or(("s", 1));
     format!("{}{name}", seconds / unit)
 }
@@ -76,7 +76,7 @@ pub(super) fn octets(range: RangeInclusive<u64>) -> impl Fn(&DeValue<'_>) -> Res
 
 /// A size as it is written in configurations.
 fn size_text(octets: u64) -> String {
-    let unit = SIZES[..3].iter().rev().find(|(_, unit)| octets > 0 && octets % unit == 0);
+    let unit = SIZES[..3].iter().rev().find(|(_, unit)| octets > 0 && octets.is_multiple_of(*unit));
     let (name, unit) = unit.copied().unwrap_or(("B", 1));
     format!("{}{name}", octets / unit)
 }

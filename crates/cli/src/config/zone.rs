@@ -292,8 +292,8 @@ impl ZoneKeys {
         let list = |entries: &Option<Vec<AccessEntry>>| AccessList::new(entries.clone().unwrap_or_default());
         let mut faults = false;
         let mut range = |first: usize, default: &RangeInclusive<u32>| {
-            let least = self.bounds[first].unwrap_or(*default.start());
-            let most = self.bounds[first + 1].unwrap_or((*default.end()).max(least));
+            let least = self.bounds[first].unwrap_or_else(|| *default.start());
+            let most = self.bounds[first + 1].unwrap_or_else(|| (*default.end()).max(least));
             if least > most {
                 let key = BOUNDS[first];
                 section.fault(key, format!("longer than {}: lower it", BOUNDS[first + 1]));

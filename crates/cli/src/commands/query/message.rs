@@ -193,7 +193,7 @@ mod tests {
             let opt = message.opt().expect("an OPT record");
             assert_eq!((opt.class.0, opt.ttl), (1232, u32::from(DO)));
             assert!(opt.rdata.starts_with(&[0, 3, 0, 0, 0, 10, 0, 8, 1]));
-            assert_eq!(octets.len() % PADDING_BLOCK == 0, is_padded);
+            assert_eq!(octets.len().is_multiple_of(PADDING_BLOCK), is_padded);
             let soa = message.records.iter().find(|record| record.rtype == Rtype::SOA);
             assert_eq!(
                 soa.map(|soa| soa.rdata[2..6].to_vec()),
