@@ -160,11 +160,17 @@ impl ReplyOptions {
         self.cookie_status
     }
 
+    /// Whether nothing is to be added.
+    #[inline]
+    const fn is_none(&self) -> bool {
+        !(self.nsid | self.keepalive | self.padding | self.cookie.is_some())
+    }
+
     /// Octets that the options take that must be there.
     #[inline]
     #[must_use]
     pub fn room(&self, settings: &ReplySettings) -> usize {
-        if *self == Self::NONE {
+        if self.is_none() {
             return 0;
         }
         let mut room = 0;
@@ -191,7 +197,7 @@ impl ReplyOptions {
         behind: usize,
         out: &mut Vec<u8>,
     ) {
-        if error.is_some() || settings.report_channel.is_some() || *self != Self::NONE {
+        if error.is_some() || settings.report_channel.is_some() || !self.is_none() {
             self.push_some(settings, error, limit.saturating_sub(behind), behind, out);
         }
     }
