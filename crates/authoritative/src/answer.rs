@@ -34,7 +34,7 @@ pub(crate) struct Asked<'a> {
     /// The question name in lower case.
     pub(crate) name: NameRef<'a>,
     pub(crate) transport: Transport,
-    pub(crate) ending: Ending<'a>,
+    pub(crate) ending: &'a Ending<'a>,
 }
 
 impl<'a> Asked<'a> {
@@ -42,7 +42,7 @@ impl<'a> Asked<'a> {
         query: &'a Query<'a>,
         room: &'a mut [u8; MAX_NAME],
         transport: Transport,
-        ending: Ending<'a>,
+        ending: &'a Ending<'a>,
     ) -> Self {
         let name = &mut room[..query.name_length];
         name.copy_from_slice(query.name().wire());
@@ -61,7 +61,7 @@ impl Asked<'_> {
     pub(crate) fn push_opt_alone(&self, out: &mut Vec<u8>) {
         let Some(opt) = &self.query.opt else { return };
         edns::push_opt(UDP_PAYLOAD, 0, opt.flags & edns::DO, out);
-        let Ending { reply, settings, tsig } = self.ending;
+        let Ending { reply, settings, tsig } = *self.ending;
         reply.without_padding().push(settings, None, self.datagram_octets(), tsig, out);
     }
 }
@@ -111,7 +111,7 @@ fn answer_message<'i>(
     match Query::parse(message) {
         Ok(query) => {
             let mut room = [0; MAX_NAME];
-            let asked = Asked::new(&query, &mut room, transport, Ending::PLAIN);
+            let asked = Asked::new(&query, &mut room, transport, &Ending::PLAIN);
             if let Some((rcode, error)) = refuse(&query) {
                 decline(&asked, rcode, error, false, out);
             } else if image.contains(asked.name) {

@@ -32,12 +32,6 @@ impl ExtendedError {
     /// More answers have to be made for this sender than it has a share for. No code of the registry says that.
     pub const OVER_BUDGET: Self = Self::new(0, "too many answers to be made, ask again later");
 
-    /// The error of this code, without a text.
-    #[must_use]
-    pub const fn of(code: u16) -> Self {
-        Self::new(code, "")
-    }
-
     const fn new(code: u16, text: &'static str) -> Self {
         Self { code, text }
     }

@@ -9,6 +9,7 @@
 pub mod acl;
 mod answer;
 pub mod catalog;
+mod clock;
 pub mod cookies;
 pub mod extended_errors;
 pub mod limits;
@@ -30,6 +31,7 @@ pub mod tsig;
 pub mod zones;
 
 pub use answer::{Outcome, answer, answer_published};
+pub use clock::seconds_now;
 pub use published::{Published, Unverified};
 pub use query::{Malformed, Query};
 pub use responder::{Responder, Shared, TakeNotify};

@@ -5,6 +5,7 @@
 //! All else branches off in functions of its own, marked cold.
 
 use crate::answer::{Asked, answer_from, decline, push_bare, refuse};
+use crate::clock::seconds_now;
 use crate::cookies::CookieStatus;
 use crate::extended_errors::ExtendedError;
 use crate::limits::{Action, Class, WorkerShare, hash_name};
@@ -26,10 +27,9 @@ use nonesuch_proto::message::{HEADER, Header, Rcode};
 use nonesuch_proto::{Class as DnsClass, MAX_NAME, NameRef, Rtype, edns};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-/// Opcodes (RFC 1996 §3, RFC 2136 §1.3).
-const NOTIFY: u8 = 4;
+/// The opcode (RFC 2136 §1.3).
 const UPDATE: u8 = 5;
 
 /// Takes news of zones that changed at their primaries, and never waits; `false` where it cannot take more.
@@ -61,7 +61,7 @@ impl Shared {
             settings: Arc::default(),
             statistics: Statistics::new(),
             tap: None,
-            outgoing: Arc::new(Outgoing::new(outbound::DEFAULT_MOST, now)),
+            outgoing: Arc::new(Outgoing::new(outbound::DEFAULT_MOST, seconds_now)),
             notified: None,
         }
     }
@@ -205,7 +205,7 @@ impl Handler for Responder {
         let thread = &mut self.thread;
         let elapsed = instant.duration_since(thread.begun);
         self.batch.milliseconds = elapsed.as_millis() as u64;
-        self.batch.now = now();
+        self.batch.now = seconds_now();
         thread.statistics.begin(instant);
         if let Some(tap) = &mut thread.tap {
             tap.begin();
@@ -354,7 +354,7 @@ impl Thread {
         let tsig = signer.as_ref().map_or(0, Signer::octets);
         let mut room = [0; MAX_NAME];
         let ending = Ending { reply, settings: &batch.reply, tsig };
-        let asked = Asked::new(query, &mut room, self.transport, ending);
+        let asked = Asked::new(query, &mut room, self.transport, &ending);
         if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) {
             return self.transfer(batch, message, &asked, verified, sender, out);
         }
@@ -536,7 +536,7 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        if !matches!(header.opcode(), NOTIFY | UPDATE) {
+        if !matches!(header.opcode(), notify::OPCODE | UPDATE) {
             push_bare(header, Rcode::NOTIMP, out);
             return self.refuse_bare(batch, header, Rcode::NOTIMP, sender, out);
         }
@@ -641,7 +641,7 @@ impl Thread {
                 Outcome::Ready
             }
             Transfer::Refuse(refusal) => {
-                let error = refusal.extended_error().map(ExtendedError::of);
+                let error = refusal.extended_error();
                 self.refuse_transfer(batch, message, asked, verified, (refusal.rcode(), error), out)
             }
         }
@@ -678,8 +678,8 @@ impl Thread {
     fn fail(&mut self, batch: &Batch, message: &[u8], out: &mut Vec<u8>) -> bool {
         let Ok(query) = Query::parse(message) else { return false };
         let mut room = [0; MAX_NAME];
-        let asked =
-            Asked::new(&query, &mut room, self.transport, Ending { settings: &batch.reply, ..Ending::PLAIN });
+        let ending = Ending { settings: &batch.reply, ..Ending::PLAIN };
+        let asked = Asked::new(&query, &mut room, self.transport, &ending);
         decline(&asked, Rcode::SERVFAIL, None, false, out);
         self.statistics.query(&query, message, out);
         true
@@ -690,11 +690,6 @@ impl Thread {
             tap.response(sender, message, response);
         }
     }
-}
-
-/// Seconds since 1970; 0 before. Signatures of such a clock are taken by nobody.
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
 
 /// The zone that a query is answered from. RFC 4035 §3.1.4.1: DS records are in the zone above the cut.

@@ -59,7 +59,7 @@ pub(crate) struct Response<'o> {
     limit: usize,
     /// Octets that the message may have.
     size: usize,
-    ending: Ending<'o>,
+    ending: &'o Ending<'o>,
     has_opt: bool,
     /// Flags of the OPT record.
     opt_flags: u16,
@@ -82,7 +82,7 @@ impl<'o> Response<'o> {
     pub(crate) fn begin(
         query: &Query<'_>,
         transport: Transport,
-        ending: Ending<'o>,
+        ending: &'o Ending<'o>,
         out: &'o mut Vec<u8>,
     ) -> Self {
         out.clear();
@@ -292,7 +292,7 @@ impl<'o> Response<'o> {
     fn push_opt(&mut self) {
         edns::push_opt(UDP_PAYLOAD, (self.rcode.0 >> 4) as u8, self.opt_flags, self.out);
         self.counts[2] += 1;
-        let Ending { reply, settings, tsig } = self.ending;
+        let Ending { reply, settings, tsig } = *self.ending;
         reply.push(settings, self.extended_error, self.size, tsig, self.out);
     }
 }

@@ -1,9 +1,9 @@
 //! One message and its answer, or the messages of a transfer: signed and verified where there is a key, over TLS where that is
 //! asked for.
 
-use super::task::clock;
 use super::transfers::TransfersOptions;
 use crate::acl::{Remote, TlsName};
+use crate::clock::seconds_now;
 use crate::tsig::{self, AnswerVerifier, Key, Keys};
 use nonesuch_net::client::{ConnectOptions, Connection, DatagramOptions, exchange_udp};
 use nonesuch_net::tls::ClientTls;
@@ -32,7 +32,7 @@ pub(super) async fn ask(
         return ask_by_stream(remote, question, keys, patience, options).await;
     }
     let plain = question.clone();
-    let verifier = key_of(remote, keys)?.map(|key| tsig::sign_request(&key, &mut question, clock()));
+    let verifier = key_of(remote, keys)?.map(|key| tsig::sign_request(&key, &mut question, seconds_now()));
     let mut fault = None;
     let is_answer = |octets: &[u8]| {
         // A forged answer must not end the wait for the true one.
@@ -53,7 +53,7 @@ pub(super) async fn ask_by_stream(
     options: &TransfersOptions,
 ) -> Result<Vec<u8>, String> {
     let plain = question.clone();
-    let verifier = key_of(remote, keys)?.map(|key| tsig::sign_request(&key, &mut question, clock()));
+    let verifier = key_of(remote, keys)?.map(|key| tsig::sign_request(&key, &mut question, seconds_now()));
     let mut link = Link::open(remote, options, patience).await?;
     link.send(&question).await?;
     let mut answer = Vec::new();
@@ -67,7 +67,7 @@ pub(super) async fn ask_by_stream(
 
 fn verify(verifier: Option<AnswerVerifier>, answer: &[u8]) -> Result<(), String> {
     let Some(mut verifier) = verifier else { return Ok(()) };
-    verifier.verify(answer, clock()).map(drop).map_err(|fault| fault.to_string())
+    verifier.verify(answer, seconds_now()).map(drop).map_err(|fault| fault.to_string())
 }
 
 /// Whether `answer` has identifier, opcode and question of `question`, or says with an error that it could not read it.

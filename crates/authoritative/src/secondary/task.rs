@@ -6,6 +6,7 @@ use super::status::{Counts, Progress, TransferKind};
 use super::transfers::TransfersOptions;
 use super::{Host, Received, SecondaryZone};
 use crate::acl::Remote;
+use crate::clock::seconds_now;
 use crate::notify::Announcement;
 use crate::transfer::inbound::{Asked, Inbound, InboundError, Incoming, apply_steps, push_question};
 use crate::tsig::{self, Keys};
@@ -15,15 +16,10 @@ use nonesuch_zone::Contents;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Time for the answer to each of the datagrams that ask for a serial.
 const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(3), Duration::from_secs(5)];
-
-/// Seconds since 1970, for TSIG.
-pub(super) fn clock() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
 
 /// An identifier that nobody can guess.
 pub(super) fn random_id() -> Result<u16, String> {
@@ -213,7 +209,7 @@ async fn receive(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), Failure>
     let mut question = Vec::with_capacity(600);
     push_question(apex, asked, soa.unwrap_or_default(), id, &mut question);
     let key = exchange::key_of(remote, &job.host.keys())?;
-    let mut verifier = key.map(|key| tsig::sign_request(&key, &mut question, clock()));
+    let mut verifier = key.map(|key| tsig::sign_request(&key, &mut question, seconds_now()));
     let mut link = Link::open(remote, &job.options, job.options.idle_limit).await?;
     link.send(&question).await?;
     let mut inbound = Inbound::new(apex.clone(), id, asked, job.settings.bounds);
@@ -222,7 +218,7 @@ async fn receive(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), Failure>
         link.receive(&mut message).await?;
         let mut end = message.len();
         if let Some(verifier) = &mut verifier {
-            end = verifier.verify(&message, clock()).map_err(|fault| fault.to_string())?.end;
+            end = verifier.verify(&message, seconds_now()).map_err(|fault| fault.to_string())?.end;
         }
         let is_complete = inbound.push(&message[..end]).map_err(|error| blame(&error, asked))?;
         job.progress.octets.store(inbound.octets(), Relaxed);

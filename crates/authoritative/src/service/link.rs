@@ -167,7 +167,7 @@ impl Follower {
 
     fn produce(&self, apex: &Name, members: &[(Name, Option<String>)], previous: Option<&Contents>) {
         let zone = apex.to_string();
-        match produce(apex, members, previous, super::state::seconds_now() as u32) {
+        match produce(apex, members, previous, crate::seconds_now() as u32) {
             Ok(Some(contents)) => {
                 // Why it is refused stands in the log and in the zone's status.
                 let _ = self.service.publish(apex, contents, None);

@@ -21,6 +21,7 @@ pub use settings::{
 pub use state::{StateError, StateFolder};
 pub use status::{ReloadReport, ServiceStatus, ZoneStanding, ZoneStatus};
 
+use crate::seconds_now;
 use crate::zones::{ZoneState, Zones};
 use activity::lock;
 use nonesuch_dnssec::KeyPair;
@@ -29,7 +30,6 @@ use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone, PrepareError};
 use nonesuch_proto::Name;
 use nonesuch_zone::image::CompileError;
 use nonesuch_zone::{ChangeSet, Contents, LoadError};
-use state::seconds_now;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -2,10 +2,10 @@
 
 use super::activity::{ActivityKind, lock};
 use super::settings::Settings;
-use super::state::seconds_now;
 use super::status::ReloadReport;
 use super::zone::{Update, Zone};
 use super::{Refused, Service, ZoneEvent};
+use crate::seconds_now;
 use crate::zones::ZoneState;
 use nonesuch_net::release_free_memory;
 use nonesuch_proto::Name;

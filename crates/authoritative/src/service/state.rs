@@ -10,7 +10,6 @@ use std::hash::Hasher as _;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Ends of the names of files: the published zone, what is known of the file it came from, its journal, its timers.
 pub(super) const ZONE: &str = "zone";
@@ -184,11 +183,6 @@ impl StateFolder {
         let expected: Vec<String> = [zone].iter().chain(origin).map(Fingerprint::words).collect();
         fs::read_to_string(self.path(apex, ORIGIN)).is_ok_and(|text| text.lines().eq(expected.iter()))
     }
-}
-
-/// Seconds since 1970.
-pub(super) fn seconds_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
 
 #[cfg(test)]

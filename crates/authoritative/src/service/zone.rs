@@ -3,10 +3,11 @@
 use super::activity::{Activity, ActivityKind, lock};
 use super::build::{Before, Builder, Built};
 use super::settings::{Making, Source, VerifyChoice, ZoneSettings};
-use super::state::{Fingerprint, JOURNAL, ZONE, seconds_now};
+use super::state::{Fingerprint, JOURNAL, ZONE};
 use super::status::{ZoneStanding, ZoneStatus};
 use super::{Refused, Service, StateFolder, ZoneEvent};
 use crate::Published;
+use crate::seconds_now;
 use crate::zones::{ServedZone, ZonePolicy, ZoneState};
 use nonesuch_dnssec::facts::{Expiry, ExpiryWatch};
 use nonesuch_dnssec::verify::Mode;

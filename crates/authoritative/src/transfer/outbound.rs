@@ -17,6 +17,7 @@ pub use status::{DEFAULT_MOST, Outgoing, TransferKind, TransferOutcome, Transfer
 
 use crate::Query;
 use crate::acl::AccessList;
+use crate::extended_errors::ExtendedError;
 use crate::tsig;
 use nonesuch_proto::message::{HEADER, Rcode, flags};
 use nonesuch_proto::{Class, Name, Rtype, serial};
@@ -27,11 +28,6 @@ use sending::{Frame, MESSAGE};
 use std::cmp::Ordering;
 use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// Extended errors (RFC 8914 §4).
-const NOT_READY: u16 = 14;
-const PROHIBITED: u16 = 18;
-const NOT_SUPPORTED: u16 = 21;
 
 /// A request for a transfer.
 #[derive(Clone, Copy, Debug)]
@@ -117,11 +113,11 @@ impl Refusal {
 
     /// The extended error (RFC 8914) that says it.
     #[must_use]
-    pub const fn extended_error(self) -> Option<u16> {
+    pub const fn extended_error(self) -> Option<ExtendedError> {
         match self {
-            Self::NotAllowed => Some(PROHIBITED),
-            Self::SignedOnline | Self::NoContents => Some(NOT_SUPPORTED),
-            Self::TooMany => Some(NOT_READY),
+            Self::NotAllowed => Some(ExtendedError::PROHIBITED),
+            Self::SignedOnline | Self::NoContents => Some(ExtendedError::NOT_SUPPORTED),
+            Self::TooMany => Some(ExtendedError::NOT_READY),
             Self::Datagram | Self::NoSerial | Self::NotAuthoritative => None,
         }
     }

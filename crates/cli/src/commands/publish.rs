@@ -1,12 +1,13 @@
 //! What `nonesuch serve` serves: the image of a file that was verified when it was compiled, mapped into memory, or one that
 //! is compiled of a zone that is verified first.
 
-use super::serve::{FULL, verify, verify_options};
+use super::serve::{verify, verify_options};
 use super::serve_online::{self, Way};
 use crate::arguments::{ServeArguments, VerifyMode};
 use crate::error::Failure;
 use crate::zones;
 use nonesuch_authoritative::Published;
+use nonesuch_authoritative::service::FULL;
 use nonesuch_dnssec::online::{Nsec5Zone, prepare};
 use nonesuch_dnssec::verify::Mode;
 use nonesuch_net::{Map, release_free_memory};

@@ -10,6 +10,7 @@ use crate::zones;
 use nonesuch_authoritative::Published;
 use nonesuch_authoritative::Shared;
 use nonesuch_authoritative::server::{Server, ServerOptions};
+use nonesuch_authoritative::service::FULL;
 use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
 use nonesuch_dnssec::facts::{Expiry, ExpiryWatch, alias_keys, is_key_set};
 use nonesuch_dnssec::online::OnlineCounters;
@@ -22,8 +23,6 @@ use nonesuch_zone::{Contents, Verification};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Signatures up to which `auto` verifies all of them.
-pub(super) const FULL: u64 = 100_000;
 /// Most seconds between two looks at the clock.
 const LOOK: u32 = 60;
 

@@ -15,7 +15,6 @@ use crate::error::Failure;
 use crate::files::{folder_of, print_line};
 use crate::metrics::{self, MetricsServer};
 use arc_swap::ArcSwap;
-use nonesuch_authoritative::Shared;
 use nonesuch_authoritative::secondary::{Transfers, TransfersOptions};
 use nonesuch_authoritative::server::{Bound, ServerOptions};
 use nonesuch_authoritative::service::{
@@ -25,6 +24,7 @@ use nonesuch_authoritative::statistics::{Direction, Statistics, TransferKind, Tr
 use nonesuch_authoritative::tap::Tap;
 use nonesuch_authoritative::transfer::outbound::{self, Outgoing, TransferOutcome, TransferStatus};
 use nonesuch_authoritative::zones::Zones;
+use nonesuch_authoritative::{Shared, seconds_now};
 use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone};
@@ -33,7 +33,7 @@ use nonesuch_proto::Name;
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
@@ -328,10 +328,6 @@ fn stop(node: &Node, is_json: bool) -> Result<Outcome, Failure> {
         format!("stopped: {received} datagrams in, {sent} out, {errors} errors")
     })?;
     Ok(Outcome::Done)
-}
-
-fn seconds_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
 
 fn load_signing(dir: &Path, zone: &Name) -> Result<(Vec<KeyRecord>, Vec<KeyPair>), String> {

@@ -1,11 +1,11 @@
 //! Signing of the query, and what the answer's signature says (RFC 8945).
 
 use super::QueryError;
+use nonesuch_authoritative::seconds_now;
 use nonesuch_authoritative::tsig::{self, AnswerVerifier, Key};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 use zeroize::Zeroizing;
 
 /// The key that queries are signed with.
@@ -38,7 +38,10 @@ impl Signing {
 
     /// Signs `query`; gives what verifies its answers.
     pub(super) fn sign(&self, query: &mut Vec<u8>) -> Verifier {
-        Verifier { answers: tsig::sign_request(&self.0, query, now()), name: self.0.name().to_string() }
+        Verifier {
+            answers: tsig::sign_request(&self.0, query, seconds_now()),
+            name: self.0.name().to_string(),
+        }
     }
 }
 
@@ -59,7 +62,7 @@ pub(super) struct Verdict {
 impl Verifier {
     /// Verifies the one message of an answer.
     pub(super) fn verify_only(mut self, message: &[u8]) -> Verdict {
-        let checked = self.answers.verify(message, now()).map(drop);
+        let checked = self.answers.verify(message, seconds_now()).map(drop);
         let checked = checked.and_then(|()| self.answers.finish());
         match checked {
             Ok(()) => Verdict { is_right: true, text: format!("signed with {}, verified", self.name) },
@@ -69,15 +72,11 @@ impl Verifier {
 
     /// Verifies the next message of a transfer.
     pub(super) fn verify(&mut self, message: &[u8]) -> Result<(), String> {
-        self.answers.verify(message, now()).map(drop).map_err(|fault| fault.to_string())
+        self.answers.verify(message, seconds_now()).map(drop).map_err(|fault| fault.to_string())
     }
 
     /// After the last message, which must have been signed.
     pub(super) fn finish(self) -> Result<(), String> {
         self.answers.finish().map_err(|fault| fault.to_string())
     }
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
