@@ -21,6 +21,9 @@
 //! place; readers of the old one go on reading it.
 
 mod entry;
+mod reader;
+
+pub use reader::{ChangeReader, ChangeRecord};
 
 use crate::change::ChangeSet;
 use entry::Entry;
@@ -131,6 +134,12 @@ struct State {
 }
 
 impl Journal {
+    /// Whether octets begin as a journal does.
+    #[must_use]
+    pub fn is_journal(octets: &[u8]) -> bool {
+        octets.starts_with(&MAGIC)
+    }
+
     /// Opens the journal of the zone `apex` at `path`, or makes an empty one where there is none. It is kept to `most` octets.
     ///
     /// # Errors
@@ -162,11 +171,9 @@ impl Journal {
     /// # Errors
     /// Those of the system.
     pub fn replace(path: &Path, apex: &Name, most: u64) -> Result<Self, JournalError> {
-        let (file, end) = write_file(path, apex, &[]).map_err(|source| JournalError::Io {
-            path: path.to_owned(),
-            action: "write",
-            source,
-        })?;
+        let written = write_file(path, apex, &[]).and_then(Written::synchronised);
+        let (file, end) =
+            written.map_err(|source| JournalError::Io { path: path.to_owned(), action: "write", source })?;
         let state = Mutex::new(State { file: Arc::new(file), entries: Vec::new(), end });
         Ok(Self { path: path.to_owned(), apex: apex.clone(), most, state })
     }
@@ -177,17 +184,38 @@ impl Journal {
     /// # Errors
     /// [`JournalError::NoSerials`]; those of the system, and then the journal is as it was before.
     pub fn append(&self, change: &ChangeSet) -> Result<Appended, JournalError> {
+        self.append_change(change, true)
+    }
+
+    /// Appends changes that follow on each other, as [`append`](Self::append) each of them; they are on the disk when this returns,
+    /// and are synchronised once where there is room for all. A crash meanwhile leaves the first of them.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append); changes in front of the faulty one may have been appended.
+    pub fn append_all(&self, changes: &[ChangeSet]) -> Result<(), JournalError> {
+        let last = changes.len();
+        (1..).zip(changes).try_for_each(|(place, change)| self.append_change(change, place == last).map(drop))
+    }
+
+    /// Appends a change, which is on the disk when this returns, or not yet, as `is_synchronised` has it.
+    fn append_change(&self, change: &ChangeSet, is_synchronised: bool) -> Result<Appended, JournalError> {
         let serials = change.removed().soa().zip(change.added().soa());
         let serials = serials.map(|(old, new)| (old.serial, new.serial)).filter(|(from, to)| from != to);
         let serials = serials.filter(|_| *change.apex() == self.apex);
         let (from, to) = serials.ok_or_else(|| JournalError::NoSerials(change.apex().clone()))?;
         let octets = entry::encode(change, from, to);
         let mut state = self.state();
-        let outcome = self.append_octets(&mut state, (from, to), &octets);
+        let outcome = self.append_octets(&mut state, (from, to), &octets, is_synchronised);
         outcome.map_err(|source| JournalError::Io { path: self.path.clone(), action: "write", source })
     }
 
-    fn append_octets(&self, state: &mut State, serials: (u32, u32), octets: &[u8]) -> io::Result<Appended> {
+    fn append_octets(
+        &self,
+        state: &mut State,
+        serials: (u32, u32),
+        octets: &[u8],
+        is_synchronised: bool,
+    ) -> io::Result<Appended> {
         let length = octets.len() as u64;
         if HEADER as u64 + length > self.most {
             self.rewrite(state, state.entries.len(), None)?;
@@ -206,7 +234,8 @@ impl Journal {
             self.rewrite(state, (dropped + 1).min(state.entries.len()), Some(new))?;
             return Ok(Appended::Kept);
         }
-        let written = state.file.write_all_at(octets, state.end).and_then(|()| state.file.sync_data());
+        let synchronise = || if is_synchronised { state.file.sync_data() } else { Ok(()) };
+        let written = state.file.write_all_at(octets, state.end).and_then(|()| synchronise());
         if let Err(error) = written {
             // What is left of it is overwritten by the next one, or cut off when the journal is opened.
             let _ = state.file.set_len(state.end);
@@ -230,9 +259,10 @@ impl Journal {
             entries.push(Entry { from, to, offset, octets: added.len() as u64 });
             octets.extend_from_slice(added);
         }
-        let (file, end) = write_file(&self.path, &self.apex, &octets)?;
+        let Written { file, end, synchronised } = write_file(&self.path, &self.apex, &octets)?;
+        // It is in its place, whether that lasts or not: what is appended to the old one is lost.
         *state = State { file: Arc::new(file), entries, end };
-        Ok(())
+        synchronised
     }
 
     /// The changes that lead from one serial to another; `None` where there are none.
@@ -326,7 +356,7 @@ impl Changes {
         self.entries.iter().map(|entry| entry.octets).sum()
     }
 
-    /// Reads the change at `index`; `None` behind the last.
+    /// Reads the change at `index`, all of it; `None` behind the last.
     ///
     /// # Errors
     /// [`JournalError::Altered`]; those of the system.
@@ -390,8 +420,23 @@ fn header_of(apex: &Name) -> [u8; HEADER] {
     header
 }
 
-/// Writes a journal with these entries beside `path`, synchronises it and moves it there; returns it with its octets.
-fn write_file(path: &Path, apex: &Name, entries: &[u8]) -> io::Result<(File, u64)> {
+/// A journal that was moved into its place.
+struct Written {
+    file: File,
+    /// Its octets.
+    end: u64,
+    /// Whether the folder was made to last.
+    synchronised: io::Result<()>,
+}
+
+impl Written {
+    fn synchronised(self) -> io::Result<(File, u64)> {
+        self.synchronised.map(|()| (self.file, self.end))
+    }
+}
+
+/// Writes a journal with these entries beside `path`, synchronises it and moves it there.
+fn write_file(path: &Path, apex: &Name, entries: &[u8]) -> io::Result<Written> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let mut options = OpenOptions::new();
@@ -404,8 +449,8 @@ fn write_file(path: &Path, apex: &Name, entries: &[u8]) -> io::Result<(File, u64
     }
     let folder =
         path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    File::open(folder)?.sync_all()?;
-    Ok((file, (HEADER + entries.len()) as u64))
+    let synchronised = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(Written { file, end: (HEADER + entries.len()) as u64, synchronised })
 }
 
 #[cfg(test)]

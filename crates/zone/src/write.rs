@@ -84,6 +84,25 @@ pub fn write_zone(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
     )
 }
 
+/// Octets of `contents` as [`write_zone`] writes it.
+#[must_use]
+pub fn text_octets(contents: &Contents) -> u64 {
+    struct Count(u64);
+    impl Write for Count {
+        fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+            self.0 += octets.len() as u64;
+            Ok(octets.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting does not fail.
+    let _ = write_zone(contents, &mut count);
+    count.0
+}
+
 /// Appends the lines of `part`: a zone, or consecutive nodes of one.
 pub fn push_part(part: &Contents, out: &mut Vec<u8>) {
     let mut line = Line::default();

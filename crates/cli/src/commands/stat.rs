@@ -7,8 +7,7 @@ use crate::files::print_line;
 use crate::zones;
 use nonesuch_dnssec::statistics::{Statistics, Validity};
 use nonesuch_proto::Rtype;
-use nonesuch_zone::Contents;
-use nonesuch_zone::write::write_zone;
+use nonesuch_zone::write::text_octets;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -31,24 +30,6 @@ pub(crate) fn run(arguments: &StatArguments) -> Result<Outcome, Failure> {
     };
     print_line(&text)?;
     Ok(Outcome::Done)
-}
-
-/// Octets of the zone as a zone file.
-fn text_octets(contents: &Contents) -> u64 {
-    struct Count(u64);
-    impl std::io::Write for Count {
-        fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
-            self.0 += octets.len() as u64;
-            Ok(octets.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Counting does not fail.
-    let _ = write_zone(contents, &mut count);
-    count.0
 }
 
 /// Octets by what they are for.

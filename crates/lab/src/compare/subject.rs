@@ -152,7 +152,7 @@ impl ZoneFacts {
             source: subject.source.clone(),
             records: contents.record_count(),
             names: contents.node_count() as u64,
-            octets: text_octets(contents),
+            octets: write::text_octets(contents),
             ..Self::default()
         };
         for (node, standing) in contents.nodes().zip(standings(contents)) {
@@ -163,25 +163,6 @@ impl ZoneFacts {
         }
         facts
     }
-}
-
-/// Octets of the zone file.
-fn text_octets(contents: &Contents) -> u64 {
-    struct Count(u64);
-    impl std::io::Write for Count {
-        fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
-            self.0 += octets.len() as u64;
-            Ok(octets.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut count = Count(0);
-    // Counting does not fail.
-    let _ = write::write_zone(contents, &mut count);
-    count.0
 }
 
 #[cfg(test)]

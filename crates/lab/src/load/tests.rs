@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
 
 use nonesuch_net::udp::{self, UdpOptions, UdpServer};
 use nonesuch_net::{Listeners, bind};
@@ -19,17 +20,39 @@ fn start<E>(edit: E) -> (UdpServer, SocketAddr)
 where
     E: FnMut(&mut Vec<u8>) -> bool + Clone + Send + Sync + 'static,
 {
+    start_knowing(move |()| {
+        let mut edit = edit.clone();
+        move |response: &mut Vec<u8>, _: SocketAddr| edit(response)
+    })
+}
+
+/// Starts a server of one worker that knows who asks.
+fn start_knowing<M, E>(make: M) -> (UdpServer, SocketAddr)
+where
+    M: Fn(()) -> E + Send + Sync + 'static,
+    E: FnMut(&mut Vec<u8>, SocketAddr) -> bool + Send + 'static,
+{
     let Listeners { udp, local_addr, .. } =
         bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
     let make = move |_| {
-        let mut edit = edit.clone();
-        move |query: &[u8], _: SocketAddr, response: &mut Vec<u8>| {
+        let mut edit = make(());
+        move |query: &[u8], peer: SocketAddr, response: &mut Vec<u8>| {
             response.extend_from_slice(query);
             response[2] |= 0x80;
-            edit(response)
+            edit(response, peer)
         }
     };
     (udp::serve(udp, &UdpOptions::new(), make).expect("started"), local_addr)
+}
+
+/// Starts a server that notes who asked.
+fn start_noting_senders() -> (UdpServer, SocketAddr, Receiver<SocketAddr>) {
+    let (sender, seen) = channel();
+    let (server, address) = start_knowing(move |()| {
+        let sender = sender.clone();
+        move |_: &mut Vec<u8>, peer: SocketAddr| sender.send(peer).is_ok()
+    });
+    (server, address, seen)
 }
 
 /// Starts a server that answers all but the first query.
@@ -129,7 +152,7 @@ fn queries_are_as_the_options_say() {
     let plain = "\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01";
     let with_opt = "\x01\0\0\x01\0\0\0\0\0\x01\x01a\0\0\x01\0\x01\0\0\x29\x04\u{0}";
     for (edns_size, expected, tail) in [(0, plain, &[][..]), (1024, with_opt, &[0, 0, 0xc0, 0, 0, 0][..])] {
-        let (sender, seen) = std::sync::mpsc::channel();
+        let (sender, seen) = channel();
         let (server, address) = start(move |response| {
             response[2] &= 0x7f;
             sender.send(response.clone()).expect("the test waits");
@@ -240,18 +263,7 @@ fn random_arrivals_follow_their_seed() {
 #[test]
 fn each_socket_is_a_sender_of_its_own() {
     for rate in [None, Some(100_000.0)] {
-        let Listeners { udp, local_addr, .. } =
-            bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
-        let (sender, seen) = std::sync::mpsc::channel();
-        let make = move |_| {
-            let sender = sender.clone();
-            move |query: &[u8], peer: SocketAddr, response: &mut Vec<u8>| {
-                response.extend_from_slice(query);
-                response[2] |= 0x80;
-                sender.send(peer).is_ok()
-            }
-        };
-        let server = udp::serve(udp, &UdpOptions::new(), make).expect("started");
+        let (server, local_addr, seen) = start_noting_senders();
         let mut options = options(local_addr, "example A", 1200);
         (options.threads, options.sockets, options.rate) = (2, 3, rate);
         let report = run(&options).expect("ran");
@@ -265,25 +277,14 @@ fn each_socket_is_a_sender_of_its_own() {
 
 #[test]
 fn sockets_send_from_the_addresses_that_are_given() {
-    let Listeners { udp, local_addr, .. } =
-        bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
-    let (sender, seen) = std::sync::mpsc::channel();
-    let make = move |_| {
-        let sender = sender.clone();
-        move |query: &[u8], peer: SocketAddr, response: &mut Vec<u8>| {
-            response.extend_from_slice(query);
-            response[2] |= 0x80;
-            sender.send(peer.ip()).is_ok()
-        }
-    };
-    let server = udp::serve(udp, &UdpOptions::new(), make).expect("started");
+    let (server, local_addr, seen) = start_noting_senders();
     let mut options = options(local_addr, "example A", 120);
     (options.threads, options.sockets) = (2, 2);
     options.sources = "127.9.0.0/16".parse().ok();
     let report = run(&options).expect("ran");
     server.stop().expect("stopped");
     assert_eq!(report.received, 120);
-    let mut clients: Vec<String> = seen.iter().map(|address| address.to_string()).collect();
+    let mut clients: Vec<String> = seen.iter().map(|sender| sender.ip().to_string()).collect();
     clients.sort_unstable();
     clients.dedup();
     assert_eq!(clients, ["127.9.160.0", "127.9.224.0", "127.9.32.0", "127.9.96.0"]);
@@ -291,7 +292,7 @@ fn sockets_send_from_the_addresses_that_are_given() {
 
 #[test]
 fn names_are_made_random_on_the_wire() {
-    let (sender, seen) = std::sync::mpsc::channel();
+    let (sender, seen) = channel();
     let (server, address) = start(move |response| sender.send(response.clone()).is_ok());
     let mut options = options(address, "a.example A\nb.example AAAA", 40);
     options.random_prefix = true;
@@ -314,7 +315,7 @@ fn a_closed_loop_sends_each_thousand_by_length_and_an_open_one_as_they_are() {
     let lengths = [3, 1, 2, 1, 3];
     let list: String = lengths.iter().map(|length| format!("{} A\n", "x".repeat(*length))).collect();
     for (rate, expected) in [(None, [1, 1, 2, 3, 3]), (Some(10_000.0), lengths)] {
-        let (sender, seen) = std::sync::mpsc::channel();
+        let (sender, seen) = channel();
         let (server, address) = start(move |response| sender.send(response[12]).is_ok());
         let mut options = options(address, &list, 10);
         options.rate = rate;

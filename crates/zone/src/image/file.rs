@@ -45,6 +45,9 @@ const VERSION: u32 = 1;
 const BYTE_ORDER: u32 = 0x0102_0304;
 /// Octets of the first page, and what the offsets of sections are multiples of.
 pub const PAGE: usize = 4096;
+/// Octets up to which an image is copied out of its file: what fills up its pages would take several times the memory, and
+/// the system has a bound on the number of maps of a process (65,530), which zones may exceed.
+const SMALL: u64 = 64 * PAGE as u64;
 /// Octets of a BLAKE3 digest.
 const DIGEST: usize = 32;
 /// Octets of the page that its digest covers.
@@ -122,7 +125,8 @@ pub fn contents_range(page: &[u8]) -> Result<Range<u64>, ImageFileError> {
 }
 
 impl ImageFile {
-    /// Opens the image that `octets` begin with; they are checked by their digests and answered from where they are.
+    /// Opens the image that `octets` begin with; they are checked by their digests and answered from where they are. A small
+    /// image is copied, and `octets` are given up.
     ///
     /// # Errors
     /// What keeps the octets from being an image.
@@ -133,8 +137,10 @@ impl ImageFile {
         let whole = usize::try_from(page.length).ok().and_then(|length| octets.get(PAGE..length));
         let whole = whole.ok_or(ImageFileError::Truncated { expected: page.length, found })?;
         let mut sections: [Bytes; SECTIONS] = Default::default();
+        let is_small = page.length <= SMALL;
         for (section, (offset, length)) in sections.iter_mut().zip(page.sections) {
-            *section = octets.slice(offset..offset + length);
+            let range = offset..offset + length;
+            *section = if is_small { Bytes::copy_from_slice(&octets[range]) } else { octets.slice(range) };
         }
         let image = Image { facts: page.facts, sections: Sections::from_all(sections) };
         let (digest, sound) =

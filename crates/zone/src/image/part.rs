@@ -308,7 +308,10 @@ impl Part {
         if let Some(period) = period {
             self.period = Some(self.period.map_or(period, |whole| whole.and(period)));
         }
-        self.signatures += splits.len() as u64;
+        // Those of the negative SOA RRset and of addresses beside a referral are counted where they belong.
+        if matches!(role, Role::Data | Role::Chain) {
+            self.signatures += splits.len() as u64;
+        }
         let Room { rendered, heads, bodies, form_places, numbers } = room;
         let head = Head {
             rtype: rrset.rtype(),

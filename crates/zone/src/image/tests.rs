@@ -110,6 +110,15 @@ fn chains_and_periods_are_those_of_the_zone() {
 }
 
 #[test]
+fn each_signature_is_counted_once() {
+    let contents = contents();
+    // That of the SOA RRset stands in negative answers too, that of a server's address in a referral.
+    let signatures =
+        contents.nodes().flat_map(|node| node.rrset(Rtype::RRSIG)).map(|rrset| rrset.count()).sum::<usize>();
+    assert_eq!((signatures, written(&contents).0.signatures()), (4, 4));
+}
+
+#[test]
 fn occluded_names_have_no_block_and_lead_to_what_occludes_them() {
     let (image, _) = written(&contents());
     let apex = image.apex();

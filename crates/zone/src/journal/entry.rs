@@ -24,13 +24,13 @@ use std::os::unix::fs::FileExt as _;
 
 const MARK: [u8; 4] = *b"NSCE";
 /// Octets of an entry's head in front of its digest.
-const SEALED: usize = 24;
+pub(super) const SEALED: usize = 24;
 /// Octets of an entry's head.
 pub(super) const HEAD: usize = SEALED + 32;
 /// Octets of the numbers in front of a side.
-const SIZES: usize = 20;
-const NODE: usize = 4;
-const RRSET: usize = 16;
+pub(super) const SIZES: usize = 20;
+pub(super) const NODE: usize = 4;
+pub(super) const RRSET: usize = 16;
 /// Octets that are read at once when a journal is opened.
 const WINDOW: usize = 1 << 20;
 
@@ -128,7 +128,7 @@ fn scan_entry(file: &File, at: u64, octets: u64, window: &mut Vec<u8>) -> io::Re
 }
 
 /// The serials and the octets behind the head.
-fn read_head(head: &[u8; HEAD]) -> Option<(u32, u32, u64)> {
+pub(super) fn read_head(head: &[u8; HEAD]) -> Option<(u32, u32, u64)> {
     let body: [u8; 8] = head[16..SEALED].try_into().ok()?;
     (head[..4] == MARK).then(|| (word(head, 4), word(head, 8), u64::from_le_bytes(body)))
 }
@@ -179,6 +179,6 @@ fn take_side<'o>(octets: &'o [u8], apex: &Name) -> Option<(Contents, &'o [u8])> 
     (adds_up && check_part(&side)).then_some((side, rest))
 }
 
-fn word(octets: &[u8], at: usize) -> u32 {
+pub(super) fn word(octets: &[u8], at: usize) -> u32 {
     octets.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_le_bytes(*word))
 }

@@ -80,6 +80,27 @@ fn changes_lead_from_every_version_to_every_later_one() {
 }
 
 #[test]
+fn many_changes_are_appended_as_one_after_the_other_is() {
+    let (one, all) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let versions = versions(&[0, 0xff, 0xf0f0, u64::MAX, 1]);
+    let (path, ends) = journal_of(one.path(), &versions);
+    let changes: Vec<ChangeSet> = versions.windows(2).map(|pair| change(&pair[0], &pair[1])).collect();
+    let (journal, _) = Journal::open(&all.path().join("example.journal"), &apex(), ROOMY).unwrap();
+    for part in [&changes[..1], &[], &changes[1..]] {
+        journal.append_all(part).unwrap();
+    }
+    assert_eq!(fs::read(journal.path()).unwrap(), fs::read(path).unwrap());
+    // Where there is no room for all, the newest are kept.
+    let most = ends[4] - 1;
+    let (small, _) = Journal::open(&all.path().join("small"), &apex(), most).unwrap();
+    small.append_all(&changes).unwrap();
+    assert!(small.octets() <= most && small.serials().is_some_and(|(from, to)| from > 1 && to == 5));
+    // Two that do not follow on each other: the first is left out.
+    small.append_all(&[changes[0].clone(), changes[2].clone()]).unwrap();
+    assert_eq!(small.serials(), Some((3, 4)));
+}
+
+#[test]
 fn serials_may_wrap_and_come_again() {
     let folder = TempDir::new().unwrap();
     let (journal, _) = Journal::open(&folder.path().join("j"), &apex(), ROOMY).unwrap();
@@ -183,6 +204,109 @@ fn files_that_are_no_journal_of_the_zone_are_refused_and_can_be_replaced() {
     assert!(error.to_string().contains("cannot write the journal"), "{error}");
 }
 
+/// Side, owner, type, TTL and RDATA of a record.
+type Plain = (bool, Vec<u8>, u16, u32, Vec<u8>);
+
+/// The records of a side of a change as they are transferred.
+fn plain(side: &Contents, is_added: bool) -> Vec<Plain> {
+    let all = side.nodes().flat_map(|node| {
+        node.rrsets().flat_map(move |rrset| {
+            let head = (node.name().wire().to_vec(), rrset.rtype().0, rrset.ttl());
+            rrset.rdatas().map(move |rdata| (is_added, head.0.clone(), head.1, head.2, rdata.to_vec()))
+        })
+    });
+    let (soa, others): (Vec<Plain>, Vec<Plain>) =
+        all.partition(|record| record.2 == nonesuch_proto::Rtype::SOA.0);
+    soa.into_iter().chain(others).collect()
+}
+
+/// The records that a reader gives, until its end or its error; and the most that it holds meanwhile.
+fn read_through(reader: Result<ChangeReader, JournalError>) -> (Result<Vec<Plain>, JournalError>, usize) {
+    let mut most = 0;
+    let read = || {
+        let (mut reader, mut records, mut owner) = (reader?, Vec::new(), None);
+        while reader.advance()? {
+            most = most.max(reader.held());
+            let ChangeRecord { owner: name, rtype, ttl, rdata, is_added, begins_owner } = reader.record();
+            let key = Some((is_added, rtype == nonesuch_proto::Rtype::SOA, name.wire().to_vec()));
+            assert_eq!(begins_owner, owner != key);
+            owner = key;
+            records.push((is_added, name.wire().to_vec(), rtype.0, ttl, rdata.to_vec()));
+        }
+        assert!(!reader.advance()?);
+        Ok(records)
+    };
+    (read(), most)
+}
+
+#[test]
+fn a_change_is_read_record_by_record() {
+    let folder = TempDir::new().unwrap();
+    let (path, _) = journal_of(folder.path(), &versions(&[0, 0xff, 0xf0f0, u64::MAX, 1]));
+    let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    let changes = journal.between(1, 5).unwrap();
+    for at in 0..changes.len() {
+        let (removed, added) = changes.read(at).unwrap().unwrap().into_sides();
+        let expected = [plain(&removed, false), plain(&added, true)].concat();
+        assert_eq!(read_through(changes.open(at).unwrap()).0.unwrap(), expected);
+    }
+    assert!(changes.open(changes.len()).is_none());
+}
+
+/// A change of many megabytes, with records of every length: what is held of it is bounded.
+#[test]
+fn a_large_change_is_read_in_bounded_memory() {
+    let zone = |serial: u32, letter: char| {
+        let mut text = format!("$TTL 60\n@ SOA ns h {serial} 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n");
+        for name in 0..40_000 {
+            let word = letter.to_string().repeat(name % 200);
+            text.push_str(&format!(
+                "n{name} TXT \"{word}\"\nn{name} A 192.0.2.{}\n",
+                u32::from(letter) % 200
+            ));
+        }
+        for longest in 0..4 {
+            let strings = format!(" \"{}\"", letter.to_string().repeat(250)).repeat(250 + longest);
+            text.push_str(&format!("z{longest} TXT{strings}\n"));
+        }
+        read_text(text.as_bytes(), Path::new("zone"), Some(&apex())).unwrap().contents
+    };
+    let folder = TempDir::new().unwrap();
+    let (journal, _) = Journal::open(&folder.path().join("j"), &apex(), 64 << 20).unwrap();
+    journal.append(&change(&zone(1, 'a'), &zone(2, 'b'))).unwrap();
+    let changes = journal.between(1, 2).unwrap();
+    assert!(changes.octets() > 10 << 20, "{}", changes.octets());
+    let (removed, added) = changes.read(0).unwrap().unwrap().into_sides();
+    let (records, most) = read_through(changes.open(0).unwrap());
+    assert!(records.unwrap() == [plain(&removed, false), plain(&added, true)].concat());
+    assert!(most <= 1 << 20, "{most}");
+}
+
+/// Each octet of an entry, altered: at the latest in place of the end that is said.
+#[test]
+fn what_was_altered_is_never_read_to_its_end() {
+    let folder = TempDir::new().unwrap();
+    let (path, ends) = journal_of(folder.path(), &versions(&[0b111, 0b1010]));
+    let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
+    let changes = journal.between(1, 2).unwrap();
+    assert!(read_through(changes.open(0).unwrap()).0.is_ok());
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    for place in ends[0]..ends[1] {
+        let mut octet = [0];
+        file.read_exact_at(&mut octet, place).unwrap();
+        for changed in [octet[0] ^ 1, octet[0] ^ 0x80, 0xff - octet[0]] {
+            file.write_all_at(&[changed], place).unwrap();
+            // Four octets of the head are zero, and are part of the digest too.
+            let outcome = read_through(changes.open(0).unwrap()).0;
+            assert!(matches!(outcome, Err(JournalError::Altered { from: 1, .. })), "{place}");
+        }
+        file.write_all_at(&octet, place).unwrap();
+    }
+    assert!(read_through(changes.open(0).unwrap()).0.is_ok());
+    file.set_len(ends[1] - 1).unwrap();
+    assert!(matches!(read_through(changes.open(0).unwrap()).0, Err(JournalError::Io { .. })));
+}
+
 #[test]
 fn an_entry_that_is_altered_under_way_is_refused() {
     let folder = TempDir::new().unwrap();
@@ -257,8 +381,20 @@ proptest! {
         octets[at] = octet;
         octets.extend_from_slice(&tail);
         entry::seal(&mut octets);
-        if let Some(change) = entry::decode(&octets, &apex()) {
+        let decoded = entry::decode(&octets, &apex());
+        if let Some(change) = &decoded {
             let _ = change.apply(&versions[0], SerialRule::Exact);
+        }
+        // Read record by record it is refused, or is the same change: that names and records are in order is not looked at.
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join("j");
+        fs::write(&path, [&header_of(&apex())[..], &octets].concat()).unwrap();
+        let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
+        let read = journal.between(1, 2).map(|changes| read_through(changes.open(0).unwrap()).0);
+        if let Some(change) = decoded {
+            let (removed, added) = change.into_sides();
+            let expected = [plain(&removed, false), plain(&added, true)].concat();
+            prop_assert_eq!(read.and_then(Result::ok), Some(expected));
         }
     }
 }
