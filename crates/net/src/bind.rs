@@ -1,7 +1,7 @@
 //! Opening the sockets of one address: a group of UDP sockets, one for each worker, and a TCP listener.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -28,7 +28,8 @@ pub struct Listeners {
 
 /// Binds `workers` UDP sockets and one TCP listener to `address`; port 0 takes a port that is free for both.
 ///
-/// `[::]` stands for IPv6 only; bind `0.0.0.0` beside it for IPv4.
+/// `[::]` stands for IPv6 only; bind `0.0.0.0` beside it for IPv4. An address that no interface has is bound nonetheless:
+/// queries for it come when one has ([`has_address`] tells).
 ///
 /// # Errors
 /// [`NetError::AddressInUse`] also when the holder of the address would share it (`SO_REUSEPORT`): a second
@@ -57,6 +58,27 @@ pub fn bind_tcp(address: SocketAddr) -> Result<TcpListener, NetError> {
     open_tcp(address).map_err(|source| NetError::open(address, Transport::Tcp, source))
 }
 
+/// Whether an interface of this machine has the address.
+#[must_use]
+pub fn has_address(address: IpAddr) -> bool {
+    let domain = Domain::for_address((address, 0).into());
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP));
+    socket.is_ok_and(|socket| socket.bind(&SocketAddr::from((address, 0)).into()).is_ok())
+}
+
+/// Binds `socket`, also where no interface has the address yet: at the start of a machine addresses come up late, and others
+/// move from one machine to another.
+fn place(socket: &Socket, address: SocketAddr) -> io::Result<()> {
+    match socket.bind(&address.into()) {
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
+            // For sockets of IPv6 too (ip(7)).
+            socket.set_freebind_v4(true)?;
+            socket.bind(&address.into())
+        }
+        done => done,
+    }
+}
+
 /// Binds both transports. The TCP listener comes first: it cannot be shared, so of two servers that start
 /// at the same time one fails here.
 fn bind_port(address: SocketAddr, workers: usize) -> Result<Listeners, NetError> {
@@ -74,7 +96,7 @@ fn probe_udp(address: SocketAddr) -> io::Result<()> {
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    socket.bind(&address.into())
+    place(&socket, address)
 }
 
 fn open_udp(address: SocketAddr) -> io::Result<UdpSocket> {
@@ -89,7 +111,7 @@ fn open_udp(address: SocketAddr) -> io::Result<UdpSocket> {
     if address.ip().is_unspecified() {
         sys::receive_local_address(&socket, address)?;
     }
-    socket.bind(&address.into())?;
+    place(&socket, address)?;
     Ok(socket.into())
 }
 
@@ -100,7 +122,7 @@ fn open_tcp(address: SocketAddr) -> io::Result<TcpListener> {
     }
     // Connections of an earlier run in TIME_WAIT do not hinder a new one; a live listener still does.
     socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
+    place(&socket, address)?;
     socket.listen(TCP_BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
@@ -148,10 +170,16 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_no_interface_says_so() {
-        // 192.0.2.0/24 is for documentation (RFC 5737).
-        let error = bind("192.0.2.1:0".parse().expect("an address"), 1).expect_err("not ours");
-        assert!(matches!(error, NetError::AddressNotAvailable { .. }), "{error}");
+    fn an_address_of_no_interface_is_bound_before_it_comes() {
+        // For documentation (RFC 5737, RFC 3849): nobody has them.
+        for text in ["192.0.2.1:0", "[2001:db8::1]:0"] {
+            let address: SocketAddr = text.parse().expect("an address");
+            assert!(!has_address(address.ip()), "{text}");
+            let listeners = bind(address, 2).expect("bound");
+            assert_eq!((listeners.local_addr.ip(), listeners.udp.len()), (address.ip(), 2));
+            assert!(matches!(bind(listeners.local_addr, 1), Err(NetError::AddressInUse { .. })), "{text}");
+        }
+        assert!(loopbacks().iter().all(|address| has_address(address.ip())));
     }
 
     #[test]

@@ -18,12 +18,24 @@ pub enum Answer {
     Stream,
 }
 
+/// What TLS agreed on for a connection, as far as answers may depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlsSession {
+    /// Whether it is TLS 1.3.
+    pub is_tls13: bool,
+    /// Whether the client asked for the ALPN protocol `dot`.
+    pub is_dot: bool,
+}
+
 /// Answers messages, in one thread. Messages come in batches: [`begin`](Handler::begin), [`answer`](Handler::answer) for
 /// each; where any was put off, [`make`](Handler::make), and [`answer_again`](Handler::answer_again) for those. Nothing of
 /// another batch comes between.
 pub trait Handler {
     /// Begins a batch.
     fn begin(&mut self) {}
+
+    /// What TLS agreed on for the connection of the batch that begins next; not said without TLS.
+    fn set_session(&mut self, _session: TlsSession) {}
 
     /// Answers a message of `sender` into `response`, which is empty.
     fn answer(&mut self, message: &[u8], sender: SocketAddr, response: &mut Vec<u8>) -> Answer;

@@ -28,7 +28,10 @@ use crate::error::TlsError;
 
 /// The ALPN protocol of DNS over TLS.
 const ALPN: &[u8] = b"dot";
+/// RFC 9325 §3.1.1: 1.3 where both sides know it, 1.2 else, and nothing older.
 const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
+/// RFC 9103 §7.2: zones are transferred over TLS 1.3 alone.
+const TRANSFER_VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13];
 
 /// A server's certificates and private key.
 #[derive(Clone)]
@@ -130,6 +133,26 @@ impl ClientTls {
     /// # Errors
     /// [`TlsError`] names the file and what to do.
     pub fn authenticated(authorities: &Path, hostname: Option<&str>) -> Result<Self, TlsError> {
+        Self::trusting(authorities, hostname, VERSIONS)
+    }
+
+    /// For zone transfers (RFC 9103): TLS 1.3 alone. With a file of `authorities` the server must be believed as
+    /// [`authenticated`](Self::authenticated) says, without one as [`opportunistic`](Self::opportunistic) says.
+    ///
+    /// # Errors
+    /// As for these.
+    pub fn for_transfers(authorities: Option<&Path>, hostname: Option<&str>) -> Result<Self, TlsError> {
+        match authorities {
+            Some(authorities) => Self::trusting(authorities, hostname, TRANSFER_VERSIONS),
+            None => Self::blind(hostname, TRANSFER_VERSIONS),
+        }
+    }
+
+    fn trusting(
+        authorities: &Path,
+        hostname: Option<&str>,
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> Result<Self, TlsError> {
         let trusted = read_certificates(authorities)?;
         let refused = |reason: String| TlsError::Certificate { path: authorities.to_owned(), reason };
         let mut roots = RootCertStore::empty();
@@ -140,7 +163,7 @@ impl ClientTls {
         let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
             .build()
             .map_err(|error| refused(error.to_string()))?;
-        Self::new(Arc::new(Trust::Some { chain, trusted }), provider, hostname, true)
+        Self::new((Arc::new(Trust::Some { chain, trusted }), true), provider, hostname, versions)
     }
 
     /// Believes every server: what is sent is hidden from those who only listen (the opportunistic profile of RFC 8310
@@ -149,8 +172,15 @@ impl ClientTls {
     /// # Errors
     /// Where the name is none.
     pub fn opportunistic(hostname: Option<&str>) -> Result<Self, TlsError> {
+        Self::blind(hostname, VERSIONS)
+    }
+
+    fn blind(
+        hostname: Option<&str>,
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> Result<Self, TlsError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        Self::new(Arc::new(Trust::All(Arc::clone(&provider))), provider, hostname, false)
+        Self::new((Arc::new(Trust::All(Arc::clone(&provider))), false), provider, hostname, versions)
     }
 
     /// Whether the server's certificate is verified.
@@ -160,13 +190,13 @@ impl ClientTls {
     }
 
     fn new(
-        trust: Arc<Trust>,
+        (trust, authenticated): (Arc<Trust>, bool),
         provider: Arc<CryptoProvider>,
         hostname: Option<&str>,
-        authenticated: bool,
+        versions: &[&'static SupportedProtocolVersion],
     ) -> Result<Self, TlsError> {
         let mut configuration = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(VERSIONS)
+            .with_protocol_versions(versions)
             .map_err(|error| TlsError::Library { reason: error.to_string() })?
             .dangerous()
             .with_custom_certificate_verifier(trust)

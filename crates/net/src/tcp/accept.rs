@@ -16,13 +16,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::HandshakeKind;
+use tokio_rustls::rustls::{HandshakeKind, ProtocolVersion};
 use tokio_rustls::server::TlsStream;
 
 use super::connection::{Carrier, Connection};
 use super::table::{End, Order, Phase, Refusal};
 use super::{Seat, Shared};
-use crate::handler::Handler;
+use crate::handler::{Handler, TlsSession};
 use crate::tls::IdentitySlot;
 
 /// A pause after the system refused a connection for want of resources, so that it does not take a whole CPU.
@@ -49,6 +49,15 @@ impl Carrier for TcpStream {
 impl Carrier for Box<TlsStream<TcpStream>> {
     fn widen(&self) {
         self.get_ref().0.widen();
+    }
+
+    fn session(&self) -> Option<TlsSession> {
+        let session = self.get_ref().1;
+        Some(TlsSession {
+            is_tls13: session.protocol_version() == Some(ProtocolVersion::TLSv1_3),
+            // There is no other protocol that the server would agree on.
+            is_dot: session.alpn_protocol().is_some(),
+        })
     }
 
     fn say_end(&mut self, cx: &mut Context<'_>) {

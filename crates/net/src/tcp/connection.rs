@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::table::{End, Order, Phase};
 use super::{READ_SIZE, Seat, Shared};
-use crate::handler::{Answer, Handler, Stream};
+use crate::handler::{Answer, Handler, Stream, TlsSession};
 
 /// Octets of the length before a message (RFC 1035 section 4.2.2).
 const PREFIX: usize = 2;
@@ -38,6 +38,11 @@ const STEPS: usize = 4;
 pub(super) trait Carrier: AsyncRead + AsyncWrite + Unpin {
     /// Octets may wait in the system for a peer far away that takes many.
     fn widen(&self);
+
+    /// What TLS agreed on, where there is TLS.
+    fn session(&self) -> Option<TlsSession> {
+        None
+    }
 
     /// Tells the peer that the end is meant, where the carrier can; does not wait.
     fn say_end(&mut self, cx: &mut Context<'_>);
@@ -250,6 +255,9 @@ where
         let mut consumed = 0;
         let mut put_off = Vec::new();
         while self.has_room() && first_message(&input[consumed..]).is_some() {
+            if let Some(session) = self.carrier.session() {
+                handler.set_session(session);
+            }
             handler.begin();
             consumed = self.answer_batch(input, consumed, &shared, (handler, response), &mut put_off)?;
             handler.end();

@@ -7,6 +7,7 @@ use super::*;
 use crate::bind::bind_tcp;
 use crate::client::{ConnectOptions, Connection};
 use crate::error::{ClientError, TlsError};
+use crate::handler::{Answer, TlsSession};
 use crate::testing::{Certificates, block_on, connect, echo, framed, is_closed};
 use crate::tls::{ClientTls, ServerIdentity};
 
@@ -70,6 +71,43 @@ fn messages_go_both_ways_and_sessions_are_resumed() {
     let total = statistics.total();
     assert_eq!((total.handshakes, total.resumed, total.handshakes_failed), (6, 3, 0));
     assert_eq!((total.messages_in, total.messages_out, total.broken), (15, 15, 0));
+}
+
+/// Notes what it is told of each batch's connection, and answers with it.
+struct Noting(Option<TlsSession>);
+
+impl Handler for Noting {
+    fn set_session(&mut self, session: TlsSession) {
+        self.0 = Some(session);
+    }
+
+    fn answer(&mut self, _: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> Answer {
+        response.extend_from_slice(format!("{:?}", self.0.take()).as_bytes());
+        Answer::Ready
+    }
+}
+
+/// Each batch is told of its own connection.
+#[test]
+fn handlers_are_told_what_was_agreed_on() {
+    let certificates = Certificates::new();
+    let slot = IdentitySlot::new(certificates.identity());
+    let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
+    let address = listener.local_addr().expect("bound");
+    let _server = serve_tls(listener, &slot, &TcpOptions::new(), || Noting(None)).expect("started");
+    let tls = ClientTls::for_transfers(Some(&certificates.path("authority.pem")), Some("ns.example"));
+    let tls = tls.expect("a client");
+    block_on(async {
+        let mut connection =
+            Connection::open_tls(address, &ConnectOptions::default(), &tls).await.expect("open");
+        for _ in 0..2 {
+            connection.send(b"x").await.expect("sent");
+            let mut answer = Vec::new();
+            connection.receive(&mut answer).await.expect("answered");
+            let expected = format!("{:?}", Some(TlsSession { is_tls13: true, is_dot: true }));
+            assert_eq!(String::from_utf8_lossy(&answer), expected);
+        }
+    });
 }
 
 #[test]
