@@ -93,6 +93,12 @@ impl Prepared {
         &self.keys
     }
 
+    /// Whether the DNSKEY RRset came with signatures.
+    #[must_use]
+    pub fn has_signed_keys(&self) -> bool {
+        has_signed_keys(&self.contents)
+    }
+
     /// Gives away what answering needs.
     #[must_use]
     pub fn into_parts(self) -> (Contents, Mechanism, OnlineKeys) {
@@ -130,18 +136,36 @@ pub fn prepare_with(
     if dnskeys.is_empty() {
         return Err(OnlineKeyError::NoKey(apex).into());
     }
-    let keys = OnlineKeys::new(&apex, pairs, &dnskeys, validity)?;
-    let is_key_set_signed =
-        contents.nodes().next().is_some_and(|node| node.signatures(Rtype::DNSKEY).is_some());
-    if !is_key_set_signed && !keys.signs_keys() {
-        return Err(OnlineKeyError::KeysNotSigned { zone: apex }.into());
-    }
-    if let Some(algorithm) = keys.key_set_gap(&dnskeys).filter(|_| !is_key_set_signed) {
-        return Err(OnlineKeyError::KeysNotSignedBy { zone: apex, algorithm }.into());
-    }
-    keys.try_all().map_err(PrepareError::Keys)?;
+    let keys = prepare_keys(&apex, &dnskeys, has_signed_keys(&contents), pairs, validity)?;
     let contents = strip(&contents, ttl, &dnskeys);
     Ok(Prepared { contents, mechanism, keys })
+}
+
+/// The keys of a zone, as [`prepare`] takes them, of a zone that was prepared before: `dnskeys` is the RDATA of its DNSKEY
+/// RRset, and `is_key_set_signed` says whether that came with signatures. `validity` is in seconds.
+///
+/// # Errors
+/// Where keys do not fit the zone, cannot sign, or nobody signs its DNSKEY RRset.
+pub fn prepare_keys(
+    apex: &Name,
+    dnskeys: &[Vec<u8>],
+    is_key_set_signed: bool,
+    pairs: Vec<KeyPair>,
+    validity: u32,
+) -> Result<OnlineKeys, PrepareError> {
+    let keys = OnlineKeys::new(apex, pairs, dnskeys, validity)?;
+    if !is_key_set_signed && !keys.signs_keys() {
+        return Err(OnlineKeyError::KeysNotSigned { zone: apex.clone() }.into());
+    }
+    if let Some(algorithm) = keys.key_set_gap(dnskeys).filter(|_| !is_key_set_signed) {
+        return Err(OnlineKeyError::KeysNotSignedBy { zone: apex.clone(), algorithm }.into());
+    }
+    keys.try_all().map_err(PrepareError::Keys)?;
+    Ok(keys)
+}
+
+fn has_signed_keys(contents: &Contents) -> bool {
+    contents.nodes().next().is_some_and(|apex| apex.signatures(Rtype::DNSKEY).is_some())
 }
 
 fn check_mechanism(contents: &Contents, mechanism: Mechanism) -> Result<(), PrepareError> {

@@ -190,8 +190,16 @@ impl Nsec5Prover {
         self.stored.as_ref()?.find(name)
     }
 
-    pub(super) const fn key(&self) -> &VrfPrivateKey {
+    /// The VRF key.
+    #[must_use]
+    pub const fn key(&self) -> &VrfPrivateKey {
         &self.key
+    }
+
+    /// The stored proofs.
+    #[must_use]
+    pub fn proofs(&self) -> Option<&Proofs> {
+        self.stored.as_ref().map(StoredProofs::proofs)
     }
 
     pub(super) const fn algorithm_row(&self) -> usize {

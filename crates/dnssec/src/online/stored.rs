@@ -30,6 +30,10 @@ impl StoredProofs {
         Some(Self { proofs, offsets })
     }
 
+    pub(super) const fn proofs(&self) -> &Proofs {
+        &self.proofs
+    }
+
     pub(super) const fn zone(&self) -> NameRef<'_> {
         self.proofs.zone().view()
     }

@@ -4,13 +4,15 @@ mod oracle;
 
 use super::*;
 use crate::denial::nsec5::{
-    Nsec5Error, ProofsFileError, ProveOptions, ProveStatistics, chain, check_signing, prove_chain,
+    Nsec5Error, ProofEntry, ProofsFileError, ProveOptions, ProveStatistics, chain, check_signing, prove_chain,
 };
 use crate::keys::{Nsec5Key, SEP, ZONE_KEY};
 use crate::sign::SignError;
 use crate::verify::VerifyWarning;
 use nonesuch_crypto::DigestType;
-use nonesuch_crypto::vrf::{SecretForm, VRF_ALGORITHMS, VrfAlgorithm, VrfPrivateKey};
+use nonesuch_crypto::vrf::{
+    SecretForm, VRF_ALGORITHMS, VrfAlgorithm, VrfPrivateKey, VrfPublicKey, proof_to_hash,
+};
 
 const BOTH: [Mechanism; 2] = [Mechanism::Nsec5, Mechanism::Nsec5OptOut];
 
@@ -342,6 +344,79 @@ pub(super) fn digested(mut octets: Vec<u8>) -> Vec<u8> {
     let digest = DigestType::SHA256.digest(&[&octets]).unwrap();
     octets.extend_from_slice(&digest);
     octets
+}
+
+/// The file of proofs with other hashes and proofs in it.
+pub(super) fn altered(proofs: &Proofs, change: impl FnOnce(&mut [[u8; 32]], &mut [Vec<u8>])) -> Proofs {
+    let mut whole = octets(proofs);
+    let octets_of_proof = proofs.entries().next().unwrap().proof.len();
+    // Behind the proofs are the five octets that say that there is no seal, and the digest.
+    let proofs_at = whole.len() - 32 - 5 - proofs.len() * octets_of_proof;
+    let hashes_at = proofs_at - proofs.len() * 32;
+    let mut hashes: Vec<[u8; 32]> = proofs.entries().map(|entry| *entry.hash).collect();
+    let mut list: Vec<Vec<u8>> = proofs.entries().map(|entry| entry.proof.to_vec()).collect();
+    change(&mut hashes, &mut list);
+    whole[hashes_at..proofs_at].copy_from_slice(hashes.as_flattened());
+    whole[proofs_at..proofs_at + list.len() * octets_of_proof].copy_from_slice(&list.concat());
+    Proofs::read(&digested(whole)).unwrap()
+}
+
+/// Stored proofs are verified many together: of those that are altered each is told for what it is, and no other.
+#[test]
+fn many_stored_proofs_are_judged_as_each_alone() {
+    let records: String = (0..600).map(|number| format!("n{number} A 192.0.2.1\n")).collect();
+    let contents = zone(&records);
+    for algorithm in [VrfAlgorithm::P256_SHA256_TAI, VrfAlgorithm::EDWARDS25519_SHA512_ELL2] {
+        let vrf = vrf_of(algorithm, 9);
+        let public = VrfPublicKey::parse(algorithm, vrf.public_key()).unwrap();
+        let proofs = prove(&contents, &vrf, Mechanism::Nsec5);
+        let signed = sign_nsec5(&contents, Mechanism::Nsec5, &proofs);
+        let proofs = altered(&proofs, |hashes, proofs| {
+            for place in (0..proofs.len()).step_by(7) {
+                match place % 4 {
+                    0 => hashes[place][5] ^= 1,
+                    1 => proofs[place][place % 80] ^= 4,
+                    2 => proofs[place].fill(0xff),
+                    _ => (hashes[place], proofs[place]) = (hashes[place + 1], proofs[place + 1].clone()),
+                }
+            }
+        });
+        let good = |hash: &[u8; 32]| {
+            proofs.entries().any(|entry| entry.hash == hash && judge(&public, entry).is_none())
+        };
+        let expected: Vec<Fault> = proofs
+            .entries()
+            .filter_map(|entry| {
+                let reason = match judge(&public, entry)? {
+                    Reason::BadProof => match proof_to_hash(algorithm, entry.proof) {
+                        Ok(hash) if good(&hash) => {
+                            let owner = format!("{}.example.", String::from_utf8_lossy(&chain::label(&hash)));
+                            Reason::ProofOfOtherName { hashed: name(&owner) }
+                        }
+                        _ => Reason::BadProof,
+                    },
+                    other => other,
+                };
+                let owner = entry.full_name(contents.apex().view());
+                Some(Fault { owner, rtype: Some(Rtype::NSEC5PROOF), reason })
+            })
+            .collect();
+        assert!(expected.len() > 80);
+        let report = report_with(&signed, &by_proofs(&proofs));
+        let found: Vec<Fault> =
+            report.faults.into_iter().filter(|fault| fault.rtype == Some(Rtype::NSEC5PROOF)).collect();
+        assert_eq!(found, expected);
+    }
+}
+
+/// What a stored proof alone is, verified by itself; nothing where it is good.
+fn judge(public: &VrfPublicKey, entry: ProofEntry<'_>) -> Option<Reason> {
+    let mut canonical = Vec::new();
+    entry.full_name(name("example.").view()).view().push_canonical(&mut canonical);
+    match public.verify(&canonical, entry.proof) {
+        Ok(hash) => (hash != *entry.hash).then_some(Reason::StoredHash),
+        Err(_) => Some(Reason::BadProof),
+    }
 }
 
 #[test]

@@ -113,16 +113,10 @@ fn verify_stored(
     for name in extra {
         findings.fault(name.view(), Some(Rtype::NSEC5PROOF), Reason::ProofExtra);
     }
-    let outcomes: Vec<Option<Result<Hash, Unproved>>> = names
-        .par_iter()
-        .zip(&places)
-        .with_min_len(CHUNK)
-        .map_init(Vec::new, |canonical, (name, place)| {
-            let (hash, proof) = stored.at(usize::try_from(*place).ok()?)?;
-            canonical.clear();
-            name.name(zone.contents).push_canonical(canonical);
-            Some(verify_proof(chain, canonical, hash, proof))
-        })
+    let outcomes: Vec<Option<Outcome>> = names
+        .par_chunks(CHUNK)
+        .zip(places.par_chunks(CHUNK))
+        .flat_map_iter(|(names, places)| verify_proofs(chain, names, places, stored))
         .collect();
     let proved: BTreeSet<&Hash> = match outcomes.iter().flatten().any(Result::is_err) {
         true => outcomes.iter().flatten().flatten().collect(),
@@ -154,15 +148,38 @@ enum Unproved {
     StoredHash,
 }
 
-/// The hash that a stored proof proves for the name of canonical form `alpha`.
-fn verify_proof(chain: &Chain<'_, '_>, alpha: &[u8], stored: &Hash, proof: &[u8]) -> Result<Hash, Unproved> {
-    let key = chain.key.filter(|_| chain.mode == Mode::Full);
-    let Some(key) = key else { return Ok(*stored) };
-    match key.public.verify(alpha, proof) {
-        Ok(hash) if hash == *stored => Ok(hash),
-        Ok(_) => Err(Unproved::StoredHash),
-        Err(_) => Err(Unproved::Proof(proof_to_hash(key.key.algorithm(), proof).ok())),
-    }
+/// The hash that a stored proof proves.
+type Outcome = Result<Hash, Unproved>;
+
+/// Verifies the stored proofs of names, which stand at these places, together; `None` for those that have none.
+fn verify_proofs(
+    chain: &Chain<'_, '_>,
+    names: &[ChainName],
+    places: &[u32],
+    stored: &Proofs,
+) -> Vec<Option<Outcome>> {
+    let found: Vec<Option<(&Hash, &[u8])>> =
+        places.iter().map(|place| stored.at(usize::try_from(*place).ok()?)).collect();
+    let Some(key) = chain.key.filter(|_| chain.mode == Mode::Full) else {
+        return found.into_iter().map(|found| found.map(|(hash, _)| Ok(*hash))).collect();
+    };
+    let canonical = names.iter().zip(&found).filter(|(_, found)| found.is_some()).map(|(name, _)| {
+        let mut octets = Vec::new();
+        name.name(chain.zone.contents).push_canonical(&mut octets);
+        octets
+    });
+    let canonical: Vec<Vec<u8>> = canonical.collect();
+    let proofs = found.iter().flatten().map(|(_, proof)| *proof);
+    let items: Vec<(&[u8], &[u8])> = canonical.iter().map(Vec::as_slice).zip(proofs).collect();
+    let mut verdicts = Vec::with_capacity(items.len());
+    key.public.verify_batch(&items, &mut verdicts);
+    let mut verdicts = verdicts.into_iter();
+    let mut judge = |(stored, proof): (&Hash, &[u8])| match verdicts.next()? {
+        Ok(hash) if hash == *stored => Some(Ok(hash)),
+        Ok(_) => Some(Err(Unproved::StoredHash)),
+        Err(_) => Some(Err(Unproved::Proof(proof_to_hash(key.key.algorithm(), proof).ok()))),
+    };
+    found.into_iter().map(|found| found.and_then(&mut judge)).collect()
 }
 
 /// Computes the hashes of the names that no proof tells. Where the library fails, they stay unknown.

@@ -3,7 +3,7 @@
 use super::nsec5::{NSEC5, take_out};
 use super::*;
 use crate::keys::Nsec5Key;
-use crate::tests::nsec5::{digested, octets, prove, vrf, vrf_of};
+use crate::tests::nsec5::{altered, prove, vrf, vrf_of};
 use nonesuch_crypto::vrf::VrfAlgorithm;
 
 const PROOF: Option<Rtype> = Some(Rtype::NSEC5PROOF);
@@ -93,18 +93,8 @@ fn proofs_of(bench: &Bench, records: &str) -> Proofs {
 /// The octets of the file changed: `change` gets the place of the name `b`, and each name's hash and proof.
 fn of_b(bench: &Bench, reason: Reason, change: impl Fn(usize, &mut [[u8; 32]], &mut [Vec<u8>])) -> Found {
     let proofs = bench.proofs.as_deref().unwrap();
-    let mut whole = octets(proofs);
-    let octets_of_proof = proofs.entries().next().unwrap().proof.len();
-    // Behind the proofs are the five octets that say that there is no seal, and the digest.
-    let proofs_at = whole.len() - 32 - 5 - proofs.len() * octets_of_proof;
-    let hashes_at = proofs_at - proofs.len() * 32;
-    let mut hashes: Vec<[u8; 32]> = proofs.entries().map(|entry| *entry.hash).collect();
-    let mut list: Vec<Vec<u8>> = proofs.entries().map(|entry| entry.proof.to_vec()).collect();
     let b = proofs.entries().position(|entry| entry.name == name("b.").view()).unwrap();
-    change(b, &mut hashes, &mut list);
-    whole[hashes_at..proofs_at].copy_from_slice(hashes.as_flattened());
-    whole[proofs_at..proofs_at + list.len() * octets_of_proof].copy_from_slice(&list.concat());
-    found(B, PROOF, reason).by(Proofs::read(&digested(whole)).unwrap())
+    found(B, PROOF, reason).by(altered(proofs, |hashes, proofs| change(b, hashes, proofs)))
 }
 
 /// Missed by number: no hash tells. An opt-out chain may have as many records, but not of the kind.

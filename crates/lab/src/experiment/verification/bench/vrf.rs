@@ -21,7 +21,7 @@ pub(in crate::experiment::verification) struct VrfBench {
     public: VrfPublicKey,
     inputs: Vec<Vec<u8>>,
     proofs: Vec<Vec<u8>>,
-    /// Proofs that are made together.
+    /// Proofs that are made, or verified, together.
     batch: usize,
 }
 
@@ -65,11 +65,30 @@ impl VrfBench {
     }
 
     fn count_verifications(&self, seconds: f64) -> Result<Counted, OperationError> {
+        if self.batch > 1 {
+            return self.count_verified_batches(seconds);
+        }
         let mut pairs = self.inputs.iter().zip(&self.proofs).cycle();
         repeat(seconds, 1, || {
             let Some((input, proof)) = pairs.next() else { return Ok(()) };
             let verified: Result<_, BadProof> = self.public.verify(black_box(input), black_box(proof));
             black_box(verified?);
+            Ok(())
+        })
+    }
+
+    fn count_verified_batches(&self, seconds: f64) -> Result<Counted, OperationError> {
+        let pairs = self.inputs.iter().zip(&self.proofs);
+        let items: Vec<(&[u8], &[u8])> =
+            pairs.map(|(input, proof)| (input.as_slice(), proof.as_slice())).collect();
+        let mut batches = items.chunks_exact(self.batch).cycle();
+        let mut outcome = Vec::with_capacity(self.batch);
+        repeat(seconds, self.batch as u64, || {
+            let Some(batch) = batches.next() else { return Ok(()) };
+            self.public.verify_batch(black_box(batch), &mut outcome);
+            for verified in outcome.drain(..) {
+                black_box(verified?);
+            }
             Ok(())
         })
     }
@@ -135,14 +154,21 @@ mod tests {
         assert_eq!(bench.inputs.len(), 72);
         let counted = bench.count(Operation::Prove, 0.002).expect("an operation").expect("counted");
         assert!(counted.operations > 0 && counted.operations.is_multiple_of(24), "{counted:?}");
+        let counted = self::bench("vrf-p256*24")
+            .count(Operation::Verify, 0.002)
+            .expect("an operation")
+            .expect("counted");
+        assert!(counted.operations > 0 && counted.operations.is_multiple_of(24), "{counted:?}");
     }
 
     #[test]
     fn a_proof_that_is_refused_is_an_error_and_no_figure() {
-        let mut bench = bench("vrf-ed25519");
-        bench.proofs[3][40] ^= 1;
-        let outcome = bench.count(Operation::Verify, 0.5).expect("an operation");
-        assert!(matches!(outcome, Err(OperationError::VerifyProof(BadProof))));
+        for name in ["vrf-ed25519", "vrf-p256*32"] {
+            let mut bench = bench(name);
+            bench.proofs[3][40] ^= 1;
+            let outcome = bench.count(Operation::Verify, 0.5).expect("an operation");
+            assert!(matches!(outcome, Err(OperationError::VerifyProof(BadProof))), "{name}");
+        }
     }
 
     #[test]
