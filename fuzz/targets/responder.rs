@@ -5,6 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nonesuch_authoritative::acl::AccessList;
+use nonesuch_authoritative::chaos::Chaos;
 use nonesuch_authoritative::cookies::Cookies;
 use nonesuch_authoritative::limits::{LimitSettings, Limits};
 use nonesuch_authoritative::reply_options::ReplySettings;
@@ -39,6 +40,7 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| {
         cookies: Cookies::new(&[[7; 16]]),
         limits: Some(Arc::new(limits)),
         reply: ReplySettings { nsid: b"ns1".to_vec(), report_channel: report, ..ReplySettings::default() },
+        chaos: Chaos { identity: Some(b"ns1".to_vec()), version: Some(b"1".to_vec()) },
     }));
     shared
 });

@@ -45,7 +45,16 @@ fn transfer(
 ) -> Result<String, &'static str> {
     let query = Query::parse(message).map_err(|_| "a query")?;
     let client = ([127, 0, 0, 1], 53).into();
-    let asked = Asked { message, query: &query, is_datagram: false, client, tsig, opt: &[], limit: 65_535 };
+    let asked = Asked {
+        message,
+        query: &query,
+        is_datagram: false,
+        tls: None,
+        client,
+        tsig,
+        opt: &[],
+        limit: 65_535,
+    };
     let access = AccessList::anybody();
     let zone = ZoneToSend { contents: Some(contents), journal: None, access: &access, is_online: false };
     let outgoing = Arc::new(Outgoing::new(1, || NOON));

@@ -13,25 +13,59 @@ pub const TLS_PORT: u16 = 853;
 /// The addresses that share their first bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Prefix {
-    address: IpAddr,
+    first: First,
     bits: u8,
+}
+
+/// The first address of a prefix, and a mask of the bits that all share: who is limited is looked up for each response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum First {
+    V4 { address: u32, mask: u32 },
+    V6 { address: u128, mask: u128 },
 }
 
 impl Prefix {
     /// The addresses that share the first `bits` of `address`; `None` where it has no such bits, or has others set.
     #[must_use]
     pub fn new(address: IpAddr, bits: u8) -> Option<Self> {
-        let (value, width) = (value_of(address), width_of(address));
-        let fits = bits <= width && value & !mask(bits, width) == 0;
-        fits.then_some(Self { address, bits })
+        Self::around(address, bits).filter(|prefix| prefix.address() == address)
+    }
+
+    /// The prefix that `address` is in; `None` where it has not so many bits.
+    fn around(address: IpAddr, bits: u8) -> Option<Self> {
+        if bits > width_of(address) {
+            return None;
+        }
+        let first = match address {
+            IpAddr::V4(address) => {
+                let mask = !u32::MAX.checked_shr(u32::from(bits)).unwrap_or(0);
+                First::V4 { address: address.to_bits() & mask, mask }
+            }
+            IpAddr::V6(address) => {
+                let mask = !u128::MAX.checked_shr(u32::from(bits)).unwrap_or(0);
+                First::V6 { address: address.to_bits() & mask, mask }
+            }
+        };
+        Some(Self { first, bits })
+    }
+
+    /// Its first address.
+    const fn address(&self) -> IpAddr {
+        match self.first {
+            First::V4 { address, .. } => IpAddr::V4(Ipv4Addr::from_bits(address)),
+            First::V6 { address, .. } => IpAddr::V6(Ipv6Addr::from_bits(address)),
+        }
     }
 
     /// Whether `address` is one of them. An IPv4 address in IPv6 form (RFC 4291 §2.5.5.2) is an IPv4 address.
+    #[inline]
     #[must_use]
-    pub fn contains(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        let width = width_of(self.address);
-        width == width_of(address) && value_of(address) & mask(self.bits, width) == value_of(self.address)
+    pub const fn contains(&self, address: IpAddr) -> bool {
+        match (self.first, address.to_canonical()) {
+            (First::V4 { address: first, mask }, IpAddr::V4(address)) => address.to_bits() & mask == first,
+            (First::V6 { address: first, mask }, IpAddr::V6(address)) => address.to_bits() & mask == first,
+            _ => false,
+        }
     }
 }
 
@@ -39,25 +73,13 @@ const fn width_of(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-fn value_of(address: IpAddr) -> u128 {
-    match address {
-        IpAddr::V4(address) => u128::from(address.to_bits()),
-        IpAddr::V6(address) => address.to_bits(),
-    }
-}
-
-/// The first `bits` of `width` bits.
-fn mask(bits: u8, width: u8) -> u128 {
-    let all = u128::MAX >> (128 - width);
-    all & !all.checked_shr(u32::from(bits)).unwrap_or(0)
-}
-
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.bits == width_of(self.address) {
-            return fmt::Display::fmt(&self.address, f);
+        let address = self.address();
+        if self.bits == width_of(address) {
+            return fmt::Display::fmt(&address, f);
         }
-        write!(f, "{}/{}", self.address, self.bits)
+        write!(f, "{address}/{}", self.bits)
     }
 }
 
@@ -71,22 +93,12 @@ impl FromStr for Prefix {
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let width = width_of(address);
         let bits = bits.map_or(Ok(width), |bits| bits.parse().map_err(|_| wrong()))?;
-        if bits > width {
-            return Err(wrong());
+        let meant = Self::around(address, bits).ok_or_else(wrong)?;
+        if meant.address() != address {
+            return Err(AccessError::HostBits { given: text.to_owned(), meant });
         }
-        Self::new(address, bits)
-            .ok_or_else(|| AccessError::HostBits { given: text.to_owned(), meant: cut(address, bits) })
+        Ok(meant)
     }
-}
-
-/// The prefix that `address` is in.
-fn cut(address: IpAddr, bits: u8) -> Prefix {
-    let value = value_of(address) & mask(bits, width_of(address));
-    let address = match address {
-        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(value as u32)),
-        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(value)),
-    };
-    Prefix { address, bits }
 }
 
 /// Why an entry of an access list, or a remote server, cannot be read.
@@ -114,11 +126,11 @@ pub enum AccessError {
     },
     /// A word that means nothing here.
     #[error(
-        "'{0}' means nothing here (write an address, a prefix, key:NAME, or any, with ! in front to refuse)"
+        "'{0}' means nothing here (write an address, a prefix, key:NAME, tls, or any, with ! in front to refuse)"
     )]
     Word(String),
     /// There is nothing.
-    #[error("an entry is empty (write an address, a prefix, key:NAME, or any)")]
+    #[error("an entry is empty (write an address, a prefix, key:NAME, tls, or any)")]
     Empty,
     /// No address of a server.
     #[error(
@@ -147,21 +159,23 @@ pub struct AccessEntry {
     pub prefix: Option<Prefix>,
     /// The key that the request is signed with; `None` where it need not be signed.
     pub key: Option<Name>,
+    /// Whether the request must come over TLS.
+    pub over_tls: bool,
     /// Whether those are refused.
     pub is_denied: bool,
 }
 
 impl AccessEntry {
-    fn fits(&self, address: IpAddr, key: Option<NameRef<'_>>) -> bool {
+    fn fits(&self, address: IpAddr, key: Option<NameRef<'_>>, over_tls: bool) -> bool {
         let of_key = self.key.as_ref().is_none_or(|wanted| key == Some(wanted.view()));
-        of_key && self.prefix.is_none_or(|prefix| prefix.contains(address))
+        of_key && (over_tls || !self.over_tls) && self.prefix.is_none_or(|prefix| prefix.contains(address))
     }
 }
 
 impl FromStr for AccessEntry {
     type Err = AccessError;
 
-    /// `192.0.2.0/24`, `key:NAME`, both with a space between, or `any`; with `!` in front those are refused.
+    /// `192.0.2.0/24`, `key:NAME`, `tls`, some of them with spaces between, or `any`; with `!` in front those are refused.
     fn from_str(text: &str) -> Result<Self, AccessError> {
         let (is_denied, rest) = text.trim().strip_prefix('!').map_or((false, text), |rest| (true, rest));
         let mut entry = Self { is_denied, ..Self::default() };
@@ -171,6 +185,8 @@ impl FromStr for AccessEntry {
             if let Some(name) = word.strip_prefix("key:") {
                 let earlier = entry.key.replace(read_key_name(name)?);
                 earlier.map_or(Ok(()), |_| Err(twice()))?;
+            } else if word == "tls" && !entry.over_tls {
+                entry.over_tls = true;
             } else if word == "any" && entry.prefix.is_none() && !is_any {
                 is_any = true;
             } else if word.starts_with(|first: char| first.is_ascii_hexdigit() || first == ':') && !is_any {
@@ -180,7 +196,7 @@ impl FromStr for AccessEntry {
                 return Err(twice());
             }
         }
-        if !is_any && entry.prefix.is_none() && entry.key.is_none() {
+        if !is_any && entry.prefix.is_none() && entry.key.is_none() && !entry.over_tls {
             return Err(AccessError::Empty);
         }
         Ok(entry)
@@ -195,13 +211,12 @@ fn read_key_name(text: &str) -> Result<Name, AccessError> {
 
 impl fmt::Display for AccessEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = self.prefix.map(|prefix| prefix.to_string());
+        let key = self.key.as_ref().map(|key| format!("key:{key}"));
+        let tls = self.over_tls.then(|| "tls".to_owned());
+        let words: Vec<String> = [prefix, key, tls].into_iter().flatten().collect();
         f.write_str(if self.is_denied { "!" } else { "" })?;
-        match (&self.prefix, &self.key) {
-            (None, None) => f.write_str("any"),
-            (Some(prefix), None) => fmt::Display::fmt(prefix, f),
-            (None, Some(key)) => write!(f, "key:{key}"),
-            (Some(prefix), Some(key)) => write!(f, "{prefix} key:{key}"),
-        }
+        if words.is_empty() { f.write_str("any") } else { f.write_str(&words.join(" ")) }
     }
 }
 
@@ -224,10 +239,17 @@ impl AccessList {
         Self::new(vec![AccessEntry::default()])
     }
 
-    /// Whether a request from `address`, signed with `key` and verified, is allowed.
+    /// Whether a request from `address` that came unencrypted, signed with `key` and verified, is allowed.
     #[must_use]
     pub fn allows(&self, address: IpAddr, key: Option<NameRef<'_>>) -> bool {
-        self.entries.iter().find(|entry| entry.fits(address, key)).is_some_and(|entry| !entry.is_denied)
+        self.allows_over(address, key, false)
+    }
+
+    /// As [`allows`](Self::allows), of a request that came `over_tls` or not.
+    #[must_use]
+    pub fn allows_over(&self, address: IpAddr, key: Option<NameRef<'_>>, over_tls: bool) -> bool {
+        let first = self.entries.iter().find(|entry| entry.fits(address, key, over_tls));
+        first.is_some_and(|entry| !entry.is_denied)
     }
 
     /// The entries.
@@ -364,6 +386,24 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_may_want_encryption() {
+        let list = list(&["192.0.2.0/24 tls", "key:k tls", "198.51.100.1"]);
+        let cases = [
+            ("192.0.2.1", None, [false, true]),
+            ("203.0.113.1", Some("k"), [false, true]),
+            ("203.0.113.1", None, [false, false]),
+            ("198.51.100.1", None, [true, true]),
+        ];
+        for (address, key, expected) in cases {
+            let key = key.map(|key| key.parse::<Name>().unwrap());
+            let key = key.as_ref().map(Name::view);
+            let found =
+                [false, true].map(|over_tls| list.allows_over(address.parse().unwrap(), key, over_tls));
+            assert_eq!(found, expected, "{address}");
+        }
+    }
+
+    #[test]
     fn entries_are_read_and_written() {
         for text in [
             "any",
@@ -374,6 +414,8 @@ mod tests {
             "!2001:db8::1",
             "key:a.b.",
             "10.0.0.0/8 key:k.",
+            "tls",
+            "!10.0.0.0/8 key:k. tls",
         ] {
             assert_eq!(text.parse::<AccessEntry>().unwrap().to_string(), text);
         }
@@ -387,6 +429,7 @@ mod tests {
             ("everybody", "'everybody' is no address or prefix"),
             ("who", "'who' means nothing here"),
             ("any any", "'any' means nothing here"),
+            ("tls tls", "'tls' means nothing here"),
             ("any 10.0.0.0/8", "'10.0.0.0/8' means nothing here"),
             ("key:a key:b", "'key:b' means nothing here"),
             ("key:", "'' is no name of a key"),
@@ -430,12 +473,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_prefix_contains_what_shares_its_bits(bits in 0u8..=128, a: u128, b: u128) {
-            let prefix = cut(IpAddr::V6(Ipv6Addr::from_bits(a)), bits);
+        fn a_prefix_contains_what_shares_its_bits(bits in 0u8..=128, shared in 0u32..=128, a: u128, b: u128) {
+            let mask = !u128::MAX.checked_shr(shared).unwrap_or(0);
+            let b = a & mask | b & !mask;
+            let prefix = Prefix::around(IpAddr::V6(Ipv6Addr::from_bits(a)), bits).unwrap();
             let other = Ipv6Addr::from_bits(b);
             let same = (0..bits).all(|bit| (a ^ b) >> (127 - bit) & 1 == 0);
             // An address in IPv4 form is another family.
             prop_assert_eq!(prefix.contains(IpAddr::V6(other)), same && other.to_ipv4_mapped().is_none());
+            prop_assert_eq!(prefix.to_string().parse::<Prefix>().unwrap(), prefix);
+            let (bits, a, b) = (bits % 33, (a >> 96) as u32, (b >> 96) as u32);
+            let prefix = Prefix::around(IpAddr::V4(Ipv4Addr::from_bits(a)), bits).unwrap();
+            let other = Ipv4Addr::from_bits(b);
+            let same = (0..bits).all(|bit| (a ^ b) >> (31 - bit) & 1 == 0);
+            prop_assert_eq!(prefix.contains(IpAddr::V4(other)), same);
+            prop_assert_eq!(prefix.contains(IpAddr::V6(other.to_ipv6_mapped())), same);
+            prop_assert!(!prefix.contains(IpAddr::V6(Ipv6Addr::LOCALHOST)));
             prop_assert_eq!(prefix.to_string().parse::<Prefix>().unwrap(), prefix);
         }
 

@@ -1,12 +1,15 @@
 //! From query to response (RFC 1034 §4.3.2, RFC 4035 §3.1, RFC 5155 §7.2, RFC 6672 §3.2, RFC 8482, RFC 8906).
 
+mod denial;
+mod referral;
+
 use crate::Published;
 use crate::extended_errors::ExtendedError;
 use crate::limits::Class as ResponseClass;
 use crate::online::Online;
 use crate::query::{Malformed, Query};
 use crate::response::{Ending, Response, Section, Transport, UDP_PAYLOAD, datagram_octets};
-use nonesuch_dnssec::denial::prove::{Denied, Proof, prove};
+use nonesuch_dnssec::denial::prove::{Denied, Proof};
 use nonesuch_dnssec::online::Workshop;
 use nonesuch_proto::message::{Header, Rcode, flags};
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, edns};
@@ -44,10 +47,7 @@ impl<'a> Asked<'a> {
         transport: Transport,
         ending: &'a Ending<'a>,
     ) -> Self {
-        let name = &mut room[..query.name_length];
-        name.copy_from_slice(query.name().wire());
-        name.make_ascii_lowercase();
-        Self { query, name: NameRef::from_checked(name), transport, ending }
+        Self { query, name: query.lower_name(room), transport, ending }
     }
 }
 
@@ -425,22 +425,6 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         self.applied.iter().any(|other| other.is(template))
     }
 
-    /// RFC 4035 §3.1.4.1: DS belongs to the parent side of the cut.
-    fn answer_ds(&mut self, cut: ImageNode<'i>, owner: Owner) -> Step {
-        (self.class, self.source) = (ResponseClass::Positive, cut.name());
-        match cut.template(Rtype::DS) {
-            Some(template) => {
-                self.add(Section::Answer, template, owner, None);
-                self.finish_proof(&Proof::default());
-            }
-            None => {
-                self.class = ResponseClass::Nodata;
-                self.deny(Denied::Ds { cut });
-            }
-        }
-        Step::Done(false)
-    }
-
     /// RFC 6672 §3.2: the DNAME record, and the CNAME record that it makes of the name.
     fn substitute(
         &mut self,
@@ -479,114 +463,5 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             return Step::Done(false);
         }
         Step::Follow(at + 12)
-    }
-
-    /// A referral: NS RRset, DS RRset or the proof that there is none, addresses (RFC 4035 §3.1.4).
-    fn refer(&mut self, cut: ImageNode<'i>) -> Step {
-        (self.class, self.source) = (ResponseClass::Referral, cut.name());
-        // Behind an alias, the templates' pointers into the question name lead nowhere: the cut is none of its suffixes.
-        let behind_alias = self.response.has_answer();
-        let owner =
-            if behind_alias { Owner::WrittenOut } else { self.response.suffix_pointer(cut.name().len()) };
-        self.response.authoritative = behind_alias;
-        if let Some(servers) = cut.template(Rtype::NS) {
-            self.response.add(Section::Authority, servers, owner);
-        }
-        if self.response.dnssec_ok {
-            match cut.template(Rtype::DS) {
-                Some(ds) => {
-                    self.add(Section::Authority, ds, owner, None);
-                    self.finish_proof(&Proof::default());
-                }
-                None => self.prove_last(Denied::Ds { cut }),
-            }
-        }
-        // RFC 9471 §3.1: a referral without its in-domain glue is truncated; other addresses may be left out.
-        let mut truncate = false;
-        for (addresses, is_required) in cut.glue() {
-            truncate |= !self.add_addresses(addresses, behind_alias) && is_required;
-        }
-        Step::Done(truncate)
-    }
-
-    /// Adds addresses to a referral if they fit, with the signatures of those that are the zone's own.
-    fn add_addresses(&mut self, addresses: Template<'i>, written_out: bool) -> bool {
-        let mark = self.response.mark();
-        if !self.response.add_if_fits(addresses, written_out) {
-            return false;
-        }
-        if let Some(online) = &mut self.online
-            && self.response.dnssec_ok
-        {
-            online.sign_glue(self.response, mark.0, addresses);
-            if self.response.is_too_large() {
-                self.response.rewind(mark);
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Denies that a name exists. With compact denial it does, in the words of the response (RFC 9824 §3.1): the response
-    /// code is NXDOMAIN where the sender understands that, or takes no DNSSEC records (§4, §5.1).
-    fn deny_name(&mut self, name: NameRef<'_>, encloser: ImageNode<'i>, owner: Owner) {
-        (self.class, self.source) = (ResponseClass::Nxdomain, self.image.apex());
-        let denied = Denied::Name { name, encloser };
-        let compact = self.online.as_mut().filter(|online| online.is_compact() && self.response.dnssec_ok);
-        if compact.is_none() || self.compact_ok {
-            self.response.rcode = Rcode::NXDOMAIN;
-        } else if let (Some(online), Rtype::NSEC) = (compact, self.qtype)
-            && let Some(record) = online.nsec_record(denied, name)
-        {
-            let pointer = if let Owner::At(pointer) = owner { pointer } else { TO_QUESTION };
-            online.add_made(self.response, Section::Answer, &record, Some(pointer));
-            return self.finish_proof(&Proof::default());
-        }
-        self.deny(denied);
-    }
-
-    /// Adds a negative answer's SOA and, where DNSSEC records are wanted, the proof.
-    fn deny(&mut self, denied: Denied<'i, '_>) {
-        let owner = self.response.suffix_pointer(self.image.apex().len());
-        self.add(Section::Authority, self.image.negative_soa(), owner, None);
-        self.prove_last(denied);
-    }
-
-    /// What proves a denial, where DNSSEC records are wanted; what is made when asked is noted for the end.
-    fn prove(&mut self, denied: Denied<'i, '_>) -> Proof<'i> {
-        if !self.response.dnssec_ok {
-            return Proof::default();
-        }
-        match &mut self.online {
-            None => prove(self.image, denied),
-            Some(online) => {
-                online.prove(denied);
-                Proof::default()
-            }
-        }
-    }
-
-    /// Proves what the last name needs, and ends the proofs.
-    fn prove_last(&mut self, denied: Denied<'i, '_>) {
-        let proof = self.prove(denied);
-        self.finish_proof(&proof);
-    }
-
-    /// Adds the proof of the last name, then what the aliases before it need and it does not have.
-    fn finish_proof(&mut self, last: &Proof<'i>) {
-        for template in last.templates() {
-            self.response.add(Section::Authority, template, Owner::AsRendered);
-        }
-        let aliases = std::mem::take(&mut self.proved);
-        for (index, template) in aliases.iter().enumerate() {
-            let is_there = last.templates().any(|other| other.is(*template))
-                || aliases[..index].iter().any(|other| other.is(*template));
-            if !is_there {
-                self.response.add(Section::Authority, *template, Owner::AsRendered);
-            }
-        }
-        if let Some(online) = &mut self.online {
-            online.add_pieces(self.response);
-        }
     }
 }

@@ -29,6 +29,29 @@ pub struct Catalog {
     pub repeated: Vec<Name>,
 }
 
+/// A zone as a catalog is to list it that is made here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The zone.
+    pub zone: Name,
+    /// Its `group` property (RFC 9432 §4.4.2).
+    pub group: Option<String>,
+    /// The catalog that it may move to (`coo` property, §4.4.1).
+    pub new_owner: Option<Name>,
+    /// The catalog that it comes from, and still stands in.
+    pub former_owner: Option<Name>,
+    /// The label that it has there: with another one all that consumers have of it would be had anew (§5.4).
+    pub label: Option<Vec<u8>>,
+}
+
+impl Listed {
+    /// A zone that stays where it is.
+    #[must_use]
+    pub const fn new(zone: Name, group: Option<String>) -> Self {
+        Self { zone, group, new_owner: None, former_owner: None, label: None }
+    }
+}
+
 /// What a catalog says of one zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
@@ -92,20 +115,6 @@ pub enum Change {
         /// The catalog that is not heeded.
         catalog: Name,
     },
-}
-
-/// What leads from one version of a catalog to the next, as far as this catalog alone is concerned.
-#[must_use]
-pub fn diff(old: &Catalog, new: &Catalog) -> Vec<Change> {
-    let gone = old.members.keys().filter(|zone| !new.members.contains_key(*zone));
-    let mut changes: Vec<Change> = gone.map(|zone| Change::Remove { zone: zone.clone() }).collect();
-    for (zone, member) in &new.members {
-        match old.members.get(zone) {
-            Some(before) => changes.extend(compare(zone, (&before.label, &before.groups), member)),
-            None => changes.push(add(zone, &new.apex, member)),
-        }
-    }
-    changes
 }
 
 fn add(zone: &Name, catalog: &Name, member: &Member) -> Change {

@@ -14,6 +14,8 @@ use zeroize::Zeroizing;
 
 /// Octets of a secret (RFC 9018 §4.4).
 pub const SECRET_OCTETS: usize = 16;
+/// A secret; wiped from memory when dropped.
+pub type Secret = Zeroizing<[u8; SECRET_OCTETS]>;
 /// Octets of a cookie option that we send: the client's and ours.
 pub const COOKIE_OCTETS: usize = 24;
 
@@ -83,9 +85,9 @@ pub struct Cookies {
 #[derive(Clone)]
 enum Source {
     /// Secrets of the configuration: the first makes cookies, all are taken (RFC 9018 §5).
-    Given(Vec<Zeroizing<[u8; SECRET_OCTETS]>>),
+    Given(Vec<Secret>),
     /// The secret of each day is derived from this one. The timestamp tells which day a cookie is of.
-    Random(Zeroizing<[u8; SECRET_OCTETS]>),
+    Random(Secret),
 }
 
 impl fmt::Debug for Cookies {
@@ -113,16 +115,21 @@ impl Cookies {
     /// behind the first on all servers, then put first on all, and the old one is removed an hour later (RFC 9018 §5).
     /// `None` without a secret.
     #[must_use]
-    pub fn new(secrets: &[[u8; SECRET_OCTETS]]) -> Option<Self> {
-        let secrets: Vec<_> = secrets.iter().map(|secret| Zeroizing::new(*secret)).collect();
+    pub fn with_secrets(secrets: Vec<Secret>) -> Option<Self> {
         (!secrets.is_empty()).then_some(Self { source: Source::Given(secrets) })
+    }
+
+    /// As [`with_secrets`](Self::with_secrets), of plain octets.
+    #[must_use]
+    pub fn new(secrets: &[[u8; SECRET_OCTETS]]) -> Option<Self> {
+        Self::with_secrets(secrets.iter().map(|secret| Zeroizing::new(*secret)).collect())
     }
 
     /// Reads secrets: 32 hexadecimal digits on a line each, `#` begins a comment.
     ///
     /// # Errors
     /// The line that is wrong.
-    pub fn parse_secrets(text: &str) -> Result<Vec<[u8; SECRET_OCTETS]>, SecretError> {
+    pub fn parse_secrets(text: &str) -> Result<Vec<Secret>, SecretError> {
         let mut secrets = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let digits = line.split('#').next().unwrap_or("").trim();
@@ -226,16 +233,16 @@ impl Input {
 }
 
 /// The secret of the day that `timestamp` is in.
-fn secret_of_day(secret: &[u8; SECRET_OCTETS], timestamp: u32) -> Zeroizing<[u8; SECRET_OCTETS]> {
+fn secret_of_day(secret: &[u8; SECRET_OCTETS], timestamp: u32) -> Secret {
     let hash = SipHasher24Wide::new_with_key(secret).hash(&(timestamp / DAY).to_be_bytes());
     Zeroizing::new(hash.as_bytes())
 }
 
-fn parse_secret(digits: &str) -> Option<[u8; SECRET_OCTETS]> {
-    if digits.len() != 2 * SECRET_OCTETS || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    u128::from_str_radix(digits, 16).ok().map(u128::to_be_bytes)
+fn parse_secret(digits: &str) -> Option<Secret> {
+    let mut secret = Zeroizing::new([0; SECRET_OCTETS]);
+    let decoder = data_encoding::HEXLOWER_PERMISSIVE;
+    let is_whole = decoder.decode_len(digits.len()) == Ok(SECRET_OCTETS);
+    (is_whole && decoder.decode_mut(digits.as_bytes(), &mut *secret).is_ok()).then_some(secret)
 }
 
 #[cfg(test)]

@@ -9,9 +9,11 @@
 pub mod acl;
 mod answer;
 pub mod catalog;
+pub mod chaos;
 mod clock;
 pub mod cookies;
 pub mod extended_errors;
+mod image_file;
 pub mod limits;
 pub mod notify;
 mod online;
@@ -32,6 +34,7 @@ pub mod zones;
 
 pub use answer::{Outcome, answer, answer_published};
 pub use clock::seconds_now;
+pub use image_file::{OpenImageError, open_image};
 pub use published::{Published, Unverified};
 pub use query::{Malformed, Query};
 pub use responder::{Responder, Shared, TakeNotify};

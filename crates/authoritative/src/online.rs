@@ -36,14 +36,14 @@ impl<'i, 'w> Online<'i, 'w> {
     }
 
     /// The mechanism whose records are made, and the keys that sign them.
-    const fn signing(&self) -> Option<(Mechanism, &'i OnlineKeys)> {
+    fn signing(&self) -> Option<(Mechanism, &'i OnlineKeys)> {
         match self.published.denial() {
             Denial::Online { mechanism, keys } => Some((*mechanism, keys)),
             _ => None,
         }
     }
 
-    const fn prover(&self) -> Option<&'i Nsec5Prover> {
+    fn prover(&self) -> Option<&'i Nsec5Prover> {
         match self.published.denial() {
             Denial::Nsec5(prover) => Some(prover),
             _ => None,

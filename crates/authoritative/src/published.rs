@@ -6,11 +6,12 @@ use nonesuch_dnssec::{Mechanism, Verified};
 use nonesuch_proto::serial;
 use nonesuch_zone::image::{CompileError, ImageFile};
 use nonesuch_zone::{Image, Verification};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A zone ready to be served. Only a verified zone becomes one, or an image file that says of its zone that it was
-/// verified when the image was made; so nothing unverified is published.
-#[derive(Debug)]
+/// verified when the image was made; so nothing unverified is published. A copy shares image and keys.
+#[derive(Clone, Debug)]
 pub struct Published {
     image: Image,
     denial: Denial,
@@ -19,7 +20,7 @@ pub struct Published {
 }
 
 /// Where the records of denials come from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Denial {
     /// From the image: the signer made them (NSEC, NSEC3), or there are none.
     FromImage,
@@ -28,10 +29,10 @@ pub(crate) enum Denial {
         /// The mechanism.
         mechanism: Mechanism,
         /// The keys.
-        keys: Box<OnlineKeys>,
+        keys: Arc<OnlineKeys>,
     },
     /// From the image, with a proof made when asked for most of them (NSEC5).
-    Nsec5(Box<Nsec5Prover>),
+    Nsec5(Arc<Nsec5Prover>),
 }
 
 /// Why an image file cannot be served as it is. Its contents can be verified.
@@ -72,12 +73,12 @@ impl Published {
     /// Compiles a zone that is denied from, and where need be signed, when asked.
     pub fn online(zone: Prepared) -> Result<Self, CompileError> {
         let (contents, mechanism, keys) = zone.into_parts();
-        Ok(Self::of(Image::compile(&contents)?, Denial::Online { mechanism, keys: Box::new(keys) }))
+        Ok(Self::of(Image::compile(&contents)?, Denial::Online { mechanism, keys: Arc::new(keys) }))
     }
 
     /// Compiles a verified zone with NSEC5; `prover` is of that zone.
     pub fn nsec5(zone: &Verified, prover: Nsec5Prover) -> Result<Self, CompileError> {
-        Ok(Self::of(Image::compile(zone.contents())?, Denial::Nsec5(Box::new(prover))))
+        Ok(Self::of(Image::compile(zone.contents())?, Denial::Nsec5(Arc::new(prover))))
     }
 
     pub(crate) fn of(image: Image, denial: Denial) -> Self {
@@ -109,7 +110,28 @@ impl Published {
         now: u32,
     ) -> Result<Self, Unverified> {
         check_file(&file, mode, now)?;
-        Ok(Self::of(file.into_image(), Denial::Nsec5(Box::new(prover))))
+        Ok(Self::of(file.into_image(), Denial::Nsec5(Arc::new(prover))))
+    }
+
+    /// As [`Published::from_file`], of a zone that was published with [`Published::online`] before, and of which that was
+    /// verified: the file itself cannot say it, since its image lacks what is made when asked. Whoever calls knows that
+    /// the image was made by the same mechanism of the same DNSKEY RRset.
+    ///
+    /// # Errors
+    /// Why the zone must be prepared anew.
+    pub fn online_from_file(
+        file: ImageFile,
+        verification: Verification,
+        (mechanism, keys): (Mechanism, OnlineKeys),
+        mode: Mode,
+        now: u32,
+    ) -> Result<Self, Unverified> {
+        match verification {
+            // Nothing is verified of a zone without signatures.
+            Verification::Nothing => check_times(&file, now)?,
+            found => check(&file, found, mode, now)?,
+        }
+        Ok(Self::of(file.into_image(), Denial::Online { mechanism, keys: Arc::new(keys) }))
     }
 
     /// The image.
@@ -163,11 +185,19 @@ impl Published {
 
 /// Whether a file says enough of its zone.
 fn check_file(file: &ImageFile, mode: Mode, now: u32) -> Result<(), Unverified> {
-    let found = file.record().verification;
+    check(file, file.record().verification, mode, now)
+}
+
+/// Whether it is enough of the zone of `file` that so much was verified of it.
+fn check(file: &ImageFile, found: Verification, mode: Mode, now: u32) -> Result<(), Unverified> {
     match (found, mode) {
         (Verification::Full { .. }, _) | (Verification::Structural { .. }, Mode::Structural) => {}
         _ => return Err(Unverified::Record { found }),
     }
+    check_times(file, now)
+}
+
+fn check_times(file: &ImageFile, now: u32) -> Result<(), Unverified> {
     if let Some(period) = file.period()
         && (serial::is_before(now, period.inception) || serial::is_before(period.expiration, now))
     {

@@ -63,15 +63,18 @@ impl<'q> Query<'q> {
             _ => return Err(form),
         }
         let (mut opt, mut tsig) = (None, None);
-        for left in (0..header.counts[3]).rev() {
-            let at = message.len() - rest.len();
+        let mut left = header.counts[3];
+        while left > 0 {
+            left -= 1;
             let (is_tsig, behind) = read_additional(rest, &mut opt).ok_or(form)?;
-            rest = behind;
-            // RFC 8945 §5.1: TSIG is the last record.
-            if is_tsig && left > 0 {
-                return Err(form);
+            if is_tsig {
+                // RFC 8945 §5.1: TSIG is the last record.
+                if left > 0 {
+                    return Err(form);
+                }
+                tsig = Some(message.len() - rest.len());
             }
-            tsig = is_tsig.then_some(at);
+            rest = behind;
         }
         if !rest.is_empty() {
             return Err(form);
@@ -84,6 +87,61 @@ impl<'q> Query<'q> {
     pub fn name(&self) -> NameRef<'q> {
         NameRef::from_checked(&self.question[..self.name_length])
     }
+
+    /// The question name in lower case, which is put into `room`.
+    #[inline]
+    pub(crate) fn lower_name<'r>(&self, room: &'r mut [u8; MAX_NAME]) -> NameRef<'r> {
+        let name = &self.question[..self.name_length];
+        let lowered = &mut room[..name.len()];
+        let words = lowered.as_chunks_mut().0.iter_mut().zip(name.as_chunks().0);
+        words.for_each(|(lowered, word)| *lowered = lower(*word));
+        // The last eight octets, of which some were done before; of a name that has not so many, one by one.
+        match (lowered.last_chunk_mut(), name.last_chunk()) {
+            (Some(lowered), Some(word)) => *lowered = lower(*word),
+            _ => lowered
+                .iter_mut()
+                .zip(name)
+                .for_each(|(lowered, octet)| *lowered = octet.to_ascii_lowercase()),
+        }
+        NameRef::from_checked(lowered)
+    }
+}
+
+/// Eight octets at once in lower case. Lengths of labels are below all letters.
+#[inline]
+const fn lower(octets: [u8; 8]) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * ONES;
+    let word = u64::from_ne_bytes(octets);
+    let seven = word & !HIGH;
+    // The high bit of each octet of these says: at least A, beyond Z.
+    let at_least_a = seven + (0x80 - b'A' as u64) * ONES;
+    let beyond_z = seven + (0x7f - b'Z' as u64) * ONES;
+    let is_capital = (at_least_a ^ beyond_z) & !word & HIGH;
+    // From 0x80 to 0x20, which tells small letters from capital ones.
+    (word | is_capital >> 2).to_ne_bytes()
+}
+
+/// Whether a message of any opcode, well formed as far as that, has an OPT record: the response has one then (RFC 6891
+/// §6.1.1).
+#[must_use]
+pub(crate) fn has_opt(message: &[u8]) -> bool {
+    let Some(header) = Header::read(message) else { return false };
+    let [questions, answers, authorities, additional] = header.counts.map(usize::from);
+    let mut rest = &message[HEADER..];
+    for _ in 0..questions {
+        let Some(behind) = measure_owner(rest).and_then(|name| rest.get(name + 4..)) else { return false };
+        rest = behind;
+    }
+    for number in 0..answers + authorities + additional {
+        let is_opt = rest.get(..3).is_some_and(|start| start == [0, 0, Rtype::OPT.0 as u8]);
+        if is_opt && number >= answers + authorities {
+            return true;
+        }
+        let Some(behind) = skip_record(rest) else { return false };
+        rest = behind;
+    }
+    false
 }
 
 /// Octets of the name in front of `octets`; a question name is not compressed.
@@ -136,6 +194,52 @@ fn measure_owner(octets: &[u8]) -> Option<usize> {
             length @ 1..=63 => at += 1 + usize::from(length),
             192..=255 => return Some(at + 2),
             _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_octets_are_lowered_as_each_alone() {
+        for octet in 0..=255u8 {
+            for place in 0..8 {
+                for beside in [0, b'A', b'z', 0x80, 0xff] {
+                    let mut octets = [beside; 8];
+                    octets[place] = octet;
+                    assert_eq!(lower(octets), octets.map(|octet| octet.to_ascii_lowercase()), "{octets:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_every_length_are_lowered() {
+        for length in 1..=MAX_NAME {
+            let mut message = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+            // Labels of up to 63 octets, then the root.
+            let mut left = length - 1;
+            while left > 0 {
+                // A label of one octet more would leave room for none but the root's.
+                let label = (left - 1).min(63) - usize::from(left == 65);
+                if label == 0 {
+                    break;
+                }
+                message.push(label as u8);
+                message.extend((0..label).map(|at| b"AZaz@[`{-0\xc1\xdaMmQq"[at % 16]));
+                left -= 1 + label;
+            }
+            if left > 0 {
+                continue;
+            }
+            message.extend_from_slice(&[0, 0, 1, 0, 1]);
+            let query = Query::parse(&message).expect("a query");
+            assert_eq!(query.name_length, length);
+            let mut room = [0; MAX_NAME];
+            let expected = query.name().wire().to_ascii_lowercase();
+            assert_eq!(query.lower_name(&mut room).wire(), expected);
         }
     }
 }

@@ -4,33 +4,35 @@
 //! A query that wants neither signature, transfer nor work goes straight from [`Responder::answer`] to the image and back.
 //! All else branches off in functions of its own, marked cold.
 
+mod online;
+mod other;
+mod transfers;
+
 use crate::answer::{Asked, answer_from, decline, push_bare, refuse};
 use crate::clock::seconds_now;
 use crate::cookies::CookieStatus;
 use crate::extended_errors::ExtendedError;
 use crate::limits::{Action, Class, WorkerShare, hash_name};
-use crate::notify::{self, Notified, Standing};
+use crate::notify::Notified;
 use crate::online::Online;
 use crate::query::{Malformed, Query};
 use crate::reply_options::{ReplyOptions, ReplySettings};
-use crate::response::{Ending, Transport, UDP_PAYLOAD};
+use crate::response::{Ending, Transport};
 use crate::settings::Settings;
-use crate::statistics::{self, Carrier, Statistics, ThreadStatistics, Tsig};
+use crate::statistics::{self, Carrier, Observation, Seen, Statistics, ThreadStatistics};
 use crate::tap::{Tap, TapThread};
-use crate::transfer::outbound::{self, Outgoing, Transfer, ZoneToSend};
-use crate::tsig::{self, Signer, Verified};
+use crate::transfer::outbound::{self, Outgoing};
+use crate::tsig::{Signer, Verified};
 use crate::zones::{ServedZone, Slot, Table, View, ZoneState, Zones};
 use arc_swap::{ArcSwap, Cache};
-use nonesuch_dnssec::online::{Counters, Mark, Workshop};
-use nonesuch_net::{Answer, BATCH, Handler, Stream};
-use nonesuch_proto::message::{HEADER, Header, Rcode};
-use nonesuch_proto::{Class as DnsClass, MAX_NAME, NameRef, Rtype, edns};
-use std::net::{IpAddr, SocketAddr};
+use nonesuch_dnssec::online::{Counters, Workshop};
+use nonesuch_net::{Answer, BATCH, Handler, Stream, TlsSession};
+use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
+use nonesuch_proto::{Class as DnsClass, MAX_NAME, NameRef, Rtype};
+use other::push_opt_where_asked;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The opcode (RFC 2136 §1.3).
-const UPDATE: u8 = 5;
 
 /// Takes news of zones that changed at their primaries, and never waits; `false` where it cannot take more.
 pub type TakeNotify = Arc<dyn Fn(Notified) -> bool + Send + Sync>;
@@ -117,10 +119,14 @@ struct Thread {
     wanting: Vec<Arc<ServedZone>>,
     stream: Option<Box<dyn Stream>>,
     idle_timeout: Option<Duration>,
+    /// What TLS agreed on for the connection of the batch.
+    session: Option<TlsSession>,
     /// Messages of the batch so far.
     messages: usize,
     /// Whether messages are answered for the second time: what they are is counted already.
     again: bool,
+    /// Since when the answers that were put off are made, and how many operations they took.
+    making: Option<(Instant, usize)>,
 }
 
 /// How a message is answered.
@@ -158,8 +164,10 @@ impl Responder {
             wanting: Vec::new(),
             stream: None,
             idle_timeout: None,
+            session: None,
             messages: 0,
             again: false,
+            making: None,
         };
         let batch = Batch {
             table: Arc::clone(view.table()),
@@ -267,8 +275,16 @@ impl Handler for Responder {
         self.renew_reply();
     }
 
+    fn set_session(&mut self, session: TlsSession) {
+        self.thread.session = Some(session);
+    }
+
     fn end(&mut self) {
-        self.thread.statistics.sent(Instant::now());
+        let now = Instant::now();
+        self.thread.statistics.sent(now);
+        if let Some((begun, operations)) = self.thread.making.take() {
+            self.thread.share.spent(now.saturating_duration_since(begun).as_nanos() as u64, operations);
+        }
         if let Some(tap) = &mut self.thread.tap {
             tap.end();
         }
@@ -287,52 +303,8 @@ impl Thread {
             Err(Malformed::Opcode(header)) => self.answer_opcode(batch, header, message, sender, out),
             Err(Malformed::Form(header)) => {
                 push_bare(header, Rcode::FORMERR, out);
+                push_opt_where_asked(message, None, out);
                 self.refuse_bare(batch, header, Rcode::FORMERR, sender, out)
-            }
-        }
-    }
-
-    /// Answers a query with a TSIG record (RFC 8945 §5.2).
-    #[cold]
-    fn answer_signed(
-        &mut self,
-        batch: &Batch,
-        message: &[u8],
-        query: &Query<'_>,
-        sender: SocketAddr,
-        out: &mut Vec<u8>,
-    ) -> Outcome {
-        match self.verify(batch, message, query.opt.is_some(), out) {
-            Ok(verified) => self.answer_query(batch, message, query, verified.as_ref(), sender, out),
-            Err(rcode) => self.refuse_bare(batch, query.header, rcode, sender, out),
-        }
-    }
-
-    /// Verifies who signed a message; where nobody or the wrong one did, `out` is the answer.
-    fn verify(
-        &mut self,
-        batch: &Batch,
-        message: &[u8],
-        has_opt: bool,
-        out: &mut Vec<u8>,
-    ) -> Result<Option<Verified>, Rcode> {
-        match batch.settings.keys.verify(message, batch.now) {
-            Ok(verified) => {
-                if verified.is_some() && !self.again {
-                    self.statistics.tsig(Tsig::Valid);
-                }
-                Ok(verified)
-            }
-            Err(refused) => {
-                let error = refused.error();
-                self.statistics.tsig(count_as(error));
-                tracing::debug!(%error, "message with a TSIG record refused");
-                let mut opt = Vec::new();
-                if has_opt {
-                    edns::push_opt(UDP_PAYLOAD, 0, 0, &mut opt);
-                }
-                refused.answer(message, &opt, batch.now, out);
-                Err(if error == tsig::Error::Form { Rcode::FORMERR } else { Rcode::NOTAUTH })
             }
         }
     }
@@ -348,6 +320,10 @@ impl Thread {
     ) -> Outcome {
         let Some(reply) = self.read_options(batch, query, sender) else {
             push_bare(query.header, Rcode::FORMERR, out);
+            push_opt_where_asked(message, None, out);
+            if let Some(verified) = verified {
+                verified.signer().sign(out, batch.now);
+            }
             return self.refuse_bare(batch, query.header, Rcode::FORMERR, sender, out);
         };
         let mut signer = verified.map(Verified::signer);
@@ -355,7 +331,8 @@ impl Thread {
         let mut room = [0; MAX_NAME];
         let ending = Ending { reply, settings: &batch.reply, tsig };
         let asked = Asked::new(query, &mut room, self.transport, &ending);
-        if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) {
+        let is_known_edns = query.opt.is_none_or(|opt| opt.version == 0);
+        if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) && is_known_edns {
             return self.transfer(batch, message, &asked, verified, sender, out);
         }
         let limited = match self.answer_asked(batch, &asked, sender, out) {
@@ -371,8 +348,36 @@ impl Thread {
         if let Some(signer) = &mut signer {
             signer.sign(out, batch.now);
         }
-        self.statistics.query(query, message, out);
+        self.count(query, message, out);
         Outcome::Ready
+    }
+
+    /// Counts a query that is answered. The upper bits of a response code are in OPT (RFC 6891 §6.1.3): answers without
+    /// records are looked at for them, others have none.
+    #[inline]
+    fn count(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
+        let has_records = response.get(6..10).is_some_and(|counts| counts != [0; 4]);
+        if has_records {
+            self.statistics.query(query, message, response);
+        } else {
+            self.count_bare(query, message, response);
+        }
+    }
+
+    #[cold]
+    fn count_bare(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
+        let Some(header) = Header::read(response) else { return };
+        let seen = Seen::default()
+            .with(Seen::TRUNCATED, header.flags & flags::TC != 0)
+            .with(Seen::EDNS, query.opt.is_some())
+            .with(Seen::DNSSEC_OK, query.opt.is_some_and(|opt| opt.dnssec_ok()));
+        self.statistics.record(&Observation {
+            qtype: query.qtype,
+            rcode: extended_rcode(response, HEADER + query.question.len()),
+            query_octets: message.len(),
+            response_octets: response.len(),
+            seen,
+        });
     }
 
     /// Reads the options of a query; `None` where one is malformed.
@@ -408,6 +413,11 @@ impl Thread {
     ) -> Result<(Class, u64), Outcome> {
         const ERROR: (Class, u64) = (Class::Error, 0);
         if let Some((rcode, error)) = refuse(asked.query) {
+            if rcode == Rcode::REFUSED && asked.query.class == DnsClass::CH {
+                let is_answered = batch.settings.chaos.answer(asked, out);
+                let limited = (Class::Positive, self.hash(batch, asked.name));
+                return Ok(if is_answered { limited } else { ERROR });
+            }
             decline(asked, rcode, error, false, out);
             return Ok(ERROR);
         }
@@ -447,30 +457,6 @@ impl Thread {
         Err(Outcome::Wanting)
     }
 
-    /// Whether the client may have made what its answer wants; where not, `out` says so.
-    fn may_work(
-        &mut self,
-        batch: &Batch,
-        asked: &Asked<'_>,
-        client: IpAddr,
-        before: Mark,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let Some(limits) = &batch.settings.limits else { return true };
-        let operations = self.workshop.wanted().saturating_sub(before.wanted());
-        let is_proven =
-            self.transport != Transport::Udp || asked.ending.reply.cookie() == CookieStatus::Valid;
-        if limits.online(&mut self.share, batch.milliseconds, client, is_proven, operations) {
-            return true;
-        }
-        self.workshop.take_back(before);
-        self.statistics.over_budget();
-        let truncate = matches!(limits.over_budget(self.transport), Action::Truncate);
-        let rcode = if truncate { Rcode::NOERROR } else { Rcode::REFUSED };
-        decline(asked, rcode, Some(ExtendedError::OVER_BUDGET), truncate, out);
-        false
-    }
-
     /// What a name is counted under, where anything is limited.
     fn hash(&self, batch: &Batch, name: NameRef<'_>) -> u64 {
         let is_limited = self.transport == Transport::Udp && batch.settings.limits.is_some();
@@ -501,190 +487,6 @@ impl Thread {
         true
     }
 
-    /// Ends an answer that is a header or little more, to a message that is no readable query.
-    #[cold]
-    fn refuse_bare(
-        &mut self,
-        batch: &Batch,
-        header: Header,
-        rcode: Rcode,
-        sender: SocketAddr,
-        out: &mut Vec<u8>,
-    ) -> Outcome {
-        let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
-        if let Some(limits) = limits {
-            let cookie = CookieStatus::Absent;
-            let action = limits.response(batch.milliseconds, sender.ip(), Class::Error, 0, cookie);
-            // There is nothing that could be asked again over TCP.
-            if !matches!(action, Action::Send) {
-                self.statistics.drop(statistics::Dropped::RateLimited);
-                out.clear();
-                return Outcome::Nothing;
-            }
-        }
-        self.statistics.refuse(header.opcode(), rcode);
-        Outcome::Ready
-    }
-
-    /// Answers what is no query: NOTIFY, UPDATE, and what is not implemented.
-    #[cold]
-    fn answer_opcode(
-        &mut self,
-        batch: &Batch,
-        header: Header,
-        message: &[u8],
-        sender: SocketAddr,
-        out: &mut Vec<u8>,
-    ) -> Outcome {
-        if !matches!(header.opcode(), notify::OPCODE | UPDATE) {
-            push_bare(header, Rcode::NOTIMP, out);
-            return self.refuse_bare(batch, header, Rcode::NOTIMP, sender, out);
-        }
-        let verified = match self.verify(batch, message, false, out) {
-            Ok(verified) => verified,
-            Err(rcode) => return self.refuse_bare(batch, header, rcode, sender, out),
-        };
-        if header.opcode() == UPDATE {
-            refuse_update(&batch.table, header, message, out);
-        } else if !self.take_notify(batch, message, verified.as_ref(), sender, out) {
-            self.statistics.drop(statistics::Dropped::Failed);
-            out.clear();
-            return Outcome::Nothing;
-        }
-        let rcode = Header::read(out).map_or(Rcode::SERVFAIL, Header::rcode);
-        if let Some(verified) = &verified {
-            verified.signer().sign(out, batch.now);
-        }
-        if rcode == Rcode::NOERROR {
-            // A primary of many zones, which may tell us of all of them at once.
-            self.statistics.refuse(header.opcode(), rcode);
-            return Outcome::Ready;
-        }
-        self.refuse_bare(batch, header, rcode, sender, out)
-    }
-
-    /// Answers NOTIFY (RFC 1996) and passes on what it says; `false` where that cannot be taken, and nothing is answered, so
-    /// that the primary sends it again.
-    fn take_notify(
-        &mut self,
-        batch: &Batch,
-        message: &[u8],
-        verified: Option<&Verified>,
-        sender: SocketAddr,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        let key = verified.map(Verified::name);
-        let ask = |apex: NameRef<'_>| {
-            let Some(slot) = batch.table.slot(apex) else { return Standing::NotOurs };
-            let state = slot.state();
-            let policy = state.policy();
-            if !policy.is_secondary {
-                return Standing::Primary;
-            }
-            let allows = policy.notify_from.allows(sender.ip(), key);
-            Standing::Secondary { allows }
-        };
-        match (notify::handle(message, sender.ip(), ask, out), &self.notified) {
-            (Some(notified), Some(take)) => take(notified),
-            _ => true,
-        }
-    }
-
-    /// Answers AXFR and IXFR.
-    #[cold]
-    fn transfer(
-        &mut self,
-        batch: &Batch,
-        message: &[u8],
-        asked: &Asked<'_>,
-        verified: Option<&Verified>,
-        sender: SocketAddr,
-        out: &mut Vec<u8>,
-    ) -> Outcome {
-        let slot = batch.table.slot(asked.name).filter(|_| asked.query.class == DnsClass::IN);
-        let state = slot.map(|slot| slot.state());
-        let state = state.as_deref().map(|state| &**state);
-        if let Some(ZoneState::NotReady(_) | ZoneState::Expired(_)) = state {
-            return self.refuse_transfer(
-                batch,
-                message,
-                asked,
-                verified,
-                (Rcode::SERVFAIL, Some(ExtendedError::NOT_READY)),
-                out,
-            );
-        }
-        let zone = state.and_then(ZoneState::serving).map(|zone| ZoneToSend {
-            contents: zone.contents(),
-            journal: zone.journal().map(|journal| &**journal),
-            access: &zone.policy().transfer,
-            is_online: zone.published().is_signed_when_asked(),
-        });
-        let mut opt = Vec::new();
-        asked.push_opt_alone(&mut opt);
-        let request = outbound::Asked {
-            message,
-            query: asked.query,
-            is_datagram: self.transport == Transport::Udp,
-            client: sender,
-            tsig: verified,
-            opt: &opt,
-            limit: asked.datagram_octets(),
-        };
-        match outbound::begin(&request, zone.as_ref(), &self.outgoing, out) {
-            Transfer::Stream(stream) => {
-                self.stream = Some(stream);
-                Outcome::Stream
-            }
-            Transfer::Single => {
-                self.statistics.query(asked.query, message, out);
-                Outcome::Ready
-            }
-            Transfer::Refuse(refusal) => {
-                let error = refusal.extended_error();
-                self.refuse_transfer(batch, message, asked, verified, (refusal.rcode(), error), out)
-            }
-        }
-    }
-
-    fn refuse_transfer(
-        &mut self,
-        batch: &Batch,
-        message: &[u8],
-        asked: &Asked<'_>,
-        verified: Option<&Verified>,
-        (rcode, error): (Rcode, Option<ExtendedError>),
-        out: &mut Vec<u8>,
-    ) -> Outcome {
-        decline(asked, rcode, error, false, out);
-        if let Some(verified) = verified {
-            verified.signer().sign(out, batch.now);
-        }
-        self.statistics.query(asked.query, message, out);
-        Outcome::Ready
-    }
-
-    /// Makes what answers of the batch want, and takes note of what it took.
-    fn make(&mut self, now: u32) {
-        self.again = true;
-        let (begun, operations) = (Instant::now(), self.workshop.wanted());
-        for zone in std::mem::take(&mut self.wanting) {
-            zone.published().make(&mut self.workshop, now);
-        }
-        self.share.spent(begun.elapsed().as_nanos() as u64, operations);
-    }
-
-    /// Answers with SERVFAIL: what the answer needs could not be made. `false` where nothing is to be sent.
-    fn fail(&mut self, batch: &Batch, message: &[u8], out: &mut Vec<u8>) -> bool {
-        let Ok(query) = Query::parse(message) else { return false };
-        let mut room = [0; MAX_NAME];
-        let ending = Ending { settings: &batch.reply, ..Ending::PLAIN };
-        let asked = Asked::new(&query, &mut room, self.transport, &ending);
-        decline(&asked, Rcode::SERVFAIL, None, false, out);
-        self.statistics.query(&query, message, out);
-        true
-    }
-
     fn tap_response(&mut self, sender: SocketAddr, message: &[u8], response: &[u8]) {
         if let Some(tap) = &mut self.tap {
             tap.response(sender, message, response);
@@ -701,17 +503,14 @@ fn find_slot<'t>(table: &'t Table, asked: &Asked<'_>) -> Option<&'t Arc<Slot>> {
     asked.name.parent().and_then(|parent| table.find(parent)).or(Some(slot))
 }
 
-/// Answers UPDATE (RFC 2136 §3): it is refused. The zone section is repeated where it can be read.
-fn refuse_update(table: &Table, header: Header, message: &[u8], out: &mut Vec<u8>) {
-    let zone = NameRef::split_from(&message[HEADER..]).ok().filter(|_| header.counts[0] == 1);
-    let zone = zone.and_then(|(name, _)| Some((name, message.get(HEADER..HEADER + name.len() + 4)?)));
-    let Some((name, section)) = zone else {
-        return push_bare(header, Rcode::FORMERR, out);
-    };
-    let is_ours = table.find(name.to_canonical().view()).is_some();
-    push_bare(header, if is_ours { Rcode::REFUSED } else { Rcode::NOTAUTH }, out);
-    out[4..6].copy_from_slice(&1u16.to_be_bytes());
-    out.extend_from_slice(section);
+/// The response code with its upper bits, where the record at `at` is an OPT record.
+fn extended_rcode(response: &[u8], at: usize) -> Rcode {
+    let lower = Header::read(response).map_or(0, |header| header.flags & 0x0f);
+    let [t, u] = Rtype::OPT.0.to_be_bytes();
+    match response.get(at..at + 6) {
+        Some(&[0, a, b, _, _, upper]) if [a, b] == [t, u] => Rcode(u16::from(upper) << 4 | lower),
+        _ => Rcode(lower),
+    }
 }
 
 const fn carrier(transport: Transport) -> Carrier {
@@ -719,15 +518,5 @@ const fn carrier(transport: Transport) -> Carrier {
         Transport::Udp => Carrier::Udp,
         Transport::Tcp => Carrier::Tcp,
         Transport::Tls => Carrier::Tls,
-    }
-}
-
-const fn count_as(error: tsig::Error) -> Tsig {
-    match error {
-        tsig::Error::Form => Tsig::Malformed,
-        tsig::Error::BadKey => Tsig::BadKey,
-        tsig::Error::BadSig => Tsig::BadSignature,
-        tsig::Error::BadTime => Tsig::BadTime,
-        tsig::Error::BadTrunc => Tsig::BadTruncation,
     }
 }

@@ -4,7 +4,7 @@ use crate::Query;
 use crate::extended_errors::ExtendedError;
 use crate::reply_options::{ReplyOptions, ReplySettings};
 use nonesuch_proto::edns::{self, OPT_OCTETS};
-use nonesuch_proto::message::{HEADER, Rcode, flags};
+use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::image::{Owner, Position, TO_QUESTION, Template, push_fixed};
 
@@ -280,12 +280,11 @@ impl<'o> Response<'o> {
             self.push_opt();
         }
         word |= self.rcode.0 & 0x0f;
-        let header = &mut self.out[..HEADER];
-        header[..2].copy_from_slice(&query.header.id.to_be_bytes());
-        header[2..4].copy_from_slice(&word.to_be_bytes());
-        header[4..6].copy_from_slice(&1u16.to_be_bytes());
-        for (slot, count) in header[6..].chunks_exact_mut(2).zip(self.counts) {
-            slot.copy_from_slice(&count.to_be_bytes());
+        let [answers, authorities, additional] = self.counts;
+        let counts = [1, answers, authorities, additional];
+        let header = Header { id: query.header.id, flags: word, counts };
+        if let Some(front) = self.out.first_chunk_mut() {
+            *front = header.to_octets();
         }
     }
 

@@ -4,20 +4,24 @@
 //! do. [`Transfers`] does it, for all zones in one thread; [`Host`] is what it needs of the server around it.
 
 mod driver;
+mod event;
 mod exchange;
 mod machine;
 mod queue;
 mod status;
 mod task;
 mod timers;
+mod timing;
 mod transfers;
 
 #[cfg(test)]
 mod tests;
 
-pub use machine::{Action, Ended, Event, Held, Machine, Span, Timing};
+pub use event::{Action, Ended, Event};
+pub use machine::Machine;
 pub use status::{Counts, Phase, TransferKind, TransferProgress, ZoneStatus};
 pub use timers::Timers;
+pub use timing::{Held, Span, Timing};
 pub use transfers::{Transfers, TransfersOptions};
 
 use crate::acl::Remote;
@@ -32,10 +36,9 @@ use std::sync::Arc;
 pub struct Received {
     /// The whole zone.
     pub contents: Contents,
-    /// The versions that led to it from the one that was here, in order; empty where the whole zone was transferred.
+    /// What led to it from the version that was here, one for each serial, in order; empty where the whole zone was
+    /// transferred.
     pub steps: Vec<ChangeSet>,
-    /// All steps in one.
-    pub change: Option<ChangeSet>,
 }
 
 /// Why a version was not published. The zone that was there stays.
@@ -54,7 +57,8 @@ impl PublishError {
     }
 }
 
-/// What transfers need of the server around them. Its methods are called on threads that may block.
+/// What transfers need of the server around them. [`publish`](Host::publish) is called on threads that may block, the others in the
+/// one thread of all transfers: they are to return at once, whatever is being done with the zone.
 pub trait Host: Send + Sync + 'static {
     /// What is here of the zone, whether it is served or has expired.
     fn contents(&self, apex: &Name) -> Option<Arc<Contents>>;

@@ -6,7 +6,7 @@ use nonesuch_dnssec::online::{Counters, OnlineCounters};
 use nonesuch_net::tcp::{self, TcpCounters, TcpOptions, TcpServer};
 use nonesuch_net::tls::IdentitySlot;
 use nonesuch_net::udp::{self, UdpCounters, UdpOptions, UdpServer};
-use nonesuch_net::{Listeners, NetError, bind, bind_tcp};
+use nonesuch_net::{Listeners, NetError, bind, bind_tcp, has_address};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
@@ -66,6 +66,11 @@ impl Bound {
     /// # Errors
     /// Which address cannot be listened on.
     pub fn bind(options: &ServerOptions) -> Result<Self, NetError> {
+        for address in options.listen.iter().chain(&options.listen_tls) {
+            if !has_address(address.ip()) {
+                tracing::warn!(%address, "{address}: no interface has this address: it is answered from when one has");
+            }
+        }
         let plain = options.listen.iter().map(|address| bind(*address, options.workers));
         let plain = plain.collect::<Result<Vec<_>, _>>()?;
         let mut tls = Vec::new();

@@ -1,6 +1,7 @@
 //! What a server does beside answering from its zones: keys, cookies, limits, options of responses. A reload replaces it as
 //! a whole.
 
+use crate::chaos::Chaos;
 use crate::cookies::Cookies;
 use crate::limits::Limits;
 use crate::reply_options::ReplySettings;
@@ -18,4 +19,6 @@ pub struct Settings {
     pub limits: Option<Arc<Limits>>,
     /// Options of responses.
     pub reply: ReplySettings,
+    /// What is said of the server itself.
+    pub chaos: Chaos,
 }

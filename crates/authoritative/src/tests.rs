@@ -138,10 +138,10 @@ impl Way {
                 // As a server does that maps an image and reads no records.
                 let image = reopen(&Image::compile(&signed).unwrap());
                 let prover = Nsec5Prover::of(&Nsec5Zone::of_image(&image), key, Some(proofs)).unwrap();
-                return Published::of(image, Denial::Nsec5(Box::new(prover)));
+                return Published::of(image, Denial::Nsec5(prover.into()));
             }
             let prover = Nsec5Prover::new(&signed, key, None).unwrap();
-            return of_image(&signed, Denial::Nsec5(Box::new(prover)));
+            return of_image(&signed, Denial::Nsec5(prover.into()));
         }
         if mechanism.made() == Made::WhenSigned {
             return of_image(&self.sign(plain, mechanism, None), Denial::FromImage);

@@ -40,6 +40,14 @@ impl ServedZone {
         Self { published, policy, contents: None, journal: None }
     }
 
+    /// The same zone with another policy.
+    #[must_use]
+    pub fn with_policy(&self, policy: Arc<ZonePolicy>) -> Self {
+        let (published, contents, journal) =
+            (self.published.clone(), self.contents.clone(), self.journal.clone());
+        Self { published, policy, contents, journal }
+    }
+
     /// With its records: those who transfer it want them.
     #[must_use]
     pub fn with_contents(self, contents: Arc<Contents>) -> Self {
@@ -133,11 +141,21 @@ impl Slot {
 }
 
 /// The zones by their names.
-#[derive(Clone, Debug, Default)]
+///
+/// A copy shares names and zones with the table that it was made of: zones come and go with those that stay untouched.
+#[derive(Clone, Debug)]
 pub struct Table {
-    slots: HashMap<Box<[u8]>, Arc<Slot>>,
+    slots: HashMap<Arc<[u8]>, Arc<Slot>>,
     /// Bit n: there is a zone whose name has n labels, the root not counted. A name has 127 at most.
     depths: u128,
+    /// How many zones have names of n labels.
+    at_depth: [u32; 128],
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { slots: HashMap::new(), depths: 0, at_depth: [0; 128] }
+    }
 }
 
 impl Table {
@@ -168,16 +186,28 @@ impl Table {
         self.slots.values()
     }
 
+    /// Adds a zone that is not there.
     fn insert(&mut self, apex: Name, state: ZoneState) {
-        self.depths |= 1 << apex.view().label_count();
+        let depth = apex.view().label_count();
+        self.at_depth[depth] += 1;
+        self.depths |= 1 << depth;
         let key = apex.wire().into();
         self.slots.insert(key, Arc::new(Slot { apex, state: ArcSwap::from_pointee(state) }));
     }
 
     fn remove(&mut self, apex: NameRef<'_>) -> bool {
-        let is_removed = self.slots.remove(apex.wire()).is_some();
-        self.depths = self.slots.values().fold(0, |all, slot| all | 1 << slot.apex.view().label_count());
-        is_removed
+        let removed = self.slots.remove(apex.wire());
+        if let Some(slot) = &removed {
+            // A thread that nobody asks keeps the table that it has; the zone's memory is not to wait for it.
+            slot.state.store(Arc::new(ZoneState::NotReady(Arc::default())));
+            let depth = apex.label_count();
+            let zones = &mut self.at_depth[depth];
+            *zones -= 1;
+            if *zones == 0 {
+                self.depths &= !(1 << depth);
+            }
+        }
+        removed.is_some()
     }
 }
 
@@ -215,18 +245,31 @@ impl Zones {
         }
         if !new.is_empty() {
             let mut table = Table::clone(&table);
-            new.into_iter().for_each(|(apex, state)| table.insert(apex, state));
+            for (apex, state) in new {
+                match table.slot(apex.view()) {
+                    // Named twice.
+                    Some(slot) => slot.state.store(Arc::new(state)),
+                    None => table.insert(apex, state),
+                }
+            }
             self.table.store(Arc::new(table));
         }
     }
 
     /// Takes a zone away; tells whether it was there.
     pub fn remove(&self, apex: &Name) -> bool {
+        self.remove_all(std::slice::from_ref(apex)) == 1
+    }
+
+    /// Takes zones away, with one swap of the table; tells how many were there.
+    pub fn remove_all(&self, zones: &[Name]) -> usize {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = Table::clone(&self.table.load());
-        let is_removed = table.remove(apex.view().to_canonical().view());
-        self.table.store(Arc::new(table));
-        is_removed
+        let removed = zones.iter().filter(|apex| table.remove(apex.view().to_canonical().view())).count();
+        if removed > 0 {
+            self.table.store(Arc::new(table));
+        }
+        removed
     }
 
     /// The zones as they are.

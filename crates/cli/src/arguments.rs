@@ -5,7 +5,7 @@ mod load;
 mod query;
 mod zone;
 
-pub(crate) use ctl::{ControlArguments, ControlCommand, ControlZoneCommand};
+pub(crate) use ctl::{CONFIGURATION, ControlArguments, ControlCommand, ControlZoneCommand, SOCKET};
 pub(crate) use load::{LabEchoArguments, LoadArguments};
 pub(crate) use query::{QueryArguments, QueryMessage, QueryTransport};
 pub(crate) use zone::{CompileArguments, CompileVerify, DiffArguments, DiffScope, StatArguments};
@@ -383,8 +383,9 @@ pub(crate) struct ServeArguments {
         default_value_if("config", clap::builder::ArgPredicate::IsPresent, "-")
     )]
     pub(crate) file: PathBuf,
-    /// Serve the zones of a configuration; what else is said here does not count then, but for --check and --json.
-    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    /// Serve the zones of a configuration; of the other options --check and --json alone go with it.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "origin", "listen", "workers", "cpus", "verify", "now", "denial", "keys",
+        "nsec5_keys", "signature_cache", "signature_validity"])]
     pub(crate) config: Option<PathBuf>,
     /// Check the configuration, and the files and folders that it names, and do not serve; with --check=zones, verify
     /// all zones that have files too.

@@ -181,8 +181,12 @@ pub(crate) enum Failure {
     Configuration(#[from] crate::config::Problems),
     #[error("{}: a server would not start so", path.display())]
     NotStartable { path: PathBuf },
+    #[error("{}: a server that runs would refuse it at a reload", path.display())]
+    NotReloadable { path: PathBuf },
     #[error("{0}")]
     Settings(String),
+    #[error(transparent)]
+    Bind(NetError),
     #[error("--check is of a configuration: name it with --config")]
     CheckWithoutConfiguration,
     #[error(transparent)]
@@ -197,15 +201,31 @@ pub(crate) enum Failure {
     Thread(io::Error),
     #[error("{}: the control socket cannot be made: {source}: make its folder, and writable for this user", path.display())]
     ControlSocket { path: PathBuf, source: io::Error },
+    #[error("{}: is there, and no socket: name another path as control-socket, or move it away", path.display())]
+    ControlPlace { path: PathBuf },
     #[error("{}: a server answers at this control socket: stop it (`nonesuch ctl stop`), or name another one", path.display())]
     ControlTaken { path: PathBuf },
     #[error("group {group:?} does not exist: make it, or name another as control-group")]
     NoGroup { group: String },
-    #[error("{}: no server answers there: {source}; is it running, and may you open the socket?", path.display())]
+    #[error(
+        "{}: no server answers there: {source}; is it running, and may you open the socket? --socket names another",
+        path.display()
+    )]
     Control { path: PathBuf, source: io::Error },
+    #[error(
+        "{}: the server has given no sign of life for {seconds} s, and what was asked may still be carried out: look at its log, or wait \
+         longer with --timeout",
+        path.display()
+    )]
+    ControlSilent { path: PathBuf, seconds: u64 },
+    #[error(
+        "{}: the server ended the connection without an answer, as it does when it stops, and when too many ask at once",
+        path.display()
+    )]
+    ControlEnded { path: PathBuf },
     #[error("{}: what answers there is no server of this version", path.display())]
     ControlAnswer { path: PathBuf },
-    #[error("{}: names no control-socket: add one, and start the server again", path.display())]
+    #[error("{}: names no control-socket: add one, and start the server again, or name the one that it has with --socket", path.display())]
     NoControlSocket { path: PathBuf },
     #[error(transparent)]
     Net(#[from] NetError),
@@ -255,6 +275,23 @@ impl Failure {
             Self::Unverified { .. }
                 | Self::OnlyKeySet { .. }
                 | Self::Prepare { source: PrepareError::Unsound(_), .. }
+        )
+    }
+}
+
+impl Failure {
+    /// Whether the system kept a server from starting that another time may start: an address that is not there yet, a port or a
+    /// folder that another process still has.
+    pub(crate) const fn is_of_system(&self) -> bool {
+        matches!(
+            self,
+            Self::Bind(_)
+                | Self::State(_)
+                | Self::Tap(_)
+                | Self::Metrics(_)
+                | Self::Thread(_)
+                | Self::ControlSocket { .. }
+                | Self::ControlTaken { .. }
         )
     }
 }

@@ -224,3 +224,7 @@ pub(crate) fn print_line(line: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Failure::Output)
 }
+/// A number of things: `1 zone`, `2 zones`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

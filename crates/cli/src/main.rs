@@ -1,6 +1,7 @@
 //! The command `nonesuch`: arguments in, exit status out. What it does stands in the other crates.
 //!
-//! Exit status: 0 done, 1 the answer is "no" (a verification failed), 2 usage or input error.
+//! Exit status: 0 done, 1 the answer is "no" (a verification failed), 2 usage or input error, 3 the system does not let a server
+//! with a configuration start.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -37,7 +38,11 @@ fn main() -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("nonesuch: error: {failure}");
-            ExitCode::from(if failure.is_no() { 1 } else { 2 })
+            ExitCode::from(match failure.is_no() {
+                true => 1,
+                false if failure.is_of_system() => 3,
+                false => 2,
+            })
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Making a catalog zone of a list of zones (RFC 9432 §4).
 
-use super::Catalog;
+use super::{Catalog, Listed};
 use nonesuch_proto::{Name, NameRef, Rtype, serial};
 use nonesuch_zone::{Builder, ChangeSet, Contents, Place, ZoneFault};
 use siphasher::sip128::{Hasher128, SipHasher24};
@@ -30,7 +30,7 @@ pub enum ProduceError {
     Zone(ZoneFault),
 }
 
-/// Makes the catalog zone at `apex` that lists `members`, each with its group. Zones that are in the `previous` version keep
+/// Makes the catalog zone at `apex` that lists `members`. Zones that are in the `previous` version keep
 /// their labels. The serial is `now` (seconds since 1970), or the one after the previous one where that is not less. `None`
 /// where nothing has changed.
 ///
@@ -38,7 +38,7 @@ pub enum ProduceError {
 /// What does not fit the form of a catalog.
 pub fn produce(
     apex: &Name,
-    members: &[(Name, Option<String>)],
+    members: &[Listed],
     previous: Option<&Contents>,
     now: u32,
 ) -> Result<Option<Contents>, ProduceError> {
@@ -54,7 +54,7 @@ pub fn produce(
 
 fn build(
     apex: &Name,
-    members: &[(Name, Option<String>)],
+    members: &[Listed],
     before: Option<&Catalog>,
     serial: u32,
 ) -> Result<Contents, ProduceError> {
@@ -67,13 +67,17 @@ fn build(
     push(&mut builder, apex.view(), Rtype::NS, INVALID);
     push(&mut builder, below(b"version", apex)?.view(), Rtype::TXT, b"\x012");
     let zones = below(b"zones", apex)?;
-    for (zone, group) in members {
-        let zone = zone.view().to_canonical();
+    for listed in members {
+        let zone = listed.zone.view().to_canonical();
         let known = before.and_then(|catalog| catalog.members.get(&zone)).map(|member| member.label.clone());
-        let label = known.unwrap_or_else(|| make_label(&zone, serial));
+        let label = known.or_else(|| listed.label.clone());
+        let label = label.unwrap_or_else(|| make_label(&zone, before.map(|_| serial)));
         let owner = below(&label, &zones)?;
         push(&mut builder, owner.view(), Rtype::PTR, zone.wire());
-        if let Some(group) = group {
+        if let Some(catalog) = &listed.new_owner {
+            push(&mut builder, below(b"coo", &owner)?.view(), Rtype::PTR, catalog.wire());
+        }
+        if let Some(group) = &listed.group {
             let length = u8::try_from(group.len()).map_err(|_| ProduceError::GroupTooLong(zone.clone()))?;
             let text = [&[length], group.as_bytes()].concat();
             push(&mut builder, below(b"group", &owner)?.view(), Rtype::TXT, &text);
@@ -91,11 +95,14 @@ fn push(builder: &mut Builder, owner: NameRef<'_>, rtype: Rtype, rdata: &[u8]) {
     let Ok(()) = builder.push(owner, rtype, TTL, Place::default(), write);
 }
 
-/// A label that no other zone has. It depends on the serial: a zone that is taken out and put in again gets another one, and
-/// its state is reset.
-fn make_label(zone: &Name, serial: u32) -> Vec<u8> {
+/// A label that no other zone has. In a first version it depends on the zone alone: one that is made anew, since the last one
+/// was lost, resets no zone (RFC 9432 §5.4). Later it depends on the serial too: a zone that is taken out and put in again gets
+/// another one, and its state is reset.
+fn make_label(zone: &Name, serial: Option<u32>) -> Vec<u8> {
     let mut hasher = SipHasher24::new();
-    hasher.write(&serial.to_be_bytes());
+    if let Some(serial) = serial {
+        hasher.write(&serial.to_be_bytes());
+    }
     hasher.write(zone.wire());
     let hash = hasher.finish128().as_u128();
     format!("{hash:032x}").into_bytes()

@@ -39,44 +39,85 @@ impl Registry {
         self.owners.keys()
     }
 
-    /// Takes all catalogs as they were when the server stopped. A zone that moved from one to another, and that both still
-    /// list, belongs to the one that it moved to.
+    /// The label that a zone has in the catalog that has it.
     #[must_use]
-    pub fn load(&mut self, catalogs: Vec<Catalog>) -> Vec<Change> {
+    pub fn label(&self, zone: &Name) -> Option<&[u8]> {
+        self.owners.get(zone).map(|owner| owner.label.as_slice())
+    }
+
+    /// Whether a version of this catalog was taken.
+    #[must_use]
+    pub fn knows(&self, catalog: &Name) -> bool {
+        self.catalogs.contains_key(catalog)
+    }
+
+    /// Takes all catalogs as they were when the server stopped, and which of them had which zone. That one has it again where it
+    /// lists it still. A zone that moved from one to another, and that both still list, belongs to the one that it moved to.
+    #[must_use]
+    pub fn load(&mut self, catalogs: Vec<Catalog>, owners: &BTreeMap<Name, Name>) -> Vec<Change> {
         self.catalogs.extend(catalogs.iter().map(|catalog| (catalog.apex.clone(), catalog.clone())));
-        catalogs.into_iter().flat_map(|catalog| self.update(catalog)).collect()
+        let of_owners = owners.iter().filter(|(zone, _)| !self.configured.contains(*zone));
+        let of_owners: Vec<(Name, Name)> =
+            of_owners.map(|(zone, catalog)| (zone.clone(), catalog.clone())).collect();
+        let mut changes: Vec<Change> =
+            of_owners.iter().filter_map(|(zone, catalog)| self.settle(zone, catalog)).collect();
+        changes.extend(catalogs.into_iter().flat_map(|catalog| self.update(catalog)));
+        changes
     }
 
     /// Takes the next version of a catalog; says what changes.
     #[must_use]
     pub fn update(&mut self, catalog: Catalog) -> Vec<Change> {
         let apex = catalog.apex.clone();
-        let gone: Vec<Name> = self
-            .owners
-            .iter()
-            .filter(|(zone, owner)| owner.catalog == apex && !catalog.members.contains_key(*zone))
-            .map(|(zone, _)| zone.clone())
-            .collect();
-        self.catalogs.insert(apex.clone(), catalog);
+        let before = self.catalogs.insert(apex.clone(), catalog);
+        let gone = before.map(|before| self.owned(&before)).unwrap_or_default();
+        let gone = gone.into_iter().filter(|zone| !self.catalogs[&apex].members.contains_key(zone));
+        let gone: Vec<Name> = gone.collect();
         let mut changes = Vec::new();
         for zone in gone {
             self.give_up(&zone, &mut changes);
         }
         let zones: Vec<Name> = self.catalogs[&apex].members.keys().cloned().collect();
-        changes.extend(zones.iter().filter_map(|zone| self.settle(zone, &apex)));
+        for zone in &zones {
+            changes.extend(self.settle(zone, &apex));
+            self.follow_moves(zone, &mut changes);
+        }
         changes
+    }
+
+    /// The zones of a version of a catalog that the catalog has.
+    fn owned(&self, catalog: &Catalog) -> Vec<Name> {
+        let is_owner = |zone: &&Name| self.owner(zone) == Some(&catalog.apex);
+        catalog.members.keys().filter(is_owner).cloned().collect()
+    }
+
+    /// Gives a zone that its catalog lets go to the one that it names, where that lists it already: the versions of two catalogs
+    /// come in any order.
+    fn follow_moves(&mut self, zone: &Name, changes: &mut Vec<Change>) {
+        // Catalogs may name each other in a circle.
+        let mut seen = BTreeSet::new();
+        while let Some(owner) = self.owner(zone).cloned()
+            && let Some(to) = self.new_owner(zone, &owner).cloned()
+            && self.new_owner(zone, &to) != Some(&owner)
+            && seen.insert(owner)
+            && !seen.contains(&to)
+        {
+            let Some(change @ Change::Move { .. }) = self.settle(zone, &to) else { return };
+            changes.push(change);
+        }
+    }
+
+    /// The catalog that `from` lets a zone go to, where that is another one.
+    fn new_owner(&self, zone: &Name, from: &Name) -> Option<&Name> {
+        let member = self.catalogs.get(from)?.members.get(zone)?;
+        member.new_owner.as_ref().filter(|to| *to != from)
     }
 
     /// Takes a catalog out; says what changes.
     #[must_use]
     pub fn forget(&mut self, catalog: &Name) -> Vec<Change> {
-        self.catalogs.remove(catalog);
-        let had: Vec<Name> = self
-            .owners
-            .iter()
-            .filter(|(_, owner)| owner.catalog == *catalog)
-            .map(|(zone, _)| zone.clone())
-            .collect();
+        let Some(last) = self.catalogs.remove(catalog) else { return Vec::new() };
+        let had = self.owned(&last);
         let mut changes = Vec::new();
         for zone in had {
             self.give_up(&zone, &mut changes);
@@ -129,7 +170,8 @@ impl Registry {
                 let lists = |other: &Name| {
                     self.catalogs.get(other).is_some_and(|other| other.members.contains_key(zone))
                 };
-                if member.new_owner.as_ref().is_some_and(|new| new != catalog && lists(new)) {
+                let has_moved = |new: &Name| lists(new) && self.new_owner(zone, new) != Some(catalog);
+                if self.new_owner(zone, catalog).is_some_and(has_moved) {
                     // It has moved already.
                     return None;
                 }
@@ -138,6 +180,8 @@ impl Registry {
             Some(owner) if owner.catalog == *catalog => {
                 compare(zone, (&owner.label, &owner.groups), &member)?
             }
+            // The move was made already, or each lets the zone go to the other.
+            Some(owner) if member.new_owner.as_ref() == Some(&owner.catalog) => return None,
             // §4.4.1: only where the catalog that has the zone lets it go to this one.
             Some(owner) if self.lets_go(zone, &owner.catalog, catalog) => Change::Move {
                 zone: zone.clone(),
@@ -154,7 +198,6 @@ impl Registry {
     }
 
     fn lets_go(&self, zone: &Name, from: &Name, to: &Name) -> bool {
-        let member = self.catalogs.get(from).and_then(|catalog| catalog.members.get(zone));
-        member.is_some_and(|member| member.new_owner.as_ref() == Some(to))
+        self.new_owner(zone, from) == Some(to)
     }
 }

@@ -73,15 +73,16 @@ fn differences_of_two_versions() {
         "cat.",
         "1.zones PTR a.\n9.zones PTR b.\n3.zones PTR c.\ngroup.3.zones TXT g\n5.zones PTR e.\n",
     );
-    let changes = diff(&old, &new);
+    let mut registry = Registry::new([]);
+    assert_eq!(registry.update(old).len(), 4);
     let expected = [
         Change::Remove { zone: name("d.") },
         Change::Reset { zone: name("b."), groups: vec![] },
         Change::Regroup { zone: name("c."), groups: vec![b"g".to_vec()] },
         Change::Add { zone: name("e."), catalog: name("cat."), groups: vec![] },
     ];
-    assert_eq!(changes, expected);
-    assert!(diff(&new, &new).is_empty());
+    assert_eq!(registry.update(new.clone()), expected);
+    assert!(registry.update(new).is_empty());
 }
 
 #[test]
@@ -104,29 +105,49 @@ fn zones_that_are_served_already_are_not_taken() {
     assert_eq!(registry.members().count(), 0);
 }
 
+/// A move from the catalog `old.`, which lets the zone go, to `new.`, which lists it.
+fn moved(is_reset: bool) -> Change {
+    Change::Move { zone: name("a."), from: name("old."), to: name("new."), groups: vec![], is_reset }
+}
+
 #[test]
 fn ownership_changes_only_where_the_owner_lets_go() {
-    let moved = |is_reset| Change::Move {
-        zone: name("a."),
-        from: name("old."),
-        to: name("new."),
-        groups: vec![],
-        is_reset,
-    };
     for (label, is_reset) in [("1", false), ("2", true)] {
         let mut registry = Registry::new([]);
         assert_eq!(registry.update(catalog("old.", "1.zones PTR a.\n")).len(), 1);
         let new = catalog("new.", &format!("{label}.zones PTR a.\n"));
+        let old = catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR New.\n");
         assert!(matches!(registry.update(new.clone())[..], [Change::Clash { .. }]));
-        // Naming another catalog does not let this one have it, and naming this one is not enough: it must come with it.
+        // Naming another catalog does not let this one have it.
         assert_eq!(registry.update(catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR else.\n")), []);
         assert!(matches!(registry.update(new.clone())[..], [Change::Clash { .. }]));
-        assert_eq!(registry.update(catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR New.\n")), []);
-        assert_eq!(registry.update(new), [moved(is_reset)]);
-        // The old one may take it out, or keep it: it is the new one's.
-        assert_eq!(registry.owner(&name("a.")), Some(&name("new.")));
-        assert_eq!(registry.update(catalog("old.", "")), []);
-        assert_eq!(registry.owner(&name("a.")), Some(&name("new.")));
+        // The new one may come first, or the old one.
+        assert_eq!(registry.update(old.clone()), [moved(is_reset)]);
+        let mut other = Registry::new([]);
+        assert_eq!(other.update(old.clone()).len(), 1);
+        assert_eq!(other.update(new), [moved(is_reset)]);
+        for registry in [&mut registry, &mut other] {
+            // The old one may keep it, or take it out: it is the new one's.
+            assert_eq!(registry.update(old.clone()), []);
+            assert_eq!(registry.owner(&name("a.")), Some(&name("new.")));
+            assert_eq!(registry.update(catalog("old.", "")), []);
+            assert_eq!(registry.owner(&name("a.")), Some(&name("new.")));
+        }
+    }
+}
+
+#[test]
+fn catalogs_that_let_a_zone_go_to_each_other_keep_it_where_it_is() {
+    let mut registry = Registry::new([]);
+    let old = catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR new.\n");
+    let new = catalog("new.", "2.zones PTR a.\ncoo.2.zones PTR old.\n");
+    assert_eq!(registry.update(old.clone()).len(), 1);
+    let owner = |registry: &Registry| registry.owner(&name("a.")).cloned();
+    let _ = registry.update(new.clone());
+    let settled = owner(&registry);
+    for catalog in [old, new] {
+        assert_eq!(registry.update(catalog), []);
+        assert_eq!(owner(&registry), settled);
     }
 }
 
@@ -136,7 +157,7 @@ fn a_zone_that_has_moved_stays_moved_over_a_restart() {
     let new = catalog("new.", "2.zones PTR a.\n");
     for catalogs in [vec![old.clone(), new.clone()], vec![new, old]] {
         let mut registry = Registry::new([]);
-        let changes = registry.load(catalogs);
+        let changes = registry.load(catalogs, &BTreeMap::new());
         assert!(
             changes
                 .iter()
@@ -145,6 +166,23 @@ fn a_zone_that_has_moved_stays_moved_over_a_restart() {
         assert!(!changes.iter().any(|change| matches!(change, Change::Move { .. } | Change::Reset { .. })));
         assert_eq!(registry.owner(&name("a.")), Some(&name("new.")));
     }
+}
+
+#[test]
+fn who_had_a_zone_has_it_after_a_restart() {
+    let (a, b) = (catalog("a.", "1.zones PTR z.\n"), catalog("b.", "2.zones PTR z.\n"));
+    let load = |owner: &str, configured: &[Name]| {
+        let mut registry = Registry::new(configured.iter().cloned());
+        let changes = registry.load(vec![a.clone(), b.clone()], &BTreeMap::from([(name("z."), name(owner))]));
+        let is_sound = |change: &Change| matches!(change, Change::Add { .. } | Change::Clash { .. });
+        assert!(changes.iter().all(is_sound), "{changes:?}");
+        (registry.owner(&name("z.")).cloned(), registry.label(&name("z.")).map(<[u8]>::to_vec))
+    };
+    assert_eq!(load("a.", &[]), (Some(name("a.")), Some(b"1".to_vec())));
+    assert_eq!(load("b.", &[]), (Some(name("b.")), Some(b"2".to_vec())));
+    // A catalog that is not there any longer has nothing.
+    assert_eq!(load("c.", &[]), (Some(name("a.")), Some(b"1".to_vec())));
+    assert_eq!(load("b.", &[name("z.")]), (None, None));
 }
 
 #[test]
@@ -164,9 +202,9 @@ fn configured_zones_come_and_go() {
 fn what_is_made_is_read() {
     let apex = name("catalog.example.");
     let members = [
-        (name("A.example."), None),
-        (name("b.example."), Some("group one".to_owned())),
-        (Name::root(), None),
+        Listed::new(name("A.example."), None),
+        Listed::new(name("b.example."), Some("group one".to_owned())),
+        Listed::new(Name::root(), None),
     ];
     let first = produce(&apex, &members, None, 1_750_000_000).unwrap().unwrap();
     let found = Catalog::read(&first).unwrap();
@@ -174,8 +212,11 @@ fn what_is_made_is_read() {
     assert_eq!(found.members[&name("b.example.")].groups, [b"group one".to_vec()]);
     // Nothing changed: no version.
     assert!(produce(&apex, &members, Some(&first), 1_750_000_100).unwrap().is_none());
+    // Where the last version was lost, labels are the same: no consumer has all zones anew.
+    let again = produce(&apex, &members, None, 1_760_000_000).unwrap().unwrap();
+    assert_eq!(Catalog::read(&again).unwrap().members, found.members);
     // A member gone and another come: the one that stays keeps its label. The clock may stand still, or be behind.
-    let others = [members[0].clone(), (name("c.example."), None)];
+    let others = [members[0].clone(), Listed::new(name("c.example."), None)];
     for (now, serial) in [(1_750_000_000, 1_750_000_001), (5, 1_750_000_001), (1_750_000_009, 1_750_000_009)]
     {
         let second = produce(&apex, &others, Some(&first), now).unwrap().unwrap();
@@ -188,14 +229,53 @@ fn what_is_made_is_read() {
     }
 }
 
+/// What one catalog lets go and another one takes over is moved by a consumer, and keeps its label.
+#[test]
+fn a_zone_moves_between_catalogs_that_are_made() {
+    let (zone, old, new) = (name("a.example."), name("old."), name("new."));
+    let read = |contents: &Contents| Catalog::read(contents).unwrap();
+    let make = |apex: &Name, listed: Vec<Listed>, previous: Option<&Contents>| {
+        produce(apex, &listed, previous, 7).unwrap().unwrap()
+    };
+    let plain = Listed::new(zone.clone(), None);
+    let let_go = Listed { new_owner: Some(new.clone()), ..plain.clone() };
+    let mut registry = Registry::default();
+    let first = make(&old, vec![plain.clone()], None);
+    assert!(matches!(&registry.update(read(&first))[..], [Change::Add { .. }]));
+    assert_eq!(registry.update(read(&make(&new, vec![], None))), []);
+    let second = make(&old, vec![let_go], Some(&first));
+    assert_eq!(registry.update(read(&second)), []);
+    let label = read(&second).members[&zone].label.clone();
+    let taken = Listed { former_owner: Some(old.clone()), label: Some(label), ..plain };
+    let changes = registry.update(read(&make(&new, vec![taken], None)));
+    let moved = Change::Move {
+        zone: zone.clone(),
+        from: old.clone(),
+        to: new.clone(),
+        groups: vec![],
+        is_reset: false,
+    };
+    assert_eq!(changes, [moved]);
+    assert_eq!(registry.update(read(&make(&old, vec![], Some(&second)))), []);
+    assert_eq!(registry.owner(&zone), Some(&new));
+}
+
 #[test]
 fn what_does_not_fit_is_said() {
     let label = "x".repeat(63);
     let long = name(&format!("{label}.{label}.{label}.{label:.40}"));
-    assert!(produce(&long, &[(name("a."), None)], None, 1).unwrap_err().to_string().contains("too long"));
+    assert!(
+        produce(&long, &[Listed::new(name("a."), None)], None, 1)
+            .unwrap_err()
+            .to_string()
+            .contains("too long")
+    );
     let group = Some("g".repeat(256));
     assert!(
-        produce(&name("cat."), &[(name("a."), group)], None, 1).unwrap_err().to_string().contains("shorten")
+        produce(&name("cat."), &[Listed::new(name("a."), group)], None, 1)
+            .unwrap_err()
+            .to_string()
+            .contains("shorten")
     );
 }
 

@@ -8,7 +8,7 @@ const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
 
 fn cookies(secrets: &[&str]) -> Cookies {
     let secrets: Vec<_> = secrets.iter().map(|digits| parse_secret(digits).expect("a secret")).collect();
-    Cookies::new(&secrets).expect("secrets")
+    Cookies::with_secrets(secrets).expect("secrets")
 }
 
 fn hex(digits: &str) -> Vec<u8> {
@@ -109,7 +109,7 @@ fn secrets_are_read_and_not_shown() {
     assert_eq!(wrong, Err(SecretError::Line { line: 2 }));
     assert!(!SecretError::Line { line: 2 }.to_string().contains("5e97"));
     assert_eq!(Cookies::parse_secrets("# none\n"), Err(SecretError::Empty));
-    let shown = format!("{:?}", Cookies::new(&secrets));
+    let shown = format!("{:?}", Cookies::with_secrets(secrets));
     assert!(shown.contains("2 given") && !shown.contains("e5") && !shown.contains("229"), "{shown}");
     assert!(Cookies::new(&[]).is_none());
 }

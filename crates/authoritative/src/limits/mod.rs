@@ -17,6 +17,7 @@ pub use crate::acl::Prefix;
 pub use online::WorkerShare;
 pub use rates::Class;
 pub use settings::{LimitError, LimitSettings, OnlineSettings, RateSettings, RequireCookie, WhenOver};
+pub use settings::{PROVEN_FACTORS, RATES, SHARES, SLIPS, TABLE_OCTETS};
 
 use crate::Transport;
 use crate::cookies::CookieStatus;
@@ -101,6 +102,8 @@ impl Limits {
     /// Whether nothing is limited for `client`.
     #[must_use]
     pub fn is_exempt(&self, client: IpAddr) -> bool {
+        // Once, and not for each prefix.
+        let client = client.to_canonical();
         self.settings.exempt.iter().any(|prefix| prefix.contains(client))
     }
 
@@ -201,19 +204,38 @@ pub fn hash_name(name: NameRef<'_>) -> u64 {
     };
     let (words, rest) = name.wire().as_chunks();
     let hash = words.iter().fold(name.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    mix(hash, u64::from_le_bytes(last))
+    // The last eight octets, of which some were taken before; of a name that has not so many, its octets.
+    let last = match name.wire().last_chunk() {
+        Some(last) => u64::from_le_bytes(*last),
+        None => rest.iter().fold(0, |word, octet| word << 8 | u64::from(*octet)),
+    };
+    mix(hash, last)
 }
 
-/// An address's prefix as a number: the first `ipv4` or `ipv6` bits, 64 at most. Numbers of the two families differ.
-fn number_of(client: IpAddr, ipv4: u8, ipv6: u8) -> u64 {
-    let first =
-        |bits: u64, length: u8| bits & u64::MAX.checked_shl(64 - u32::from(length.min(64))).unwrap_or(0);
-    match client.to_canonical() {
-        // Multicast addresses, which nobody sends from, begin like this (RFC 4291 §2.7).
-        IpAddr::V4(address) => 0xff << 56 | first(u64::from(address.to_bits()) << 32, ipv4) >> 32,
-        IpAddr::V6(address) => first((address.to_bits() >> 64) as u64, ipv6),
+/// What makes a client of many addresses: their first bits.
+#[derive(Clone, Copy, Debug)]
+struct Networks {
+    ipv4: u32,
+    ipv6: u64,
+}
+
+impl Networks {
+    /// Of so many bits, of an IPv6 address 64 at most.
+    fn new(ipv4: u8, ipv6: u8) -> Self {
+        Self {
+            ipv4: u32::MAX.checked_shl(32 - u32::from(ipv4.min(32))).unwrap_or(0),
+            ipv6: u64::MAX.checked_shl(64 - u32::from(ipv6.min(64))).unwrap_or(0),
+        }
+    }
+
+    /// An address's network as a number. Numbers of the two families differ.
+    #[inline]
+    const fn number_of(self, client: IpAddr) -> u64 {
+        match client.to_canonical() {
+            // Multicast addresses, which nobody sends from, begin like this (RFC 4291 §2.7).
+            IpAddr::V4(address) => 0xff << 56 | (address.to_bits() & self.ipv4) as u64,
+            IpAddr::V6(address) => (address.to_bits() >> 64) as u64 & self.ipv6,
+        }
     }
 }
 

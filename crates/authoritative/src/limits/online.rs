@@ -3,11 +3,15 @@
 //! A denial of a name that nobody asked for before costs a signature or a proof, a hundred times what any other answer costs.
 //! Without bounds a flood of such names takes the time of all other answers. Two bounds hold: operations a second for each
 //! client, and a part of each worker's time for all clients together. The second is measured, not counted, so that it holds
-//! for every algorithm; of a worker that has no time left it is a smaller one, so that answers that are ready go before. What
-//! the cache has costs nothing and is not limited.
+//! for every algorithm, and for a few operations at once, of which each takes more than one of many. It is all the time that such
+//! answers take beside others: making, building them again, sending them apart. What the cache has costs nothing and is not limited.
+//!
+//! Of a worker with time to spare the part is as much as all else leaves, up to a limit. Of one that has none it is a small
+//! one, so that answers that are ready go before. What is to spare is judged by all that is not online work, and only while some time
+//! is left: otherwise such work would take the time from others once, and keep it.
 
+use super::Networks;
 use super::buckets::{Buckets, Meter, Taken};
-use super::number_of;
 use super::settings::{LimitError, OnlineSettings};
 use nix::time::{ClockId, clock_gettime};
 use std::net::IpAddr;
@@ -16,6 +20,12 @@ use std::net::IpAddr;
 const AT_ONCE: i64 = 10_000_000;
 /// How often it is looked how busy the worker is, nanoseconds.
 const WINDOW: u64 = 10_000_000;
+/// Windows that are looked back at: only what each of them left is to spare. Clients that wait for their answers pause now and then
+/// without having less to ask.
+const WINDOWS: usize = 8;
+/// Percent of its time that a worker is to keep free: with none left, those who wait for their answers would ask less, which
+/// looks like time to spare.
+const KEPT_FREE: i64 = 10;
 /// Guess at one operation before any was measured, nanoseconds.
 const FIRST_GUESS: i64 = 50_000;
 
@@ -25,8 +35,7 @@ pub struct OnlineBudget {
     buckets: Buckets,
     meter: Option<Meter>,
     proven: Option<Meter>,
-    ipv4_prefix: u8,
-    ipv6_prefix: u8,
+    networks: Networks,
 }
 
 impl OnlineBudget {
@@ -35,15 +44,14 @@ impl OnlineBudget {
             buckets: Buckets::new(settings.table_octets)?,
             meter: Meter::per_second(settings.operations),
             proven: Meter::per_second(settings.operations.saturating_mul(settings.proven_factor)),
-            ipv4_prefix: settings.ipv4_prefix,
-            ipv6_prefix: settings.ipv6_prefix,
+            networks: Networks::new(settings.ipv4_prefix, settings.ipv6_prefix),
         })
     }
 
     /// Takes `operations` of a client's part, or all of it where an answer needs more.
     pub(super) fn admit(&self, now_ms: u64, client: IpAddr, is_proven: bool, operations: usize) -> bool {
         let Some(meter) = (if is_proven { self.proven } else { self.meter }) else { return true };
-        let client = number_of(client, self.ipv4_prefix, self.ipv6_prefix);
+        let client = self.networks.number_of(client);
         let tokens = u32::try_from(operations).unwrap_or(u32::MAX);
         // A forged address takes nothing of what is kept for the proven one.
         let key = [client, u64::from(is_proven)];
@@ -56,10 +64,14 @@ impl OnlineBudget {
 pub struct WorkerShare {
     percent: i64,
     busy_percent: i64,
-    /// Percent of the last window in which the thread had nothing to do.
-    idle_percent: i64,
-    /// When that window ended, and the thread's time on a processor then, nanoseconds.
+    /// Percent of each of the last windows in which the thread did anything else, or 100 where nothing of it was left; the oldest
+    /// stands at `oldest`.
+    others: [i64; WINDOWS],
+    oldest: usize,
+    /// When the last window ended, and the thread's time on a processor then, nanoseconds.
     window: Option<(u64, u64)>,
+    /// Nanoseconds that went to online work since.
+    spent: i64,
     /// Nanoseconds that may be spent; below zero after a batch that took longer than it should.
     balance: i64,
     /// Nanoseconds of `balance` that operations on the list are expected to take.
@@ -78,8 +90,10 @@ impl WorkerShare {
         Self {
             percent: settings.share.into(),
             busy_percent: settings.busy_share.into(),
-            idle_percent: 100,
+            others: [0; WINDOWS],
+            oldest: 0,
             window: None,
+            spent: 0,
             balance: AT_ONCE,
             reserved: 0,
             charged: 0,
@@ -90,10 +104,17 @@ impl WorkerShare {
 
     /// Begins a batch at `now_ns`, nanoseconds from any start. `is_behind`: more messages wait than a batch has. To be called by
     /// the thread whose time this is.
+    #[inline]
     pub fn begin(&mut self, now_ns: u64, is_behind: bool) {
-        let is_due = self.window.is_none_or(|(then, _)| now_ns.saturating_sub(then) >= WINDOW);
-        let busy_ns = if is_due { thread_time() } else { None };
+        let busy_ns = if self.is_window_over(now_ns) { thread_time() } else { None };
         self.begin_at(now_ns, is_behind, busy_ns);
+    }
+
+    const fn is_window_over(&self, now_ns: u64) -> bool {
+        match self.window {
+            None => true,
+            Some((then, _)) => now_ns.saturating_sub(then) >= WINDOW,
+        }
     }
 
     /// Begins a batch; `busy_ns`: what the thread has had of a processor, where it was looked at.
@@ -105,18 +126,29 @@ impl WorkerShare {
         let elapsed = self.last.map_or(0, |last| now_ns.saturating_sub(last));
         // The balance is full long before: so nothing overflows.
         let elapsed = i64::try_from(elapsed).unwrap_or(i64::MAX).min(1_000_000_000);
-        let spare = if is_behind { 0 } else { self.idle_percent };
-        let percent = self.percent.min(self.busy_percent + spare);
+        let percent = if is_behind { self.busy_percent } else { self.percent_at_present() };
         self.balance = (self.balance + elapsed * percent / 100).min(AT_ONCE);
         self.last = Some(now_ns);
     }
 
+    /// What all else leaves of the thread's time, within the two limits.
+    fn percent_at_present(&self) -> i64 {
+        let others = self.others.iter().copied().fold(0, i64::max);
+        (100 - KEPT_FREE - others).max(self.busy_percent).min(self.percent)
+    }
+
     /// Ends a window.
     fn look(&mut self, now_ns: u64, busy_ns: u64) {
+        let spent = u64::try_from(std::mem::take(&mut self.spent)).unwrap_or(0);
         if let Some((then, busy_then)) = self.window.replace((now_ns, busy_ns)) {
             let elapsed = now_ns.saturating_sub(then).max(1);
-            let busy = busy_ns.saturating_sub(busy_then).min(elapsed);
-            self.idle_percent = 100 - i64::try_from(busy.saturating_mul(100) / elapsed).unwrap_or(100);
+            let busy = busy_ns.saturating_sub(busy_then);
+            let percent =
+                |ns: u64| i64::try_from(ns.min(elapsed).saturating_mul(100) / elapsed).unwrap_or(100);
+            // With no time left nobody knows how much others would have taken.
+            let is_full = 100 - percent(busy) < KEPT_FREE / 2;
+            self.others[self.oldest] = if is_full { 100 } else { percent(busy.saturating_sub(spent)) };
+            self.oldest = (self.oldest + 1) % WINDOWS;
         }
     }
 
@@ -132,7 +164,8 @@ impl WorkerShare {
         self.charged += operations;
     }
 
-    /// What was on the list has been made, all `operations` of it, in `ns` nanoseconds. Those of exempt clients are not charged.
+    /// What was on the list, all `operations` of it, has been made, and the answers have been sent, in `ns` nanoseconds. Those of
+    /// exempt clients are not charged.
     pub fn spent(&mut self, ns: u64, operations: usize) {
         let ns = i64::try_from(ns).unwrap_or(i64::MAX).min(1_000_000_000_000);
         let Some(count) = i64::try_from(operations).ok().filter(|count| *count > 0) else { return };
@@ -140,7 +173,9 @@ impl WorkerShare {
         // An average over some batches: the first operations of a batch cost more than the others.
         self.each = (self.each * 7 + ns / count) / 8;
         let part = i128::from(ns) * i128::from(charged) / i128::from(count);
-        self.settle(i64::try_from(part).unwrap_or(i64::MAX));
+        let part = i64::try_from(part).unwrap_or(i64::MAX);
+        self.spent = self.spent.saturating_add(part);
+        self.settle(part);
     }
 
     /// Replaces what was reserved by what was spent.
@@ -174,19 +209,91 @@ mod tests {
 
     #[test]
     fn a_worker_with_time_to_spare_may_make_more() {
-        let settings = OnlineSettings::default();
-        let mut share = WorkerShare::new(&settings);
-        // Percent of time on the processor, and what of 100 ms may be spent.
-        for (busy, expected) in [(100, 15), (90, 25), (70, 45), (60, 50), (0, 50)] {
-            share.window = None;
+        // Percent of its time that goes to other work, and what of 100 ms may be spent.
+        for (others, expected) in [(100, 8), (90, 8), (80, 10), (60, 30), (40, 50), (0, 50)] {
+            let mut share = WorkerShare::new(&OnlineSettings::default());
             share.begin_at(0, false, Some(0));
-            share.begin_at(WINDOW, false, Some(WINDOW * busy / 100));
-            (share.balance, share.last) = (-100_000_000, Some(WINDOW));
-            share.begin_at(WINDOW + 100_000_000, false, None);
-            assert_eq!(share.balance, -100_000_000 + expected * 1_000_000, "{busy} %");
-            (share.balance, share.last) = (-100_000_000, Some(WINDOW));
-            share.begin_at(WINDOW + 100_000_000, true, None);
-            assert_eq!(share.balance, -85_000_000);
+            share.begin_at(WINDOW, false, Some(WINDOW * others / 100));
+            for (is_behind, expected) in [(false, expected), (true, 8)] {
+                (share.balance, share.last) = (-100_000_000, Some(WINDOW));
+                share.begin_at(WINDOW + 100_000_000, is_behind, None);
+                assert_eq!(share.balance, -100_000_000 + expected * 1_000_000, "{others} %, {is_behind}");
+            }
         }
+    }
+
+    #[test]
+    fn a_window_counts_until_as_many_came_behind_it() {
+        let mut share = WorkerShare::new(&OnlineSettings::default());
+        share.begin_at(0, false, Some(0));
+        share.begin_at(WINDOW, false, Some(WINDOW));
+        for window in 2..12 {
+            let expected = if window <= WINDOWS as u64 + 1 { 8 } else { 50 };
+            assert_eq!(share.percent_at_present(), expected, "{window}");
+            share.begin_at(window * WINDOW, false, Some(WINDOW));
+        }
+    }
+
+    /// A worker for two seconds, in batches: what all else takes of each, in nanoseconds, from when on the next batch is there,
+    /// and how many answers to be made come with it, of 50 µs each. Returns percent of the time for the one and the other.
+    fn simulate(mut batch: impl FnMut(u64) -> (u64, u64, usize)) -> (u64, u64) {
+        let mut share = WorkerShare::new(&OnlineSettings::default());
+        let (mut now, mut busy, mut others, mut made) = (0, 0, 0, 0);
+        while now < 2_000_000_000 {
+            let looked = share.is_window_over(now).then_some(busy);
+            share.begin_at(now, false, looked);
+            let (work, next, wanted) = batch(now);
+            let mut operations = 0;
+            while operations < wanted && share.has_time() {
+                share.reserve(1);
+                operations += 1;
+            }
+            let cost = 50_000 * operations as u64;
+            share.spent(cost, operations);
+            (others, made, busy) = (others + work, made + cost, busy + work + cost);
+            now = next.max(now + work + cost);
+        }
+        (others * 100 / now, made * 100 / now)
+    }
+
+    #[test]
+    fn what_clients_without_end_want_made_takes_little_from_others() {
+        // Others ask as fast as they are answered: there is no time to spare.
+        let (others, made) = simulate(|_| (300_000, 0, 8));
+        assert!(others >= 91 && made <= 8, "{others} {made}");
+        // And where they pause for 4 ms of each 30.
+        let pauses = |now: u64| {
+            if now % 30_000_000 < 26_000_000 { 0 } else { now / 30_000_000 * 30_000_000 + 30_000_000 }
+        };
+        let (others, made) = simulate(|now| (300_000, pauses(now), 8));
+        assert!(others >= 76 && made <= 9, "{others} {made}");
+    }
+
+    #[test]
+    fn a_worker_that_others_leave_time_makes_as_much_as_that() {
+        // Percent of each millisecond that others want, and what is made then.
+        for (wanted, expected) in [(0, 48..=51), (30, 48..=51), (50, 37..=41), (70, 18..=21), (95, 4..=9)] {
+            let (others, made) = simulate(|now| (wanted * 10_000, now + 1_000_000, 20));
+            assert!(expected.contains(&made), "{wanted}: {made}");
+            // With what the busy share takes, 95 percent are more than there is.
+            assert!(others + 2 >= wanted.min(92), "{wanted}: {others}");
+        }
+    }
+
+    #[test]
+    fn time_that_others_want_again_is_theirs() {
+        // Nobody else for a second, then as fast as they are answered.
+        let (mut made_late, mut begun) = (0, 0);
+        let (others, _) = simulate(|now| {
+            if now < 1_000_000_000 {
+                return (0, now + 1_000_000, 20);
+            }
+            begun += 1;
+            made_late = now;
+            (300_000, 0, 8)
+        });
+        assert!(begun > 0 && made_late > 1_900_000_000);
+        // 50 of 100 percent of both seconds, less an eighth of a second at most until the windows tell.
+        assert!(others >= 43, "{others}");
     }
 }

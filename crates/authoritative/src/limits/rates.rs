@@ -5,8 +5,8 @@
 //! where a flood with one question is; and names without end below one name count as that one (the imputed name). A second
 //! limit holds for all that one client is told.
 
+use super::Networks;
 use super::buckets::{Buckets, Meter, Taken};
-use super::number_of;
 use super::settings::{LimitError, RateSettings};
 use std::net::IpAddr;
 
@@ -35,8 +35,7 @@ pub struct Rates {
     meters: [Option<Meter>; 5],
     all: Option<Meter>,
     slip: u8,
-    ipv4_prefix: u8,
-    ipv6_prefix: u8,
+    networks: Networks,
 }
 
 impl Rates {
@@ -48,14 +47,13 @@ impl Rates {
             meters: rates.map(Meter::per_second),
             all: Meter::per_second(settings.all),
             slip: settings.slip,
-            ipv4_prefix: settings.ipv4_prefix,
-            ipv6_prefix: settings.ipv6_prefix,
+            networks: Networks::new(settings.ipv4_prefix, settings.ipv6_prefix),
         })
     }
 
     /// Counts a response; a refusal is marked where the response is to be truncated instead of dropped.
     pub(super) fn admit(&self, now_ms: u64, client: IpAddr, class: Class, name: u64) -> Taken {
-        let client = number_of(client, self.ipv4_prefix, self.ipv6_prefix);
+        let client = self.networks.number_of(client);
         let now = now_ms.wrapping_mul(1000);
         let take = |meter, class: u64, name: u64| {
             // The class is kept out of the way of the names' hashes.

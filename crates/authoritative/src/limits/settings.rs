@@ -2,14 +2,18 @@
 
 use crate::acl::Prefix;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
-/// Highest rate that can be set, a second.
-const RATE_MOST: u32 = 1_000_000;
+/// Rates that can be set, a second; 0 sets no limit.
+pub const RATES: RangeInclusive<u32> = 0..=1_000_000;
+/// How many times as many operations a client with a proven address may have.
+pub const PROVEN_FACTORS: RangeInclusive<u32> = 1..=1000;
+/// Percent of a worker's time.
+pub const SHARES: RangeInclusive<u8> = 1..=100;
 /// Octets of a table of buckets.
-const TABLE_LEAST: usize = 4096;
-const TABLE_MOST: usize = 1 << 30;
+pub const TABLE_OCTETS: RangeInclusive<u64> = 4096..=1 << 30;
 /// Marks of refusals are counted in four bits.
-const SLIP_MOST: u8 = 15;
+pub const SLIPS: RangeInclusive<u8> = 0..=15;
 
 /// All limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,7 +128,7 @@ pub struct OnlineSettings {
     pub proven_factor: u32,
     /// Percent of each worker's time for all clients together.
     pub share: u8,
-    /// The same of a worker that has no time left; of one that has, so much more as it has, up to `share`.
+    /// The same of a worker that has no time left; of one that has, what all else leaves, up to `share`.
     pub busy_share: u8,
     /// What a client gets over UDP that is over its part.
     pub when_over: WhenOver,
@@ -142,7 +146,7 @@ impl Default for OnlineSettings {
             operations: 20,
             proven_factor: 10,
             share: 50,
-            busy_share: 15,
+            busy_share: 8,
             when_over: WhenOver::Truncate,
             ipv4_prefix: 24,
             ipv6_prefix: 48,
@@ -196,12 +200,12 @@ impl RateSettings {
     /// The first that is not.
     pub fn check(&self) -> Result<(), LimitError> {
         for rate in [self.positive, self.nodata, self.nxdomain, self.referral, self.error] {
-            check("responses-per-second", rate, 0, RATE_MOST)?;
+            check("responses-per-second", rate, RATES)?;
         }
-        check("client-responses-per-second", self.all, 0, RATE_MOST)?;
-        check("slip", self.slip, 0, SLIP_MOST)?;
-        check("response-ipv4-prefix", self.ipv4_prefix, 1, 32)?;
-        check("response-ipv6-prefix", self.ipv6_prefix, 1, 64)?;
+        check("client-responses-per-second", self.all, RATES)?;
+        check("slip", self.slip, SLIPS)?;
+        check("response-ipv4-prefix", self.ipv4_prefix, 1..=32)?;
+        check("response-ipv6-prefix", self.ipv6_prefix, 1..=64)?;
         check_table("response-table", self.table_octets)
     }
 }
@@ -212,21 +216,25 @@ impl OnlineSettings {
     /// # Errors
     /// The first that is not.
     pub fn check(&self) -> Result<(), LimitError> {
-        check("online-operations", self.operations, 0, RATE_MOST)?;
-        check("online-proven-factor", self.proven_factor, 1, 1000)?;
-        check("online-share", self.share, 1, 100)?;
-        check("online-busy-share", self.busy_share, 1, self.share)?;
-        check("online-ipv4-prefix", self.ipv4_prefix, 1, 32)?;
-        check("online-ipv6-prefix", self.ipv6_prefix, 1, 64)?;
+        check("online-operations", self.operations, RATES)?;
+        check("online-proven-factor", self.proven_factor, PROVEN_FACTORS)?;
+        check("online-share", self.share, SHARES)?;
+        check("online-busy-share", self.busy_share, *SHARES.start()..=self.share)?;
+        check("online-ipv4-prefix", self.ipv4_prefix, 1..=32)?;
+        check("online-ipv6-prefix", self.ipv6_prefix, 1..=64)?;
         check_table("online-table", self.table_octets)
     }
 }
 
-fn check<T: Into<u64> + Copy>(key: &'static str, found: T, least: T, most: T) -> Result<(), LimitError> {
-    let (found, least, most) = (found.into(), least.into(), most.into());
+fn check<T: Into<u64> + Copy>(
+    key: &'static str,
+    found: T,
+    range: RangeInclusive<T>,
+) -> Result<(), LimitError> {
+    let (found, least, most) = (found.into(), (*range.start()).into(), (*range.end()).into());
     if (least..=most).contains(&found) { Ok(()) } else { Err(LimitError::Range { key, found, least, most }) }
 }
 
 fn check_table(key: &'static str, octets: usize) -> Result<(), LimitError> {
-    check(key, octets as u64, TABLE_LEAST as u64, TABLE_MOST as u64)
+    check(key, octets as u64, TABLE_OCTETS)
 }

@@ -34,6 +34,8 @@ pub struct Announcement {
     pub patience: u64,
     /// Tells this attempt from those before.
     pub ticket: u64,
+    /// Whether the secondary did not answer the one before.
+    pub is_repeated: bool,
 }
 
 /// What came of the NOTIFY messages for a zone at a secondary.
@@ -61,12 +63,17 @@ struct Pending {
 }
 
 type Target = (Name, Remote);
+/// When a message is to be sent, and its ticket.
+type Due = BTreeSet<(u64, u64)>;
 
 /// The messages that are to be sent. Time is in milliseconds, from any beginning.
 #[derive(Debug)]
 pub struct Outbox {
-    pending: HashMap<Target, Pending>,
-    due: BTreeSet<(u64, u64)>,
+    pending: HashMap<Name, HashMap<Remote, Pending>>,
+    /// First attempts.
+    first: Due,
+    /// Repeated ones: those who may be down come behind those who may not.
+    repeated: Due,
     targets: HashMap<u64, Target>,
     tickets: u64,
     /// Messages that may be sent in a second, and at once.
@@ -83,7 +90,8 @@ impl Outbox {
         let rate = rate.max(1);
         Self {
             pending: HashMap::new(),
-            due: BTreeSet::new(),
+            first: Due::new(),
+            repeated: Due::new(),
             targets: HashMap::new(),
             tickets: 0,
             rate,
@@ -95,13 +103,13 @@ impl Outbox {
     /// Zones and secondaries that still have to be told.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.pending.len()
+        self.targets.len()
     }
 
     /// Whether everybody was told.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.pending.is_empty()
+        self.targets.is_empty()
     }
 
     /// Tells `remotes` of the version with this SOA record. What was to be told of an older version is dropped.
@@ -112,39 +120,48 @@ impl Outbox {
             self.tickets += 1;
             let pending =
                 Pending { soa: soa.clone(), attempts: 0, ticket: self.tickets, due: Some(now), until: now };
-            self.due.insert((now, self.tickets));
-            self.targets.insert(self.tickets, target.clone());
-            self.pending.insert(target, pending);
+            self.first.insert((now, self.tickets));
+            self.pending.entry(target.0.clone()).or_default().insert(target.1.clone(), pending);
+            self.targets.insert(self.tickets, target);
         }
     }
 
     /// Drops what was to be told of a zone.
     pub fn forget_zone(&mut self, apex: &Name) {
-        let targets: Vec<Target> = self.pending.keys().filter(|(zone, _)| zone == apex).cloned().collect();
-        for target in targets {
-            self.forget(&target);
+        for old in self.pending.remove(apex).unwrap_or_default().into_values() {
+            self.drop_due(&old);
         }
     }
 
-    fn forget(&mut self, target: &Target) {
-        if let Some(old) = self.pending.remove(target) {
-            self.targets.remove(&old.ticket);
-            if let Some(due) = old.due {
-                self.due.remove(&(due, old.ticket));
-            }
+    fn forget(&mut self, (apex, remote): &Target) {
+        let Some(of_zone) = self.pending.get_mut(apex) else { return };
+        let old = of_zone.remove(remote);
+        if of_zone.is_empty() {
+            self.pending.remove(apex);
+        }
+        if let Some(old) = old {
+            self.drop_due(&old);
         }
     }
 
-    /// The next message that is due and that the rate has room for.
-    pub fn poll(&mut self, now: u64) -> Option<Announcement> {
-        let (due, ticket) = *self.due.first()?;
+    fn drop_due(&mut self, old: &Pending) {
+        self.targets.remove(&old.ticket);
+        if let Some(due) = old.due {
+            self.first.remove(&(due, old.ticket));
+            self.repeated.remove(&(due, old.ticket));
+        }
+    }
+
+    /// The next message that is due and that the rate has room for; one that is repeated only where `may_repeat`.
+    pub fn poll(&mut self, now: u64, may_repeat: bool) -> Option<Announcement> {
         self.refill(now);
-        if due > now || self.room < 1000 {
+        if self.room < 1000 {
             return None;
         }
-        self.due.remove(&(due, ticket));
+        let (is_repeated, (due, ticket)) = self.next(may_repeat).filter(|(_, (due, _))| *due <= now)?;
+        if is_repeated { &mut self.repeated } else { &mut self.first }.remove(&(due, ticket));
         let target = self.targets.get(&ticket)?.clone();
-        let pending = self.pending.get_mut(&target)?;
+        let pending = self.pending.get_mut(&target.0)?.get_mut(&target.1)?;
         self.room -= 1000;
         pending.due = None;
         pending.attempts += 1;
@@ -152,7 +169,13 @@ impl Outbox {
         // Where the answer is that nobody listens there, it comes at once: the next attempt waits all the same.
         pending.until = now + patience;
         let message = compose(&target.0, &pending.soa);
-        Some(Announcement { apex: target.0, remote: target.1, message, patience, ticket })
+        Some(Announcement { apex: target.0, remote: target.1, message, patience, ticket, is_repeated })
+    }
+
+    /// The next one, and whether it is repeated: first attempts are due at once, and come first.
+    fn next(&self, may_repeat: bool) -> Option<(bool, (u64, u64))> {
+        let repeated = || self.repeated.first().filter(|_| may_repeat).map(|due| (true, *due));
+        self.first.first().map(|due| (false, *due)).or_else(repeated)
     }
 
     fn refill(&mut self, now: u64) {
@@ -164,8 +187,8 @@ impl Outbox {
 
     /// When to poll next.
     #[must_use]
-    pub fn poll_timeout(&self) -> Option<u64> {
-        let (due, _) = *self.due.first()?;
+    pub fn poll_timeout(&self, may_repeat: bool) -> Option<u64> {
+        let (_, (due, _)) = self.next(may_repeat)?;
         let missing = 1000u64.saturating_sub(self.room).div_ceil(u64::from(self.rate));
         Some(due.max(self.counted + missing))
     }
@@ -179,11 +202,11 @@ impl Outbox {
             Some(Rcode::NOERROR) => Outcome::Acknowledged,
             Some(rcode) => Outcome::Refused(rcode),
             None => {
-                let pending = self.pending.get_mut(&target)?;
+                let pending = self.pending.get_mut(&target.0)?.get_mut(&target.1)?;
                 if pending.attempts < ATTEMPTS {
                     let due = now.max(pending.until);
                     pending.due = Some(due);
-                    self.due.insert((due, ticket));
+                    self.repeated.insert((due, ticket));
                     return Some(Outcome::Waiting);
                 }
                 Outcome::GivenUp

@@ -27,7 +27,7 @@ fn sender() -> IpAddr {
 fn composed(serial: u32) -> Vec<u8> {
     let mut outbox = Outbox::new(10);
     outbox.announce(&apex(), &soa(serial), &[remote(53)], 0);
-    let mut message = outbox.poll(0).unwrap().message;
+    let mut message = outbox.poll(0, true).unwrap().message;
     message[..2].copy_from_slice(&[1, 2]);
     message
 }
@@ -109,8 +109,8 @@ fn silence_is_met_with_patience_and_then_given_up() {
     let mut now = 1000;
     let mut waits = Vec::new();
     loop {
-        let sent = outbox.poll(now).unwrap();
-        assert!(outbox.poll(now).is_none());
+        let sent = outbox.poll(now, true).unwrap();
+        assert!(outbox.poll(now, true).is_none());
         waits.push(sent.patience);
         // That nobody listens there is known at once, and no reason to hurry.
         let outcome = outbox.settle(sent.ticket, None, now).unwrap();
@@ -118,12 +118,12 @@ fn silence_is_met_with_patience_and_then_given_up() {
             break;
         }
         assert_eq!(outcome, Outcome::Waiting);
-        assert_eq!(outbox.poll_timeout(), Some(now + sent.patience));
-        assert!(outbox.poll(now + sent.patience - 1).is_none());
+        assert_eq!(outbox.poll_timeout(true), Some(now + sent.patience));
+        assert!(outbox.poll(now + sent.patience - 1, true).is_none());
         now += sent.patience;
     }
     assert_eq!(waits, [2_000, 4_000, 8_000, 16_000, 32_000]);
-    assert!(outbox.is_empty() && outbox.poll_timeout().is_none());
+    assert!(outbox.is_empty() && outbox.poll_timeout(true).is_none());
 }
 
 #[test]
@@ -131,30 +131,49 @@ fn answers_end_it_and_a_newer_version_takes_the_place() {
     let mut outbox = Outbox::new(10);
     let remotes = [remote(1), remote(2)];
     outbox.announce(&apex(), &soa(1), &remotes, 0);
-    let (first, second) = (outbox.poll(0).unwrap(), outbox.poll(0).unwrap());
+    let (first, second) = (outbox.poll(0, true).unwrap(), outbox.poll(0, true).unwrap());
     assert_eq!((&first.remote, &second.remote), (&remotes[0], &remotes[1]));
     let outcome = outbox.settle(first.ticket, Some(&acknowledge(&first.message, 0)), 5);
     assert_eq!(outcome, Some(Outcome::Acknowledged));
     outbox.announce(&apex(), &soa(2), &remotes[1..], 6);
     // The answer to the old version settles nothing.
     assert_eq!(outbox.settle(second.ticket, Some(&acknowledge(&second.message, 0)), 7), None);
-    let newer = outbox.poll(7).unwrap();
+    let newer = outbox.poll(7, true).unwrap();
     assert_ne!(newer.message, second.message);
     let outcome = outbox.settle(newer.ticket, Some(&acknowledge(&newer.message, 5)), 8);
     assert_eq!(outcome, Some(Outcome::Refused(Rcode::REFUSED)));
     outbox.announce(&apex(), &soa(3), &remotes, 9);
     outbox.forget_zone(&apex());
-    assert!(outbox.is_empty() && outbox.poll(9).is_none());
+    assert!(outbox.is_empty() && outbox.poll(9, true).is_none());
 }
 
 #[test]
 fn the_answer_for_another_zone_is_none() {
     let mut outbox = Outbox::new(10);
     outbox.announce(&apex(), &soa(1), &[remote(1)], 0);
-    let sent = outbox.poll(0).unwrap();
+    let sent = outbox.poll(0, true).unwrap();
     let mut other = acknowledge(&sent.message, 0);
     other[HEADER + 1] = b'f';
     assert_eq!(outbox.settle(sent.ticket, Some(&other), 1), Some(Outcome::Waiting));
+}
+
+#[test]
+fn those_that_do_not_answer_come_behind_the_others() {
+    let mut outbox = Outbox::new(10);
+    outbox.announce(&apex(), &soa(7), &[remote(1)], 0);
+    let sent = outbox.poll(0, true).unwrap();
+    assert!(!sent.is_repeated);
+    assert_eq!(outbox.settle(sent.ticket, None, 1), Some(Outcome::Waiting));
+    let later = sent.patience + 10;
+    assert!(outbox.poll(later, false).is_none() && outbox.poll_timeout(false).is_none());
+    outbox.announce(&apex(), &soa(7), &[remote(2)], later);
+    let sent = outbox.poll(later, true).unwrap();
+    assert_eq!((sent.remote, sent.is_repeated), (remote(2), false));
+    let sent = outbox.poll(later, true).unwrap();
+    assert_eq!((sent.remote, sent.is_repeated), (remote(1), true));
+    assert_eq!(outbox.len(), 2);
+    outbox.forget_zone(&apex());
+    assert!(outbox.is_empty() && outbox.poll_timeout(true).is_none());
 }
 
 #[test]
@@ -167,10 +186,10 @@ fn the_rate_holds() {
     let mut sent_at = Vec::new();
     let mut now = 0;
     while sent_at.len() < 100 {
-        while outbox.poll(now).is_some() {
+        while outbox.poll(now, true).is_some() {
             sent_at.push(now);
         }
-        now = outbox.poll_timeout().unwrap_or(now).max(now + 1);
+        now = outbox.poll_timeout(true).unwrap_or(now).max(now + 1);
     }
     // Ten at once, then one each tenth of a second.
     assert_eq!(sent_at[..11], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100]);

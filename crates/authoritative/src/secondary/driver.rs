@@ -1,15 +1,19 @@
 //! One thread for all zones: it waits for the next thing to happen, tells the zone's machine, and does what that says.
 
-use super::machine::{Action, Ended, Event, Held, Machine};
+mod jobs;
+
+use super::event::{Action, Ended, Event};
+use super::machine::Machine;
 use super::queue::Queue;
 use super::status::{Counts, Phase, Progress, TransferKind, ZoneStatus};
-use super::task::{self, Job, Report};
 use super::timers::Timers;
+use super::timing::Held;
 use super::transfers::{Command, Shown, TransfersOptions};
 use super::{Host, SecondaryZone};
 use crate::acl::Remote;
-use crate::notify::{Notified, Outbox, Outcome};
-use nonesuch_proto::Name;
+use crate::notify::{Notified, Outbox};
+use jobs::Done;
+use nonesuch_proto::{Name, serial};
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
@@ -52,18 +56,16 @@ struct Zone {
     last_error: Option<String>,
 }
 
+/// NOTIFY messages that wait for zones which are being loaded.
+const EARLY: usize = 65_536;
+
 /// A probe or transfer under way.
 struct Task {
     number: u64,
+    /// Whose room it takes: the zone's list of primaries may be another one meanwhile.
+    primary: SocketAddr,
     abort: AbortHandle,
     progress: Option<(Arc<Progress>, TransferKind, u64)>,
-}
-
-/// What a task tells at its end.
-enum Done {
-    Probe { zone: u64, task: u64, primary: SocketAddr, outcome: Result<u32, String> },
-    Transfer { zone: u64, task: u64, primary: SocketAddr, report: Report },
-    Announced { ticket: u64, apex: Name, remote: Remote, answer: Result<Vec<u8>, String> },
 }
 
 pub(super) struct Driver {
@@ -77,6 +79,10 @@ pub(super) struct Driver {
     probes: Queue,
     transfers: Queue,
     outbox: Outbox,
+    /// NOTIFY messages that were sent and not answered yet: first attempts, and repeated ones.
+    announced: [usize; 2],
+    /// What was told of zones that are not here yet.
+    early: HashMap<Name, Notified>,
     done: mpsc::UnboundedSender<Done>,
     ended: mpsc::UnboundedReceiver<Done>,
     /// Timers that are being stored.
@@ -94,6 +100,8 @@ impl Driver {
             probes: Queue::new(options.probes, options.probes),
             transfers: Queue::new(options.transfers, options.transfers_each),
             outbox: Outbox::new(options.notify_rate),
+            announced: [0; 2],
+            early: HashMap::new(),
             options: Arc::new(options),
             host,
             shown,
@@ -151,7 +159,10 @@ impl Driver {
 
     fn next_timeout(&self) -> Duration {
         let zones = self.due.first().map(|(at, _)| *at);
-        let next = zones.into_iter().chain(self.outbox.poll_timeout()).min();
+        // Where there is no room for more, an answer is what is waited for.
+        let room = self.room_for_announcements();
+        let announcement = room.and_then(|may_repeat| self.outbox.poll_timeout(may_repeat));
+        let next = zones.into_iter().chain(announcement).min();
         let now = self.now();
         // One millisecond more: the time must have come when it is looked at again.
         next.map_or(Duration::from_secs(3600), |at| Duration::from_millis(at.saturating_sub(now) + 1))
@@ -174,7 +185,8 @@ impl Driver {
         let now = self.now();
         match command {
             Command::Set(settings) => self.set_zone(*settings, now),
-            Command::Remove(apex) => self.remove_zone(&apex),
+            Command::Remove(apex) => self.remove_zone(&apex, false),
+            Command::Retire(apex) => self.remove_zone(&apex, true),
             Command::Reset(apex) => self.reset_zone(&apex, now),
             Command::Refresh(apex) => self.tell(&apex, Event::Refresh, now),
             Command::Retransfer(apex) => self.tell(&apex, Event::Retransfer, now),
@@ -193,6 +205,15 @@ impl Driver {
 
     fn take_notified(&mut self, notified: &Notified) {
         let Some(zone) = self.numbers.get(&notified.apex).and_then(|number| self.zones.get(number)) else {
+            // It is acknowledged, and its sender will not repeat it: it waits for the zone to be loaded. None but zones that the
+            // server is a secondary of come here.
+            let is_newer = |early: &Notified| match (early.serial, notified.serial) {
+                (Some(early), Some(serial)) => serial::is_before(early, serial),
+                (early, _) => early.is_some(),
+            };
+            if self.early.get(&notified.apex).is_none_or(is_newer) && self.early.len() < EARLY {
+                self.early.insert(notified.apex.clone(), notified.clone());
+            }
             return;
         };
         let is_sender = |remote: &Remote| canonical(remote.address.ip()) == canonical(notified.sender);
@@ -226,6 +247,7 @@ impl Driver {
         let noise = number ^ now << 20;
         let (timing, ixfr, primaries) = (settings.timing, settings.request_ixfr, settings.primaries.len());
         let machine = Machine::new(timing, ixfr, primaries, held, refreshed, noise, now);
+        let early = self.early.remove(&settings.apex);
         self.numbers.insert(settings.apex.clone(), number);
         let zone = Zone {
             settings: Arc::new(settings),
@@ -239,12 +261,17 @@ impl Driver {
         };
         self.zones.insert(number, zone);
         self.settle(number);
+        if let Some(notified) = early {
+            self.take_notified(&notified);
+        }
     }
 
-    fn remove_zone(&mut self, apex: &Name) {
+    /// Forgets a zone; its timers stay where it may come back.
+    fn remove_zone(&mut self, apex: &Name, is_kept: bool) {
         self.outbox.forget_zone(apex);
+        self.early.remove(apex);
         if let Some(zone) = self.take_zone(apex) {
-            if let Some(path) = &zone.settings.timers {
+            if let Some(path) = zone.settings.timers.as_ref().filter(|_| !is_kept) {
                 // It may never have been written; a file that is left is passed over where its serial does not fit.
                 let _ = std::fs::remove_file(path);
             }
@@ -268,10 +295,7 @@ impl Driver {
         let _ = probes.withdraw(number) || transfers.withdraw(number);
         if let Some(task) = zone.task.take() {
             task.abort.abort();
-            let address = zone.settings.primaries.get(zone.primary).map(|remote| remote.address);
-            if let Some(address) = address {
-                if task.progress.is_some() { transfers.end(address) } else { probes.end(address) }
-            }
+            if task.progress.is_some() { transfers.end(task.primary) } else { probes.end(task.primary) }
         }
         Some(zone)
     }
@@ -326,139 +350,6 @@ impl Driver {
                 self.host.restore(apex);
             }
             Action::Store => store(zone, &mut self.stores),
-        }
-    }
-
-    /// Starts what there is room for.
-    fn start_jobs(&mut self) {
-        while let Some((address, number)) = self.probes.pop() {
-            self.start_probe(address, number);
-        }
-        while let Some((address, number)) = self.transfers.pop() {
-            self.start_transfer(address, number);
-        }
-    }
-
-    fn start_probe(&mut self, primary: SocketAddr, number: u64) {
-        self.last_number += 1;
-        let task = self.last_number;
-        let Some(zone) = self.zones.get_mut(&number) else { return self.probes.end(primary) };
-        let (settings, place) = (Arc::clone(&zone.settings), zone.primary);
-        let (host, options, done) = (Arc::clone(&self.host), Arc::clone(&self.options), self.done.clone());
-        let spawned = tokio::spawn(async move {
-            let outcome = match settings.primaries.get(place) {
-                Some(remote) => task::probe(&settings.apex, remote, &host.keys(), &options).await,
-                None => Err("the primary was taken out of the configuration".into()),
-            };
-            let _ = done.send(Done::Probe { zone: number, task, primary, outcome });
-        });
-        zone.task = Some(Task { number: task, abort: spawned.abort_handle(), progress: None });
-    }
-
-    fn start_transfer(&mut self, primary: SocketAddr, number: u64) {
-        let since = self.now() / 1000;
-        self.last_number += 1;
-        let task = self.last_number;
-        let Some(zone) = self.zones.get_mut(&number) else { return self.transfers.end(primary) };
-        let progress = Arc::new(Progress::default());
-        let job = Job {
-            settings: Arc::clone(&zone.settings),
-            primary: zone.primary,
-            by_steps: zone.by_steps,
-            host: Arc::clone(&self.host),
-            options: Arc::clone(&self.options),
-            progress: Arc::clone(&progress),
-        };
-        let done = self.done.clone();
-        let spawned = tokio::spawn(async move {
-            let report = task::transfer(job).await;
-            let _ = done.send(Done::Transfer { zone: number, task, primary, report });
-        });
-        let kind = if zone.by_steps { TransferKind::Ixfr } else { TransferKind::Axfr };
-        zone.phase = Phase::Transferring;
-        let progress = Some((progress, kind, since));
-        zone.task = Some(Task { number: task, abort: spawned.abort_handle(), progress });
-        self.show(number);
-    }
-
-    fn take_done(&mut self, done: Done) {
-        let now = self.now();
-        match done {
-            Done::Probe { zone, task, primary, outcome } => {
-                let Some(zone_of) = self.end_task(zone, task) else { return };
-                let event = match outcome {
-                    Ok(serial) => Event::Serial(serial),
-                    Err(error) => {
-                        let apex = &zone_of.settings.apex;
-                        tracing::debug!(zone = %apex, peer = %primary, error, "primary could not be asked");
-                        zone_of.last_error = Some(format!("{primary}: {error}"));
-                        Event::ProbeFailed
-                    }
-                };
-                zone_of.machine.handle_event(event, now);
-                self.probes.end(primary);
-                self.settle(zone);
-            }
-            Done::Transfer { zone, task, primary, report } => {
-                let Some(zone_of) = self.end_task(zone, task) else { return };
-                report.log(&zone_of.settings.apex, primary);
-                zone_of.last_error = report.error.as_ref().map(|error| format!("{primary}: {error}"));
-                zone_of.machine.handle_event(Event::Transferred(report.ended), now);
-                self.transfers.end(primary);
-                self.settle(zone);
-                self.count(|counts| report.add_to(counts));
-            }
-            Done::Announced { ticket, apex, remote, answer } => {
-                self.take_answer(ticket, &apex, &remote, answer, now);
-            }
-        }
-    }
-
-    /// The zone whose task this is; none where the task was given up meanwhile, and its room given back.
-    fn end_task(&mut self, number: u64, task: u64) -> Option<&mut Zone> {
-        let zone = self.zones.get_mut(&number)?;
-        zone.task.take_if(|running| running.number == task)?;
-        zone.phase = Phase::Idle;
-        Some(zone)
-    }
-
-    fn send_announcements(&mut self) {
-        while let Some(announcement) = self.outbox.poll(self.now()) {
-            let (host, options, done) =
-                (Arc::clone(&self.host), Arc::clone(&self.options), self.done.clone());
-            tokio::spawn(async move {
-                let answer = task::announce(&announcement, &host.keys(), &options).await;
-                let (ticket, apex, remote) = (announcement.ticket, announcement.apex, announcement.remote);
-                let _ = done.send(Done::Announced { ticket, apex, remote, answer });
-            });
-        }
-    }
-
-    fn take_answer(
-        &mut self,
-        ticket: u64,
-        apex: &Name,
-        remote: &Remote,
-        answer: Result<Vec<u8>, String>,
-        now: u64,
-    ) {
-        let outcome = self.outbox.settle(ticket, answer.as_deref().ok(), now);
-        let (zone, peer) = (apex, remote.address);
-        match outcome {
-            Some(Outcome::Acknowledged) => {
-                tracing::debug!(%zone, %peer, "secondary was notified");
-                self.count(|counts| counts.acknowledged += 1);
-            }
-            Some(Outcome::Refused(rcode)) => {
-                tracing::warn!(%zone, %peer, %rcode, "secondary refuses NOTIFY");
-                self.count(|counts| counts.unheard += 1);
-            }
-            Some(Outcome::GivenUp) => {
-                let error = answer.err().unwrap_or_else(|| "its answer makes no sense".into());
-                tracing::warn!(%zone, %peer, error, "secondary could not be notified");
-                self.count(|counts| counts.unheard += 1);
-            }
-            Some(Outcome::Waiting) | None => {}
         }
     }
 

@@ -124,9 +124,9 @@ impl Link {
 }
 
 fn client_tls(name: &TlsName, options: &TransfersOptions) -> Result<ClientTls, String> {
-    let made = match (name, &options.tls_authorities) {
-        (TlsName::Any, _) => ClientTls::opportunistic(None),
-        (TlsName::Named(name), Some(authorities)) => ClientTls::authenticated(authorities, Some(name)),
+    let made = match (name, options.tls_authorities.as_deref()) {
+        (TlsName::Any, _) => ClientTls::for_transfers(None, None),
+        (TlsName::Named(name), Some(authorities)) => ClientTls::for_transfers(Some(authorities), Some(name)),
         (TlsName::Named(name), None) => {
             return Err(format!(
                 "{name} cannot be authenticated: name the file with the certificates of its authority"

@@ -4,150 +4,18 @@
 //! refreshed) or a newer one (it is transferred). Rounds begin REFRESH seconds after a successful one, RETRY seconds after one
 //! that failed, and when a NOTIFY comes. The zone expires EXPIRE seconds after the last success.
 
-use nonesuch_proto::{Rtype, serial};
-use nonesuch_zone::Contents;
+use super::event::{Action, Ended, Event};
+use super::timing::{Held, Timing};
+use nonesuch_proto::serial;
 use std::collections::VecDeque;
 
 /// Milliseconds until the first repetition where there is no zone yet, and so no RETRY.
 const FIRST_RETRY: u64 = 5_000;
 /// Milliseconds between repetitions at most, where there is no zone yet; and for which a primary that fails is asked last.
 const LONGEST_RETRY: u64 = 3_600_000;
-/// Milliseconds from one round to the next where a NOTIFY names no serial: anyone who may notify could have us ask for ever.
+/// Milliseconds from one round to the next where a NOTIFY names no serial, or the last one that did told what was not so: anyone who
+/// may notify could have us ask for ever.
 const NOTIFY_GAP: u64 = 200;
-
-/// Bounds of a time, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// At least so many.
-    pub least: u32,
-    /// At most so many; not less than `least`.
-    pub most: u32,
-}
-
-impl Span {
-    fn milliseconds(self, seconds: u32) -> u64 {
-        u64::from(seconds.min(self.most).max(self.least)) * 1000
-    }
-}
-
-/// Bounds of what SOA records ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    /// From a successful round to the next.
-    pub refresh: Span,
-    /// From a failed round to the next.
-    pub retry: Span,
-    /// From the last successful round to the zone's expiry.
-    pub expire: Span,
-}
-
-impl Default for Timing {
-    /// Refresh: 1 minute to 4 weeks; retry: 10 seconds to 2 weeks; expire: 10 minutes and more.
-    fn default() -> Self {
-        Self {
-            refresh: Span { least: 60, most: 2_419_200 },
-            retry: Span { least: 10, most: 1_209_600 },
-            expire: Span { least: 600, most: u32::MAX },
-        }
-    }
-}
-
-/// What the SOA record of the version that is here says, times in seconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// Serial.
-    pub serial: u32,
-    /// REFRESH.
-    pub refresh: u32,
-    /// RETRY.
-    pub retry: u32,
-    /// EXPIRE.
-    pub expire: u32,
-}
-
-impl Held {
-    /// Of a zone.
-    #[must_use]
-    pub fn of(contents: &Contents) -> Option<Self> {
-        let rdata = contents.apex_rrset(Rtype::SOA)?.rdatas().next()?;
-        Self::from_rdata(rdata)
-    }
-
-    /// Of the RDATA of an SOA record, names uncompressed.
-    #[must_use]
-    pub fn from_rdata(rdata: &[u8]) -> Option<Self> {
-        let numbers: &[u8; 20] = rdata.get(rdata.len().checked_sub(20)?..)?.try_into().ok()?;
-        let word =
-            |at: usize| u32::from_be_bytes([numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3]]);
-        Some(Self { serial: word(0), refresh: word(4), retry: word(8), expire: word(12) })
-    }
-}
-
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A NOTIFY came.
-    Notified {
-        /// The serial that it names.
-        serial: Option<u32>,
-        /// The primary that it came from, where it is one.
-        primary: Option<usize>,
-    },
-    /// Somebody wants the zone to be refreshed at once.
-    Refresh,
-    /// Somebody wants the whole zone to be transferred, whatever its serial.
-    Retransfer,
-    /// The primary that was probed has this serial.
-    Serial(u32),
-    /// The primary that was probed gave no answer that can be used.
-    ProbeFailed,
-    /// The transfer ended.
-    Transferred(Ended),
-}
-
-/// How a transfer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The primary has no newer version than this one.
-    UpToDate {
-        /// Its serial.
-        serial: u32,
-    },
-    /// This version is here now, and served.
-    Published(Held),
-    /// The steps cannot be had or do not fit, but the whole zone may.
-    NotBySteps,
-    /// It failed.
-    Failed,
-    /// The version was transferred, and was refused by whoever verifies it.
-    Refused {
-        /// Its serial.
-        serial: u32,
-    },
-}
-
-/// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Ask this primary for its SOA record; ends in [`Event::Serial`] or [`Event::ProbeFailed`].
-    Probe {
-        /// The primary's place in the list.
-        primary: usize,
-    },
-    /// Transfer from this primary; ends in [`Event::Transferred`].
-    Transfer {
-        /// The primary's place in the list.
-        primary: usize,
-        /// By steps from the version that is here, or the whole zone.
-        by_steps: bool,
-    },
-    /// Stop serving the zone.
-    Expire,
-    /// Serve it again.
-    Restore,
-    /// Store when it was last refreshed.
-    Store,
-}
 
 /// What is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +64,8 @@ pub struct Machine {
     again: Option<Hint>,
     next: Option<u64>,
     round_began: u64,
+    /// Until then no NOTIFY begins a round, since the last one told what was not so.
+    quiet_until: u64,
     failed_rounds: u32,
     /// The next transfer is one of the whole zone.
     wants_whole: bool,
@@ -234,6 +104,7 @@ impl Machine {
             again: None,
             next: Some(now),
             round_began: 0,
+            quiet_until: 0,
             failed_rounds: 0,
             wants_whole: false,
             refused: None,
@@ -316,9 +187,10 @@ impl Machine {
         self.handle_event(Event::Refresh, now);
     }
 
-    /// Takes a version that was published by somebody else, as one that was read from a file.
-    pub fn replace_held(&mut self, held: Option<Held>) {
-        self.held = held;
+    /// Whether the transfer that is under way is wanted whatever its serial.
+    #[must_use]
+    pub const fn takes_any_serial(&self) -> bool {
+        self.held.is_none() || self.hint.is_whole
     }
 
     /// To be called at the time of [`Machine::poll_timeout`].
@@ -370,7 +242,7 @@ impl Machine {
         } else if self.is_worth_a_round(hint, now) {
             self.hint = hint;
             let at = if hint.is_forced || hint.serial.is_some() {
-                now
+                if hint.is_forced { now } else { now.max(self.quiet_until) }
             } else {
                 now.max(self.round_began + NOTIFY_GAP)
             };
@@ -384,9 +256,9 @@ impl Machine {
         if hint.is_forced || self.is_expired {
             return true;
         }
-        let (Some(held), Some(serial)) = (self.held, hint.serial) else { return true };
+        let Some(serial) = hint.serial else { return true };
         let was_refused = self.refused.is_some_and(|(refused, until)| refused == serial && now < until);
-        serial::is_before(held.serial, serial) && !was_refused
+        self.held.is_none_or(|held| serial::is_before(held.serial, serial)) && !was_refused
     }
 
     fn begin_round(&mut self, now: u64) {
@@ -412,6 +284,9 @@ impl Machine {
 
     fn ask_next(&mut self, now: u64) {
         let Some(primary) = self.order.pop_front() else {
+            if self.hint.serial.is_some() {
+                self.quiet_until = now + NOTIFY_GAP;
+            }
             if self.saw_current {
                 self.end_refreshed(now);
             } else {

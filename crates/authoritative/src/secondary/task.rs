@@ -1,8 +1,9 @@
 //! What is done for a zone: asking a primary for its serial, transferring, telling a secondary.
 
+use super::event::Ended;
 use super::exchange::{self, Link};
-use super::machine::{Ended, Held};
 use super::status::{Counts, Progress, TransferKind};
+use super::timing::Held;
 use super::transfers::TransfersOptions;
 use super::{Host, Received, SecondaryZone};
 use crate::acl::Remote;
@@ -11,7 +12,7 @@ use crate::notify::Announcement;
 use crate::transfer::inbound::{Asked, Inbound, InboundError, Incoming, apply_steps, push_question};
 use crate::tsig::{self, Keys};
 use nonesuch_proto::message::{Message, Rcode, Section, flags, push_query};
-use nonesuch_proto::{Name, Rtype};
+use nonesuch_proto::{Name, Rtype, serial};
 use nonesuch_zone::Contents;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -90,6 +91,8 @@ pub(super) struct Job {
     pub(super) settings: Arc<SecondaryZone>,
     pub(super) primary: usize,
     pub(super) by_steps: bool,
+    /// The version that is here, where an older one is not to take its place.
+    pub(super) held: Option<Held>,
     pub(super) host: Arc<dyn Host>,
     pub(super) options: Arc<TransfersOptions>,
     pub(super) progress: Arc<Progress>,
@@ -108,6 +111,23 @@ pub(super) struct Report {
 }
 
 impl Report {
+    /// That of a transfer that told nothing.
+    pub(super) fn broken(by_steps: bool, error: &str) -> Self {
+        Self { error: Some(error.to_owned()), ..Self::begun(by_steps) }
+    }
+
+    const fn begun(by_steps: bool) -> Self {
+        Self {
+            ended: Ended::Failed,
+            error: None,
+            kind: if by_steps { TransferKind::Ixfr } else { TransferKind::Axfr },
+            messages: 0,
+            records: 0,
+            octets: 0,
+            seconds: 0.0,
+        }
+    }
+
     pub(super) fn log(&self, zone: &Name, peer: SocketAddr) {
         let Self { kind, messages, records, octets, seconds, .. } = self;
         match (self.ended, &self.error) {
@@ -118,8 +138,9 @@ impl Report {
             (Ended::UpToDate { serial }, _) => {
                 tracing::debug!(%zone, serial, %peer, "primary has nothing newer")
             }
-            (Ended::Refused { serial }, Some(error)) => {
-                tracing::error!(%zone, serial, %peer, %kind, error, "transferred version refused: the one before stays");
+            (Ended::Refused { serial }, _) => {
+                // Why, whoever refused it has said.
+                tracing::warn!(%zone, serial, %peer, %kind, "transferred version refused");
             }
             (_, error) => {
                 let error = error.as_deref().unwrap_or_default();
@@ -155,16 +176,7 @@ impl From<String> for Failure {
 /// Transfers a zone, and has what came published.
 pub(super) async fn transfer(job: Job) -> Report {
     let began = Instant::now();
-    let asked_for = if job.by_steps { TransferKind::Ixfr } else { TransferKind::Axfr };
-    let mut report = Report {
-        ended: Ended::Failed,
-        error: None,
-        kind: asked_for,
-        messages: 0,
-        records: 0,
-        octets: 0,
-        seconds: 0.0,
-    };
+    let mut report = Report::begun(job.by_steps);
     let outcome = match receive_in_time(&job).await {
         Ok((inbound, old)) => {
             (report.messages, report.records, report.octets) =
@@ -191,7 +203,7 @@ async fn receive_in_time(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), 
     let limit = job.options.time_limit;
     tokio::time::timeout(limit, receive(job)).await.unwrap_or_else(|_| {
         let seconds = limit.as_secs();
-        Err(format!("the transfer took longer than {seconds} s: raise the time limit where that is right")
+        Err(format!("the transfer took longer than {seconds} s: raise transfer-in-time where that is right")
             .into())
     })
 }
@@ -215,7 +227,11 @@ async fn receive(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), Failure>
     let mut inbound = Inbound::new(apex.clone(), id, asked, job.settings.bounds);
     let mut message = Vec::new();
     loop {
-        link.receive(&mut message).await?;
+        if let Err(error) = link.receive(&mut message).await {
+            // RFC 1995 §2 has a primary answer so over UDP that wants to be asked for the whole zone; some do over TCP.
+            let ended = if inbound.is_only_newer() { Ended::NotBySteps } else { Ended::Failed };
+            return Err(Failure { ended, error });
+        }
         let mut end = message.len();
         if let Some(verifier) = &mut verifier {
             end = verifier.verify(&message, seconds_now()).map_err(|fault| fault.to_string())?.end;
@@ -253,21 +269,25 @@ fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended
             for warning in warnings.iter().take(3) {
                 tracing::warn!(zone = %apex, %warning, "odd zone from primary");
             }
-            (Received { contents, steps: Vec::new(), change: None }, TransferKind::Axfr)
+            (Received { contents, steps: Vec::new() }, TransferKind::Axfr)
         }
         Incoming::Steps(steps) => {
             let old = old.ok_or_else(|| "steps came that were not asked for".to_string())?;
-            let (contents, change) = apply_steps(old, &steps).map_err(|error| Failure {
+            let (contents, _) = apply_steps(old, &steps).map_err(|error| Failure {
                 ended: Ended::NotBySteps,
                 error: format!("the primary's steps do not fit: {error}"),
             })?;
-            (Received { contents, steps, change: Some(change) }, TransferKind::Ixfr)
+            (Received { contents, steps }, TransferKind::Ixfr)
         }
     };
     if outside > 0 {
         tracing::warn!(zone = %apex, records = outside, "records that are not in the zone were passed over");
     }
     let held = Held::of(&received.contents).ok_or_else(|| "the zone has no SOA record".to_string())?;
+    // Behind one address may be several servers, of which one is behind: what is here never goes back unasked.
+    if job.held.is_some_and(|here| !serial::is_before(here.serial, held.serial)) {
+        return Ok((Ended::UpToDate { serial: held.serial }, kind));
+    }
     match job.host.publish(apex, received) {
         Ok(()) => Ok((Ended::Published(held), kind)),
         Err(refused) => {

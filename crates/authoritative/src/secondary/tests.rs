@@ -4,7 +4,9 @@ mod driven;
 mod peers;
 mod primary;
 
+use super::event::*;
 use super::machine::*;
+use super::timing::*;
 use proptest::prelude::*;
 
 const NOW: u64 = 1_750_000_000_000;
@@ -243,6 +245,40 @@ fn notifies_without_a_serial_cannot_have_us_ask_for_ever() {
         }
     }
     assert!((4..=6).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn notifies_that_tell_what_is_not_so_cannot_have_us_ask_for_ever() {
+    let mut machine = fresh(2);
+    let mut rounds = 0;
+    for (now, serial) in (NOW..NOW + 1000).zip(11..) {
+        let mut wanted = wake(&mut machine, now);
+        wanted.extend(tell(&mut machine, notified(Some(serial)), now));
+        // Each round asks both, the one first that was reached last.
+        if let [Action::Probe { primary }] = wanted[..] {
+            rounds += 1;
+            assert_eq!(tell(&mut machine, Event::Serial(10), now), [probe(1 - primary)]);
+            assert_eq!(tell(&mut machine, Event::Serial(10), now), [Action::Store]);
+        }
+    }
+    assert!((4..=6).contains(&rounds), "{rounds}");
+    // One that tells what is so is followed at once, and so is the next.
+    let mut machine = fresh(1);
+    for serial in 11..20 {
+        assert_eq!(tell(&mut machine, notified(Some(serial)), NOW), [probe(0)]);
+        assert_eq!(tell(&mut machine, Event::Serial(serial), NOW), [steps(0)]);
+        assert_eq!(tell(&mut machine, ended(Ended::Published(held(serial))), NOW), [Action::Store]);
+    }
+}
+
+#[test]
+fn a_first_version_that_is_refused_is_not_had_again_because_of_a_notify_of_it() {
+    let mut machine = machine(1, None, None);
+    assert_eq!(wake(&mut machine, NOW), [whole(0)]);
+    assert_eq!(tell(&mut machine, notified(Some(7)), NOW), []);
+    assert_eq!(tell(&mut machine, ended(Ended::Refused { serial: 7 }), NOW), []);
+    assert!(machine.next_round().is_some_and(|at| at > NOW));
+    assert_eq!(tell(&mut machine, notified(Some(8)), NOW), [whole(0)]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The file that keeps, over restarts, when a primary last had the version of a zone that is here.
 
+use crate::service::PART;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -38,7 +39,9 @@ impl Timers {
     /// What the system says.
     pub fn write(self, path: &Path) -> io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))?;
+        // What a kill leaves of it is removed at the next start.
+        let mut file =
+            tempfile::Builder::new().prefix(PART).tempfile_in(folder.unwrap_or_else(|| Path::new(".")))?;
         write!(file, "{HEAD}\nserial {}\nrefreshed {}\n", self.serial, self.refreshed)?;
         file.as_file().sync_data()?;
         file.persist(path).map_err(|error| error.error)?;

@@ -56,6 +56,7 @@ impl Default for TransfersOptions {
 pub(super) enum Command {
     Set(Box<SecondaryZone>),
     Remove(Name),
+    Retire(Name),
     Reset(Name),
     Refresh(Name),
     Retransfer(Name),
@@ -103,9 +104,14 @@ impl Transfers {
         self.tell(Command::Set(Box::new(zone)));
     }
 
-    /// Forgets a zone.
+    /// Forgets a zone, and when it was refreshed.
     pub fn remove_zone(&self, apex: &Name) {
         self.tell(Command::Remove(apex.clone()));
+    }
+
+    /// Forgets a zone; the file that keeps when it was refreshed stays.
+    pub fn retire_zone(&self, apex: &Name) {
+        self.tell(Command::Retire(apex.clone()));
     }
 
     /// Begins anew with a zone, as if nothing of it were here.

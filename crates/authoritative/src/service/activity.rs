@@ -21,10 +21,6 @@ pub enum ActivityKind {
     Reload,
     /// A zone that was transferred or made is published.
     Publish,
-    /// A zone is transferred from a primary.
-    TransferIn,
-    /// A zone is transferred to a secondary.
-    TransferOut,
 }
 
 impl fmt::Display for ActivityKind {
@@ -33,8 +29,6 @@ impl fmt::Display for ActivityKind {
             Self::Load => "load",
             Self::Reload => "reload",
             Self::Publish => "publish",
-            Self::TransferIn => "transfer in",
-            Self::TransferOut => "transfer out",
         })
     }
 }

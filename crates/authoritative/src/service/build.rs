@@ -2,20 +2,19 @@
 //! asked, compiled.
 
 use super::activity::Activity;
+use super::made::{Made, digest_of};
 use super::settings::{FULL, Making, Source, VerifyChoice, ZoneSettings};
 use super::{KeyFiles, Refused};
 use crate::Published;
 use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
 use nonesuch_dnssec::facts;
-use nonesuch_dnssec::online::{Nsec5Zone, OnlineOptions, prepare_with};
+use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone, OnlineKeys, OnlineOptions, prepare_with};
 use nonesuch_dnssec::verify::{Aids, Earlier, Mode, Report, VerifyProgress, into_verified_with};
 use nonesuch_dnssec::{Mechanism, Verified, VerifyOptions};
-use nonesuch_proto::Rtype;
+use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::{Contents, Verification};
 use std::path::{Path, PathBuf};
-
-/// Folder of the VRF key beside the file of a zone with NSEC5.
-const NSEC5_FOLDER: &str = "nsec5";
 
 /// The version of a zone that was published before, whose signatures were all verified at a time.
 pub(super) struct Before<'b> {
@@ -42,6 +41,8 @@ pub(super) struct Built {
     pub(super) of_contents: Verification,
     /// What was verified, for people.
     pub(super) verified: String,
+    /// What the image was made by, where the zone alone does not tell.
+    pub(super) made: Option<Made>,
 }
 
 /// What is verified of a zone.
@@ -89,6 +90,10 @@ impl Builder<'_> {
         recorded: Option<Verification>,
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
+        let is_made = matches!(self.settings.making, Making::Online { .. });
+        if self.settings.requires_dnssec && !is_made && !facts::is_signed(&contents) {
+            return Err(Refused::NotSigned);
+        }
         let signatures = count_signatures(&contents);
         let plan = plan(self.settings.verify, signatures, recorded, before.is_some());
         let words = plan_words(plan);
@@ -107,18 +112,11 @@ impl Builder<'_> {
                 match making {
                     Making::Nsec5 { .. } if !is_nsec5 => Err(Refused::NotNsec5),
                     Making::Nsec5 { keys } => self.build_nsec5(contents, keys, plan, before),
-                    _ if is_nsec5 => self.build_nsec5(contents, &self.nsec5_folder()?, plan, before),
+                    _ if is_nsec5 => self.build_nsec5(contents, &self.settings.nsec5_folder()?, plan, before),
                     _ => self.build_as_it_is(contents, plan, before),
                 }
             }
         }
-    }
-
-    /// The folder of the VRF key where none is named.
-    fn nsec5_folder(&self) -> Result<PathBuf, Refused> {
-        let beside = |file: &Path| file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER);
-        let folder = if let Source::File(file) = &self.settings.source { Some(beside(file)) } else { None };
-        folder.filter(|folder| folder.is_dir()).ok_or(Refused::Nsec5KeysNeeded)
     }
 
     fn build_as_it_is(
@@ -127,7 +125,7 @@ impl Builder<'_> {
         plan: Plan,
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
-        let verified = self.verify(contents, plan, before)?;
+        let verified = self.verify(contents, plan, before, Nsec5Evidence::default())?;
         self.activity.phase("compile");
         let published = Published::new(&verified)?;
         Ok(self.built(published, verified, plan))
@@ -144,7 +142,8 @@ impl Builder<'_> {
         // Before the zone is verified: what must not be served is said at once.
         let zone = Nsec5Zone::of_contents(&contents);
         let prover = (self.key_files.prover)(folder, file, &zone).map_err(Refused::Keys)?;
-        let verified = self.verify(contents, plan, before)?;
+        let evidence = evidence(&prover, &contents, plan);
+        let verified = self.verify(contents, plan, before, evidence)?;
         self.activity.phase("compile");
         let published = Published::nsec5(&verified, prover)?;
         Ok(self.built(published, verified, plan))
@@ -158,26 +157,23 @@ impl Builder<'_> {
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
         let (records, pairs) = (self.key_files.signing)(keys, contents.apex()).map_err(Refused::Keys)?;
+        let digest = digest_of(mechanism, &records);
         let options = OnlineOptions { mechanism, records, pairs, validity };
         self.activity.phase("verify");
         let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
         let prepared = prepare_with(contents.clone(), options, &self.options(plan), &aids(before, &tell))
             .map_err(Box::new)?;
-        for tag in prepared.keys().key_signing_tags() {
-            let zone = self.settings.apex.to_string();
-            tracing::warn!(
-                zone,
-                "zone {zone}: key {tag} signs keys alone, and its private file is in the server's folder: sign the key set \
-                 elsewhere, with `nonesuch zone sign --only-keys`, and keep that file there"
-            );
-        }
+        warn_of_key_signers(&self.settings.apex, prepared.keys());
         self.activity.phase("compile");
         let is_signed = facts::is_signed(&contents);
         let of_contents = if is_signed { self.verification(plan) } else { Verification::Nothing };
         let verified =
             if is_signed { plan_words(plan).to_owned() } else { "unsigned zone, keys tried".to_owned() };
+        let has_signed_keys = prepared.has_signed_keys();
+        let made = Some(Made { digest, verification: of_contents, has_signed_keys });
         let published = Published::online(prepared)?;
-        Ok(Built { published, contents, of_image: Verification::Nothing, of_contents, verified })
+        // The image lacks what is made when asked: by itself it is nothing to be served.
+        Ok(Built { published, contents, of_image: Verification::Nothing, of_contents, verified, made })
     }
 
     fn verify(
@@ -185,10 +181,12 @@ impl Builder<'_> {
         contents: Contents,
         plan: Plan,
         before: Option<&Before<'_>>,
+        evidence: Nsec5Evidence<'_>,
     ) -> Result<Verified, Refused> {
         self.activity.phase("verify");
         let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
-        let verified = into_verified_with(contents, &self.options(plan), &aids(before, &tell));
+        let aids = Aids { evidence, ..aids(before, &tell) };
+        let verified = into_verified_with(contents, &self.options(plan), &aids);
         verified.map_err(|unverified| refused(&unverified.1))
     }
 
@@ -218,8 +216,36 @@ impl Builder<'_> {
         // Of an unsigned zone there is nothing to verify.
         let of_image = if is_signed { of_contents } else { Verification::Full { at: self.now } };
         let words = verified_words(plan, verified.report(), is_signed);
-        Built { published, contents: verified.into_contents(), of_image, of_contents, verified: words }
+        Built {
+            published,
+            contents: verified.into_contents(),
+            of_image,
+            of_contents,
+            verified: words,
+            made: None,
+        }
     }
+}
+
+/// Whoever breaks into a server has its keys.
+pub(super) fn warn_of_key_signers(zone: &Name, keys: &OnlineKeys) {
+    for tag in keys.key_signing_tags() {
+        tracing::warn!(
+            zone = zone.to_string(),
+            "zone {zone}: key {tag} signs keys alone, and its private file is in the server's folder: sign the key set elsewhere, \
+             with `nonesuch zone sign --only-keys`, and keep that file there"
+        );
+    }
+}
+
+/// What the names of a zone with NSEC5 are matched to its records by: the stored proofs, where they are of this version; a server
+/// that was given the folder once, or reads the zone before the proofs, has those of another one, and names are hashed with the
+/// key then, where they are not too many to wait for.
+fn evidence<'p>(prover: &'p Nsec5Prover, contents: &Contents, plan: Plan) -> Nsec5Evidence<'p> {
+    let serial = contents.soa().map(|soa| soa.serial);
+    let proofs = prover.proofs().filter(|proofs| Some(proofs.serial()) == serial);
+    let is_hashed = matches!(plan, Plan::Full | Plan::Changed) && contents.node_count() as u64 <= FULL;
+    Nsec5Evidence { proofs, key: (proofs.is_none() && is_hashed).then(|| prover.key()) }
 }
 
 fn aids<'a>(before: Option<&Before<'a>>, tell: &'a (dyn Fn(VerifyProgress) + Sync)) -> Aids<'a> {

@@ -6,7 +6,15 @@
 
 mod activity;
 mod build;
+mod compare;
+mod follower;
+mod keep;
 mod link;
+mod load;
+mod made;
+mod members;
+mod publish;
+mod purge;
 mod reload;
 mod settings;
 mod state;
@@ -14,15 +22,18 @@ mod status;
 mod zone;
 
 pub use activity::{Activities, Activity, ActivityKind, ActivityStatus};
-pub use link::{Link, follow};
+pub use follower::follow;
+pub use link::Link;
+pub use purge::PurgeError;
 pub use settings::{
     Catalog, FULL, Making, Settings, Source, Template, TransferSettings, VerifyChoice, ZoneSettings,
 };
+pub(crate) use state::PART;
 pub use state::{StateError, StateFolder};
 pub use status::{ReloadReport, ServiceStatus, ZoneStanding, ZoneStatus};
 
-use crate::seconds_now;
 use crate::zones::{ZoneState, Zones};
+use crate::{OpenImageError, seconds_now};
 use activity::lock;
 use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::KeyRecord;
@@ -36,7 +47,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use zone::Zone;
+use zone::{Facts, Zone};
 
 /// Zones that are loaded side by side by default: each takes memory for two versions of itself.
 const JOBS: usize = 4;
@@ -66,6 +77,9 @@ pub enum Refused {
     /// Its file cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// Its file, an image, cannot be opened.
+    #[error(transparent)]
+    Image(#[from] OpenImageError),
     /// Its file cannot be looked at.
     #[error("{}: cannot be read: {source}", path.display())]
     Read {
@@ -98,6 +112,9 @@ pub enum Refused {
         "the zone is not signed with NSEC5: leave nsec5-keys out, or sign it with `nonesuch zone sign --denial nsec5`"
     )]
     NotNsec5,
+    /// It is to be signed, and is not.
+    #[error("the zone is not signed, and dnssec = \"required\" has that refused: sign it, or take that out")]
+    NotSigned,
     /// Keys are missing or faulty.
     #[error("{0}")]
     Keys(String),
@@ -138,7 +155,14 @@ pub enum ZoneEvent {
     /// The zone has other settings.
     Changed(Arc<ZoneSettings>),
     /// The zone is gone.
-    Removed(Name),
+    Removed {
+        /// Its name.
+        apex: Name,
+        /// Whether what is kept of it stays.
+        is_kept: bool,
+    },
+    /// The stored versions of all catalogs that the settings name are loaded, as far as there are any.
+    CatalogsLoaded,
     /// The settings were reloaded: templates may be others.
     Reloaded,
     /// Nothing will happen any more.
@@ -163,6 +187,8 @@ pub struct Service {
     key_files: KeyFiles,
     state: Option<StateFolder>,
     table: Mutex<BTreeMap<Name, Arc<Zone>>>,
+    /// Held by whoever adds zones or takes them away: one who looks whether a zone is there relies on it until it has acted.
+    changing: Mutex<()>,
     templates: Mutex<BTreeMap<String, Template>>,
     jobs: usize,
     clock_shift: u32,
@@ -171,7 +197,8 @@ pub struct Service {
     /// Held by one reload at a time.
     reloading: Mutex<()>,
     last_reload: Mutex<Option<ReloadReport>>,
-    is_settled: Mutex<bool>,
+    /// Those who have zones to load before the service is ready.
+    loading: Mutex<usize>,
     settled: Condvar,
 }
 
@@ -184,24 +211,36 @@ impl Service {
         let service = Self::new(&settings, key_files, zones)?;
         let new: Vec<Arc<Zone>> =
             settings.zones.into_iter().map(|settings| Arc::new(Zone::new(settings))).collect();
-        let states = new.iter().map(|zone| (zone.apex().clone(), ZoneState::NotReady(zone.policy())));
-        service.zones.set_all(states.collect());
-        lock(&service.table).extend(new.into_iter().map(|zone| (zone.apex().clone(), zone)));
+        service.insert(&new);
         Ok(Arc::new(service))
     }
 
-    /// Begins to load the zones, in threads of their own.
+    /// Begins to load the zones, in threads of their own: catalogs first, since their members are to be loaded too.
     ///
     /// # Errors
     /// What the system says of a new thread.
     pub fn begin(self: &Arc<Self>) -> io::Result<()> {
         let loader = Arc::clone(self);
         let load = move || {
-            loader.for_each(&loader.all(), |zone| loader.load_first(zone));
-            *lock(&loader.is_settled) = true;
-            loader.settled.notify_all();
+            let is_consumer =
+                |zone: &Arc<Zone>| matches!(zone.settings().catalog, Some(Catalog::Consumer { .. }));
+            let (catalogs, others): (Vec<_>, Vec<_>) = loader.all().into_iter().partition(is_consumer);
+            loader.load_all(&catalogs);
+            loader.tell(&ZoneEvent::CatalogsLoaded);
+            loader.load_all(&others);
+            loader.end_loading();
         };
         std::thread::Builder::new().name("load".to_owned()).spawn(load).map(drop)
+    }
+
+    /// Has [`wait`](Self::wait) wait for one more who loads zones, until it calls [`end_loading`](Self::end_loading).
+    fn begin_loading(&self) {
+        *lock(&self.loading) += 1;
+    }
+
+    fn end_loading(&self) {
+        *lock(&self.loading) -= 1;
+        self.settled.notify_all();
     }
 
     fn new(settings: &Settings, key_files: KeyFiles, zones: Arc<Zones>) -> Result<Self, StateError> {
@@ -211,6 +250,7 @@ impl Service {
             key_files,
             state: settings.state_dir.as_deref().map(StateFolder::open).transpose()?,
             table: Mutex::default(),
+            changing: Mutex::default(),
             templates: Mutex::new(settings.templates.clone()),
             jobs: if settings.jobs == 0 { cores.min(JOBS) } else { settings.jobs },
             clock_shift: settings.clock_shift,
@@ -218,19 +258,21 @@ impl Service {
             listeners: Mutex::default(),
             reloading: Mutex::default(),
             last_reload: Mutex::default(),
-            is_settled: Mutex::new(false),
+            // The thread of `begin`.
+            loading: Mutex::new(1),
             settled: Condvar::new(),
         })
     }
 
-    /// Waits until every zone of the settings is served, waits for a transfer, or has failed.
+    /// Waits until every zone of the settings, and every member of a stored catalog, is served, waits for a transfer, or has
+    /// failed.
     #[must_use]
     pub fn wait(&self) -> Settled {
-        let mut is_settled = lock(&self.is_settled);
-        while !*is_settled {
-            is_settled = self.settled.wait(is_settled).unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut loading = lock(&self.loading);
+        while *loading > 0 {
+            loading = self.settled.wait(loading).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
-        drop(is_settled);
+        drop(loading);
         let mut settled = Settled::default();
         for zone in self.all() {
             match zone.standing() {
@@ -259,24 +301,22 @@ impl Service {
         });
     }
 
-    /// Publishes `contents` as the next version of a zone, which differs from the one of before by `change` where that is
-    /// known; returns its serial. It is kept and served when this returns.
+    /// Publishes `contents` as the next version of a zone. `steps` led to them from the version of before, one for each serial
+    /// (RFC 1995 §4); without them what differs is looked for. Returns the serial; it is kept and served then.
     ///
     /// # Errors
     /// Why the version is refused; the one of before stays.
-    pub fn publish(
-        &self,
-        apex: &Name,
-        contents: Contents,
-        change: Option<ChangeSet>,
-    ) -> Result<u32, Refused> {
+    pub fn publish(&self, apex: &Name, contents: Contents, steps: &[ChangeSet]) -> Result<u32, Refused> {
         let zone = self.zone(apex).ok_or(Refused::Unknown)?;
         if contents.apex() != zone.apex() {
             return Err(Refused::OtherZone(contents.apex().clone()));
         }
         let _one = lock(zone.work());
+        if !self.has(&zone) {
+            return Err(Refused::Unknown);
+        }
         let activity = self.activities.begin(ActivityKind::Publish, Some(apex.to_string()));
-        let published = self.publish_contents(&zone, contents, None, change, Vec::new(), &activity);
+        let published = self.publish_contents(&zone, contents, None, steps, Vec::new(), &activity);
         self.note(&zone, published.as_ref().err());
         published
     }
@@ -290,50 +330,32 @@ impl Service {
     /// Says whether a zone of primaries has expired; it is served again from what is held when it has not.
     pub fn set_expired(&self, apex: &Name, is_expired: bool) {
         if let Some(zone) = self.zone(apex) {
-            let _one = lock(zone.work());
-            self.zones.set(zone.apex(), zone.set_expired(is_expired));
+            // No version that is being made is waited for: whoever calls has other zones to see to.
+            let mut facts = lock(&zone.facts);
+            facts.is_expired = is_expired;
+            self.show(&zone, &facts);
         }
     }
 
-    /// Adds a zone, as a member of a catalog is, and loads it where it is kept or has a file; one of the same name that was
-    /// added so takes other settings. A zone of the configuration stays as it is.
-    pub fn add_zone(&self, settings: ZoneSettings) {
-        let zone = match self.zone(&settings.apex) {
-            Some(zone) if !zone.is_member() => return,
-            Some(zone) => zone,
-            None => {
-                let zone = Arc::new(Zone::member(settings.clone()));
-                lock(&self.table).insert(zone.apex().clone(), Arc::clone(&zone));
-                self.zones.set(zone.apex(), ZoneState::NotReady(zone.policy()));
-                self.load_first(&zone);
-                return;
-            }
+    /// Has answers made by what is known of a zone. Whoever changes that holds it until it is shown, so that the last word stays.
+    fn show(&self, zone: &Zone, facts: &Facts) {
+        if facts.is_gone {
+            return;
+        }
+        let state = match &facts.served {
+            _ if facts.is_expired => ZoneState::Expired(zone.policy()),
+            Some(served) => ZoneState::Serving(Arc::clone(served)),
+            None => ZoneState::NotReady(zone.policy()),
         };
-        if zone.set_settings(settings) {
-            self.tell(&ZoneEvent::Changed(zone.settings()));
-            // What came of it stands in the log and in the zone's status.
-            let _ = self.reload_one(&zone, true);
-        }
+        self.zones.set(zone.apex(), state);
     }
 
-    /// Takes a zone away that was added; what is kept of it goes too.
-    pub fn remove_zone(&self, apex: &Name) {
-        if self.zone(apex).is_some_and(|zone| zone.is_member()) {
-            self.drop_zone(apex);
-        }
-    }
-
-    fn drop_zone(&self, apex: &Name) {
-        let zone = lock(&self.table).remove(apex);
-        if let Some(zone) = zone {
-            let _one = lock(zone.work());
-            zone.close();
-            self.zones.remove(apex);
-            if let Some(state) = &self.state {
-                state.remove(apex);
-            }
-            self.tell(&ZoneEvent::Removed(apex.clone()));
-        }
+    /// Has who may transfer a zone, and tell that it has changed, asked of its settings from now on, whatever becomes of its
+    /// versions.
+    fn show_policy(&self, zone: &Zone) {
+        let mut facts = lock(&zone.facts);
+        facts.served = facts.served.take().map(|served| Arc::new(served.with_policy(zone.policy())));
+        self.show(zone, &facts);
     }
 
     /// Tells those who follow what happens that nothing will.
@@ -441,6 +463,11 @@ impl Service {
 
     fn zone(&self, apex: &Name) -> Option<Arc<Zone>> {
         lock(&self.table).get(apex).cloned()
+    }
+
+    /// Whether a zone is still there: to be asked by whoever has waited for its lock.
+    fn has(&self, zone: &Arc<Zone>) -> bool {
+        self.zone(zone.apex()).is_some_and(|found| Arc::ptr_eq(&found, zone))
     }
 
     fn all(&self) -> Vec<Arc<Zone>> {

@@ -1,16 +1,18 @@
 //! Reloading: other settings, other files.
 
 use super::activity::{ActivityKind, lock};
-use super::settings::Settings;
+use super::settings::{Settings, ZoneSettings};
 use super::status::ReloadReport;
 use super::zone::{Update, Zone};
 use super::{Refused, Service, ZoneEvent};
 use crate::seconds_now;
-use crate::zones::ZoneState;
 use nonesuch_net::release_free_memory;
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+
+/// A zone that was there before, and whether its settings have changed.
+type Known = (Arc<Zone>, bool);
 
 impl Service {
     /// Takes other settings: zones come and go, those whose settings or files have changed are loaded. The state folder
@@ -22,41 +24,13 @@ impl Service {
         *lock(&self.templates) = settings.templates;
         let wanted: BTreeMap<Name, _> =
             settings.zones.into_iter().map(|zone| (zone.apex.clone(), zone)).collect();
-        let gone =
-            self.all().into_iter().filter(|zone| !zone.is_member() && !wanted.contains_key(zone.apex()));
-        for zone in gone {
-            report.removed.push(zone.apex().to_string());
-            self.drop_zone(zone.apex());
-        }
-        let (mut new, mut old, mut states) = (Vec::new(), Vec::new(), Vec::new());
-        for (apex, settings) in wanted {
-            match self.zone(&apex) {
-                Some(zone) if !zone.is_member() => {
-                    let differs = zone.set_settings(settings);
-                    if differs {
-                        self.tell(&ZoneEvent::Changed(zone.settings()));
-                    }
-                    old.push((zone, differs));
-                }
-                found => {
-                    // A member of a catalog that the configuration has now.
-                    if found.is_some() {
-                        self.drop_zone(&apex);
-                    }
-                    report.added.push(apex.to_string());
-                    let zone = Arc::new(Zone::new(settings));
-                    states.push((apex.clone(), ZoneState::NotReady(zone.policy())));
-                    lock(&self.table).insert(apex, Arc::clone(&zone));
-                    new.push(zone);
-                }
-            }
-        }
-        self.zones.set_all(states);
-        self.for_each(&new, |zone| self.load_first(zone));
+        let (new, old) = self.take_settings(wanted, &mut report);
+        self.load_all(&new);
         self.reload_old(&old, &mut report);
         for zone in new {
             let status = zone.status(self.now());
-            report.refused.extend(status.error.map(|error| (status.zone, error)));
+            report.refused.extend(status.error.map(|error| (status.zone.clone(), error)));
+            report.warnings.extend(status.warnings.into_iter().map(|warning| (status.zone.clone(), warning)));
         }
         release_free_memory();
         report.at = seconds_now();
@@ -67,8 +41,44 @@ impl Service {
         report
     }
 
+    /// Adds the zones that are new, takes those away that are gone, and gives the others their settings. Returns those that are
+    /// new, and the others, each with whether its settings have changed.
+    fn take_settings(
+        &self,
+        wanted: BTreeMap<Name, ZoneSettings>,
+        report: &mut ReloadReport,
+    ) -> (Vec<Arc<Zone>>, Vec<Known>) {
+        let _changing = lock(&self.changing);
+        let is_gone = |zone: &Arc<Zone>| match wanted.get(zone.apex()) {
+            // A member of a catalog that the configuration has now.
+            Some(_) => zone.is_member(),
+            None => !zone.is_member(),
+        };
+        let gone: Vec<Arc<Zone>> = self.all().into_iter().filter(is_gone).collect();
+        let removed = gone.iter().filter(|zone| !zone.is_member());
+        report.removed.extend(removed.map(|zone| zone.apex().to_string()));
+        // They may come back, and whoever takes them out by mistake is to lose nothing.
+        self.drop_zones(&gone, true);
+        let (mut new, mut old) = (Vec::new(), Vec::new());
+        for (apex, settings) in wanted {
+            let Some(zone) = self.zone(&apex) else {
+                report.added.push(apex.to_string());
+                new.push(Arc::new(Zone::new(settings)));
+                continue;
+            };
+            let differs = zone.set_settings(settings);
+            if differs {
+                self.show_policy(&zone);
+                self.tell(&ZoneEvent::Changed(zone.settings()));
+            }
+            old.push((zone, differs));
+        }
+        self.insert(&new);
+        (new, old)
+    }
+
     /// Loads those of `zones` anew that have changed.
-    fn reload_old(&self, zones: &[(Arc<Zone>, bool)], report: &mut ReloadReport) {
+    fn reload_old(&self, zones: &[Known], report: &mut ReloadReport) {
         let outcomes: Mutex<Vec<(Name, Result<Update, Refused>)>> = Mutex::default();
         let list: Vec<Arc<Zone>> = zones.iter().map(|(zone, _)| Arc::clone(zone)).collect();
         let forced: BTreeMap<&Name, bool> =
@@ -82,7 +92,11 @@ impl Service {
         outcomes.sort_by(|a, b| a.0.cmp(&b.0));
         for (apex, outcome) in outcomes {
             match outcome {
-                Ok(Update::Published) => report.updated.push(apex.to_string()),
+                Ok(Update::Published) => {
+                    report.updated.push(apex.to_string());
+                    let warnings = self.warnings(&apex).into_iter();
+                    report.warnings.extend(warnings.map(|warning| (apex.to_string(), warning)));
+                }
                 Ok(Update::Unchanged | Update::Waiting) => report.unchanged += 1,
                 Err(error) => report.refused.push((apex.to_string(), error.to_string())),
             }
@@ -90,12 +104,21 @@ impl Service {
     }
 
     /// Loads one zone anew where it has changed.
-    pub(super) fn reload_one(&self, zone: &Zone, is_forced: bool) -> Result<Update, Refused> {
+    pub(super) fn reload_one(&self, zone: &Arc<Zone>, is_forced: bool) -> Result<Update, Refused> {
         let _one = lock(zone.work());
+        if !self.has(zone) {
+            return Err(Refused::Unknown);
+        }
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
         let outcome = self.load_version(zone, is_forced, &activity);
         self.note(zone, outcome.as_ref().err());
         outcome
+    }
+
+    /// What is odd about the version of a zone that is served, beside the one before.
+    #[must_use]
+    pub fn warnings(&self, apex: &Name) -> Vec<String> {
+        self.zone(apex).map(|zone| lock(&zone.facts).warnings.clone()).unwrap_or_default()
     }
 
     /// Loads the zone `apex` anew where its files have changed; tells whether another version is served.
@@ -112,7 +135,7 @@ fn log(report: &ReloadReport) {
     let seconds = report.seconds;
     tracing::info!(
         seconds,
-        "reload: {} zones added, {} removed, {} updated, {} refused, {} unchanged, in {seconds:.2} s",
+        "reload: {} added, {} removed, {} updated, {} refused, {} unchanged, in {seconds:.2} s",
         report.added.len(),
         report.removed.len(),
         report.updated.len(),

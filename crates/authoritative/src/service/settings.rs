@@ -1,15 +1,21 @@
 //! What a service is to run, as plain values: whoever reads a configuration makes these of it.
 
+use super::Refused;
 use crate::acl::{AccessEntry, AccessList, Prefix, Remote};
+use crate::catalog::Listed;
+use crate::secondary::{Span, Timing};
+use crate::transfer::inbound::TransferBounds;
 use crate::zones::ZonePolicy;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Signatures up to which [`VerifyChoice::Auto`] verifies all of them.
 pub const FULL: u64 = 100_000;
+/// Folder of the VRF key beside the file of a zone with NSEC5.
+const NSEC5_FOLDER: &str = "nsec5";
 /// Octets of a zone's journal by default.
 pub(super) const JOURNAL: u64 = 64 << 20;
 
@@ -39,6 +45,8 @@ pub struct ZoneSettings {
     pub making: Making,
     /// How much is verified before it is published.
     pub verify: VerifyChoice,
+    /// Whether a version that is not signed is refused.
+    pub requires_dnssec: bool,
     /// Whom it comes from and goes to.
     pub transfers: TransferSettings,
     /// Whether it is a catalog (RFC 9432).
@@ -111,19 +119,27 @@ pub struct TransferSettings {
     pub retry: RangeInclusive<u32>,
     /// Bounds of its expire time.
     pub expire: RangeInclusive<u32>,
+    /// Whether the primaries are asked for the steps from the version that is here (IXFR).
+    pub request_ixfr: bool,
+    /// Bounds of one transfer.
+    pub bounds: TransferBounds,
 }
 
 impl Default for TransferSettings {
     fn default() -> Self {
+        let Timing { refresh, retry, expire } = Timing::default();
+        let range = |span: Span| span.least..=span.most;
         Self {
             primaries: Vec::new(),
             transfer: AccessList::default(),
             notify_from: AccessList::default(),
             also_notify: Vec::new(),
             journal_octets: JOURNAL,
-            refresh: 60..=2_419_200,
-            retry: 10..=1_209_600,
-            expire: 600..=u32::MAX,
+            refresh: range(refresh),
+            retry: range(retry),
+            expire: range(expire),
+            request_ixfr: true,
+            bounds: TransferBounds::default(),
         }
     }
 }
@@ -133,8 +149,8 @@ impl Default for TransferSettings {
 pub enum Catalog {
     /// It lists zones of this server.
     Producer {
-        /// The zones and the group of each.
-        members: Vec<(Name, Option<String>)>,
+        /// The zones; labels are looked up in the catalogs that they come from.
+        members: Vec<Listed>,
     },
     /// Its members are served.
     Consumer {
@@ -152,7 +168,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// A template whose zones have these settings but for the name.
+    /// A template whose zones have these settings but for the name, which stands in paths where the settings have
+    /// `{zone}`.
     #[must_use]
     pub const fn new(settings: ZoneSettings) -> Self {
         Self { settings }
@@ -167,7 +184,7 @@ impl Template {
     /// The settings of a zone of this template.
     #[must_use]
     pub fn for_member(&self, apex: Name) -> ZoneSettings {
-        ZoneSettings { apex, ..self.settings.clone() }
+        ZoneSettings { apex, ..self.settings.clone() }.filled_in()
     }
 }
 
@@ -180,9 +197,25 @@ impl ZoneSettings {
             source: Source::File(file),
             making: Making::AsItIs,
             verify: VerifyChoice::Auto,
+            requires_dnssec: false,
             transfers: TransferSettings::default(),
             catalog: None,
         }
+    }
+
+    /// The settings with the zone's name in paths, in the place of `{zone}`.
+    #[must_use]
+    pub fn filled_in(mut self) -> Self {
+        let apex = &self.apex;
+        match &mut self.source {
+            Source::File(file) => fill_in(file, apex),
+            Source::Primaries | Source::Producer => {}
+        }
+        match &mut self.making {
+            Making::Online { keys, .. } | Making::Nsec5 { keys } => fill_in(keys, apex),
+            Making::AsItIs => {}
+        }
+        self
     }
 
     /// Who may do what with the zone, for those who answer.
@@ -196,16 +229,26 @@ impl ZoneSettings {
         }
     }
 
-    /// Who may tell that the zone has changed: those who are named, and the primaries, by their addresses alone. All that
-    /// they bring about is that a primary is asked for its serial.
+    /// Who may tell that the zone has changed: those who are named, and the primaries. A primary that has a key signs with it:
+    /// an address can be forged, and each NOTIFY has primaries asked.
     fn notify_from(&self) -> AccessList {
         let mut entries = self.transfers.notify_from.entries().to_vec();
-        let addresses = self.transfers.primaries.iter().map(|remote| remote.address.ip().to_canonical());
-        entries.extend(addresses.filter_map(|address| {
+        entries.extend(self.transfers.primaries.iter().filter_map(|remote| {
+            let address = remote.address.ip().to_canonical();
             let prefix = Prefix::new(address, if address.is_ipv4() { 32 } else { 128 })?;
-            Some(AccessEntry { prefix: Some(prefix), key: None, is_denied: false })
+            Some(AccessEntry { prefix: Some(prefix), key: remote.key.clone(), ..AccessEntry::default() })
         }));
         AccessList::new(entries)
+    }
+
+    /// The folder of the VRF key of a zone with NSEC5.
+    pub(super) fn nsec5_folder(&self) -> Result<PathBuf, Refused> {
+        let folder = match (&self.making, &self.source) {
+            (Making::Nsec5 { keys }, _) => return Ok(keys.clone()),
+            (_, Source::File(file)) => file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER),
+            _ => return Err(Refused::Nsec5KeysNeeded),
+        };
+        if folder.is_dir() { Ok(folder) } else { Err(Refused::Nsec5KeysNeeded) }
     }
 
     /// Whether the zone's records are held in memory beside its image: for those who transfer it or are told of it, and to
@@ -216,5 +259,39 @@ impl ZoneSettings {
             || !transfers.also_notify.is_empty()
             || self.catalog.is_some()
             || !matches!(self.source, Source::File(_))
+    }
+}
+
+/// Stands for the zone's name in paths.
+const ZONE_MARK: &str = "{zone}";
+
+/// Puts the zone's name in the place of its mark, as in the names of the files that are kept of it: names come from catalogs too,
+/// and none may lead to another folder.
+fn fill_in(path: &mut PathBuf, apex: &Name) {
+    if let Some(text) = path.to_str().filter(|text| text.contains(ZONE_MARK)) {
+        *path = PathBuf::from(text.replace(ZONE_MARK, &super::state::file_stem(apex)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_have_paths_of_their_own() {
+        let of =
+            |making| ZoneSettings { making, ..ZoneSettings::of_file(Name::root(), "z/{zone}.db".into()) };
+        let template = Template::new(of(Making::Nsec5 { keys: "keys/{zone}".into() }));
+        for (apex, stem) in [
+            ("example.", "example"),
+            ("a/b.example.", "a%2fb.example"),
+            ("a_b.example.", "a_b.example"),
+            ("\\.\\./x.", "%5c.%5c.%2fx"),
+            (".", "@"),
+        ] {
+            let member = template.for_member(apex.parse().unwrap());
+            assert_eq!(member.source, Source::File(format!("z/{stem}.db").into()), "{apex}");
+            assert_eq!(member.making, Making::Nsec5 { keys: format!("keys/{stem}").into() }, "{apex}");
+        }
     }
 }

@@ -4,24 +4,41 @@
 //! one, whenever the process ends.
 
 use nonesuch_proto::Name;
+use nonesuch_zone::Journal;
+use nonesuch_zone::image::file::is_image;
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
+use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::hash::Hasher as _;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read as _, Write};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Ends of the names of files: the published zone, what is known of the file it came from, its journal, its timers.
-pub(super) const ZONE: &str = "zone";
+/// Ends of the names of files: the published zone, by a name that nobody would give a zone file.
+pub(super) const ZONE: &str = "kept";
 /// What is known of the file that the published zone was read from.
 pub(super) const ORIGIN: &str = "origin";
 /// The journal of a zone.
 pub(super) const JOURNAL: &str = "journal";
 /// The timers of a secondary.
 pub(super) const TIMERS: &str = "timers";
-const SUFFIXES: [&str; 4] = [ZONE, ORIGIN, JOURNAL, TIMERS];
-/// How files begin that are not whole yet.
-const PART: &str = ".part-";
+/// What the published zone's image was made by.
+pub(super) const MADE: &str = "made";
+/// The catalog that has the zone, and its label there.
+pub(super) const MEMBER: &str = "member";
+/// The serial up to which versions with other records were published under the same serials.
+pub(super) const REUSED: &str = "reused";
+/// A journal that was not whole yet when the server ended.
+const JOURNAL_PART: &str = "journal.new";
+const SUFFIXES: [&str; 8] = [ZONE, ORIGIN, JOURNAL, TIMERS, MADE, MEMBER, REUSED, JOURNAL_PART];
+/// How the texts among the files begin.
+pub(super) const TEXT: &[u8] = b"nonesuch ";
+/// Octets that a file's kind is told by.
+const HEAD: usize = 16;
+/// The first line of what is known of the file that a zone came from.
+const ORIGIN_HEAD: &str = "nonesuch origin 1";
+/// How the names of files begin that are not whole yet.
+pub(crate) const PART: &str = ".part-";
 /// Letters of a file's name up to which a zone's name stands in it; longer ones are cut and hashed.
 const MOST_LETTERS: usize = 180;
 
@@ -60,7 +77,7 @@ impl StateFolder {
     /// Where it cannot be written to, or another process uses it.
     pub fn open(dir: &Path) -> Result<Self, StateError> {
         let failed = |source| StateError::Open { dir: dir.to_path_buf(), source };
-        let zones = dir.join("zones");
+        let zones = Self::zones_in(dir);
         DirBuilder::new().recursive(true).mode(0o750).create(&zones).map_err(failed)?;
         let lock = File::options().create(true).append(true).open(dir.join("lock")).map_err(failed)?;
         match lock.try_lock() {
@@ -69,12 +86,20 @@ impl StateFolder {
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
         for entry in fs::read_dir(&zones).map_err(failed)?.flatten() {
-            if entry.file_name().to_string_lossy().starts_with(PART) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_part = name.ends_with(&format!(".{JOURNAL_PART}")) && is_ours(&entry.path(), JOURNAL_PART);
+            if name.starts_with(PART) || is_part {
                 // What cannot be removed does no harm.
                 let _ = fs::remove_file(entry.path());
             }
         }
         Ok(Self { zones, _lock: lock })
+    }
+
+    /// Where in the folder `dir` zones are kept: files of others have no place there.
+    #[must_use]
+    pub fn zones_in(dir: &Path) -> PathBuf {
+        dir.join("zones")
     }
 
     /// Where what `suffix` says of a zone is kept.
@@ -83,7 +108,19 @@ impl StateFolder {
         self.zones.join(format!("{}.{suffix}", file_stem(apex)))
     }
 
-    /// Writes what `suffix` says of a zone; it is there to stay when this returns.
+    /// Whether what `suffix` says of a zone is there.
+    pub(super) fn has(&self, apex: &Name, suffix: &str) -> bool {
+        let path = self.path(apex, suffix);
+        fs::symlink_metadata(&path).is_ok() && is_ours(&path, suffix)
+    }
+
+    /// Whether what `suffix` says of a zone may be written: no other's file is in its place.
+    pub(super) fn is_free(&self, apex: &Name, suffix: &str) -> bool {
+        is_ours(&self.path(apex, suffix), suffix)
+    }
+
+    /// Writes what `suffix` says of a zone; it is there to stay when this returns. A file that no server has written is not
+    /// replaced.
     ///
     /// # Errors
     /// Those of writing; what was there before stays then.
@@ -93,6 +130,47 @@ impl StateFolder {
         suffix: &str,
         write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
     ) -> io::Result<()> {
+        self.write_checked(apex, suffix, write, |_| true).map(drop)
+    }
+
+    /// As [`write`](Self::write), where `check` says yes to the file before it takes its place; tells whether it did.
+    ///
+    /// # Errors
+    /// Those of writing; what was there before stays then.
+    pub(super) fn write_checked(
+        &self,
+        apex: &Name,
+        suffix: &str,
+        write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+        check: impl FnOnce(&Path) -> bool,
+    ) -> io::Result<bool> {
+        let part = self.begin(write)?;
+        part.as_file().sync_all()?;
+        if !check(part.path()) {
+            return Ok(false);
+        }
+        self.put(part, apex, suffix)?;
+        File::open(&self.zones)?.sync_all()?;
+        Ok(true)
+    }
+
+    /// As [`write`](Self::write), of what may be lost where the machine stops: the system writes it in its own time.
+    ///
+    /// # Errors
+    /// Those of writing; what was there before stays then.
+    pub(super) fn write_soon(
+        &self,
+        apex: &Name,
+        suffix: &str,
+        write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.begin(write).and_then(|part| self.put(part, apex, suffix))
+    }
+
+    fn begin(
+        &self,
+        write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    ) -> io::Result<tempfile::NamedTempFile> {
         let part = tempfile::Builder::new()
             .prefix(PART)
             .permissions(Permissions::from_mode(0o640))
@@ -101,22 +179,74 @@ impl StateFolder {
         write(&mut out)?;
         out.flush()?;
         drop(out);
-        part.as_file().sync_all()?;
-        part.persist(self.path(apex, suffix)).map_err(|error| error.error)?;
-        File::open(&self.zones)?.sync_all()
+        Ok(part)
     }
 
-    /// Removes all that is kept of a zone.
-    pub fn remove(&self, apex: &Name) {
-        for suffix in SUFFIXES {
-            // What was never there need not go.
-            let _ = fs::remove_file(self.path(apex, suffix));
+    fn put(&self, part: tempfile::NamedTempFile, apex: &Name, suffix: &str) -> io::Result<()> {
+        let path = self.path(apex, suffix);
+        if !is_ours(&path, suffix) {
+            let words = "a file is there that no server has written, and stays; move it elsewhere";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
         }
+        part.persist(path).map(drop).map_err(|error| error.error)
+    }
+
+    /// Removes all that is kept of a zone; tells whether there was anything.
+    pub fn remove(&self, apex: &Name) -> bool {
+        self.remove_stem(&file_stem(apex))
+    }
+
+    pub(super) fn remove_stem(&self, stem: &str) -> bool {
+        let remove = |suffix: &&str| {
+            let path = self.zones.join(format!("{stem}.{suffix}"));
+            is_ours(&path, suffix) && fs::remove_file(path).is_ok()
+        };
+        SUFFIXES.iter().filter(|suffix| remove(suffix)).count() > 0
+    }
+
+    /// How the names of the files begin that are kept of zones ([`file_stem`]).
+    ///
+    /// # Errors
+    /// Those of reading the folder.
+    pub(super) fn stems(&self) -> io::Result<BTreeSet<String>> {
+        let mut stems = BTreeSet::new();
+        for entry in fs::read_dir(&self.zones)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            let stem = name.rsplit_once('.').filter(|(_, suffix)| SUFFIXES.contains(suffix));
+            stems.extend(stem.filter(|(stem, _)| !stem.is_empty()).map(|(stem, _)| stem.to_owned()));
+        }
+        Ok(stems)
+    }
+
+    /// The text of the file of this stem and suffix.
+    pub(super) fn read_stem(&self, stem: &str, suffix: &str) -> Option<String> {
+        fs::read_to_string(self.zones.join(format!("{stem}.{suffix}"))).ok()
     }
 }
 
-/// The name of a zone's files: letters, digits and hyphens as they are, other octets as `%` and two digits.
-fn file_stem(apex: &Name) -> String {
+/// Whether a server has written the file at `path`, as its first octets tell, or none is there, or one that a stop of the machine
+/// has left empty.
+fn is_ours(path: &Path, suffix: &str) -> bool {
+    let mut head = Vec::with_capacity(HEAD);
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return false,
+        // What cannot be looked at cannot be replaced either, which is for the system to say.
+        Err(_) => return true,
+    }
+    if File::open(path).and_then(|file| file.take(HEAD as u64).read_to_end(&mut head)).is_err() {
+        return false;
+    }
+    head.is_empty()
+        || match suffix {
+            ZONE => is_image(&head),
+            JOURNAL | JOURNAL_PART => Journal::is_journal(&head),
+            _ => head.starts_with(TEXT),
+        }
+}
+
+/// How the names of a zone's files begin: letters, digits and hyphens as they are, other octets as `%` and two digits.
+pub(super) fn file_stem(apex: &Name) -> String {
     if apex.view().is_root() {
         return "@".to_owned();
     }
@@ -162,7 +292,7 @@ impl Fingerprint {
         })
     }
 
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let Self { modified, octets, inode, device } = self;
         format!("{} {} {octets} {inode} {device}", modified.0, modified.1)
     }
@@ -172,7 +302,9 @@ impl StateFolder {
     /// Notes that the published zone of `apex` was read from files of these fingerprints.
     pub(super) fn write_origin(&self, apex: &Name, origin: &[Fingerprint]) -> io::Result<()> {
         let zone = Fingerprint::of(&self.path(apex, ZONE))?;
-        self.write(apex, ORIGIN, |out| {
+        // Where it is lost the file is read again.
+        self.write_soon(apex, ORIGIN, |out| {
+            writeln!(out, "{ORIGIN_HEAD}")?;
             [zone].iter().chain(origin).try_for_each(|fingerprint| writeln!(out, "{}", fingerprint.words()))
         })
     }
@@ -180,15 +312,18 @@ impl StateFolder {
     /// Whether the published zone of `apex` is what files of these fingerprints hold.
     pub(super) fn is_of(&self, apex: &Name, origin: &[Fingerprint]) -> bool {
         let Ok(zone) = Fingerprint::of(&self.path(apex, ZONE)) else { return false };
-        let expected: Vec<String> = [zone].iter().chain(origin).map(Fingerprint::words).collect();
-        fs::read_to_string(self.path(apex, ORIGIN)).is_ok_and(|text| text.lines().eq(expected.iter()))
+        let words: Vec<String> = [zone].iter().chain(origin).map(Fingerprint::words).collect();
+        let expected = std::iter::once(ORIGIN_HEAD).chain(words.iter().map(String::as_str));
+        fs::read_to_string(self.path(apex, ORIGIN)).is_ok_and(|text| text.lines().eq(expected))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+
+    const ONE: &[u8] = b"\x89NSCI\r\n\x1aone";
+    const TWO: &[u8] = b"\x89NSCI\r\n\x1atwo";
 
     #[test]
     fn names_of_files_are_safe_and_differ() {
@@ -222,17 +357,21 @@ mod tests {
         let folder = StateFolder::open(dir.path()).unwrap();
         assert!(matches!(StateFolder::open(dir.path()), Err(StateError::Locked { .. })));
         let apex: Name = "example.".parse().unwrap();
-        folder.write(&apex, ZONE, |out| out.write_all(b"one")).unwrap();
-        let failed = folder
-            .write(&apex, ZONE, |out| out.write_all(b"tw").and_then(|()| Err(io::Error::other("full"))));
+        folder.write(&apex, ZONE, |out| out.write_all(ONE)).unwrap();
+        let failed =
+            folder.write(&apex, ZONE, |out| out.write_all(TWO).and_then(|()| Err(io::Error::other("full"))));
         assert!(failed.is_err());
-        assert_eq!(fs::read(folder.path(&apex, ZONE)).unwrap(), b"one");
+        assert!(!folder.write_checked(&apex, ZONE, |out| out.write_all(TWO), |_| false).unwrap());
+        assert_eq!(fs::read(folder.path(&apex, ZONE)).unwrap(), ONE);
         fs::write(dir.path().join("zones/.part-left"), "left").unwrap();
+        fs::write(dir.path().join("zones/example.journal.new"), "").unwrap();
         drop(folder);
         let folder = StateFolder::open(dir.path()).unwrap();
         assert_eq!(fs::read_dir(dir.path().join("zones")).unwrap().count(), 1, "what was left is gone");
-        folder.remove(&apex);
-        assert!(!folder.path(&apex, ZONE).exists());
+        assert_eq!(folder.stems().unwrap(), BTreeSet::from(["example".to_owned()]));
+        assert!(folder.remove(&apex));
+        assert!(!folder.path(&apex, ZONE).exists() && !folder.remove(&apex));
+        assert!(folder.stems().unwrap().is_empty());
     }
 
     #[test]
@@ -244,14 +383,40 @@ mod tests {
         fs::write(&source, "first").unwrap();
         let origin = [Fingerprint::of(&source).unwrap()];
         assert!(!folder.is_of(&apex, &origin));
-        folder.write(&apex, ZONE, |out| out.write_all(b"one")).unwrap();
+        folder.write(&apex, ZONE, |out| out.write_all(ONE)).unwrap();
         folder.write_origin(&apex, &origin).unwrap();
         assert!(folder.is_of(&apex, &origin));
         assert!(!folder.is_of(&apex, &[origin[0], origin[0]]));
         fs::write(&source, "second").unwrap();
         assert!(!folder.is_of(&apex, &[Fingerprint::of(&source).unwrap()]));
         // A zone that was published after the note is not what the note says.
-        folder.write(&apex, ZONE, |out| out.write_all(b"two")).unwrap();
+        folder.write(&apex, ZONE, |out| out.write_all(TWO)).unwrap();
         assert!(!folder.is_of(&apex, &origin));
+    }
+
+    #[test]
+    fn what_no_server_has_written_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = StateFolder::open(dir.path()).unwrap();
+        let apex: Name = "example.".parse().unwrap();
+        for suffix in SUFFIXES {
+            let path = folder.path(&apex, suffix);
+            fs::write(&path, "precious").unwrap();
+            assert!(folder.write(&apex, suffix, |out| out.write_all(ONE)).is_err(), "{suffix}");
+            assert!(!folder.remove(&apex) && !folder.has(&apex, suffix), "{suffix}");
+            assert_eq!(fs::read(&path).unwrap(), b"precious", "{suffix}");
+            fs::write(&path, "").unwrap();
+            folder.write(&apex, suffix, |out| out.write_all(b"nonesuch text")).unwrap();
+            fs::remove_file(&path).unwrap();
+            let precious = dir.path().join("precious");
+            fs::write(&precious, "precious").unwrap();
+            std::os::unix::fs::symlink(&precious, &path).unwrap();
+            assert!(folder.write(&apex, suffix, |out| out.write_all(ONE)).is_err(), "{suffix}");
+            assert!(!folder.remove(&apex) && precious.exists(), "{suffix}");
+            fs::remove_file(&path).unwrap();
+        }
+        // A name that an operator would choose is none of ours.
+        fs::write(dir.path().join("zones/example.zone"), "precious").unwrap();
+        assert!(folder.stems().unwrap().is_empty() && !folder.remove(&apex));
     }
 }

@@ -60,6 +60,8 @@ pub struct ZoneStatus {
     pub image_octets: usize,
     /// Why the newest version is not served.
     pub error: Option<String>,
+    /// What is odd about the version that is served, beside the one before.
+    pub warnings: Vec<String>,
 }
 
 /// What is told of a service.
@@ -96,6 +98,8 @@ pub struct ReloadReport {
     pub updated: Vec<String>,
     /// Zones whose newest version was refused, and why.
     pub refused: Vec<(String, String)>,
+    /// Zones that were published, and what is odd about the version.
+    pub warnings: Vec<(String, String)>,
     /// Zones that were not touched.
     pub unchanged: usize,
 }

@@ -17,40 +17,36 @@ pub(super) fn zeros<const N: usize>() -> [AtomicU64; N] {
 
 /// Cells of sizes above 4096 octets: up to 8192, 16384, 32768 and 65536.
 const LARGE: usize = 4;
-/// The largest size that is told from others close to it.
+/// The largest size with a cell of its own.
 const FINE: usize = 4096;
 
-/// Counts messages by size: in cells of `STEP` octets, `CELLS` of them and one for 0; then in the cells of [`LARGE`].
+/// Counts messages by size: a cell for each size needs no arithmetic, tells the octets of all too, and of the many few are used;
+/// then the cells of [`LARGE`].
 #[derive(Debug)]
-pub(super) struct SizeCells<const STEP: usize, const CELLS: usize> {
-    cells: [AtomicU64; CELLS],
+pub(super) struct SizeCells {
+    cells: [AtomicU64; FINE + 1],
     large: [AtomicU64; LARGE],
-    octets: AtomicU64,
+    /// Octets of the messages in `large`.
+    large_octets: AtomicU64,
 }
 
-/// Queries: nearly all have less than 512 octets; one cell for each size needs no arithmetic, and few of them are used.
-pub(super) type QuerySizes = SizeCells<1, { FINE + 1 }>;
-/// Responses: of many sizes. 1232, 512 and 4096 are upper ends of cells.
-pub(super) type ResponseSizes = SizeCells<16, { FINE / 16 + 1 }>;
-
-impl<const STEP: usize, const CELLS: usize> SizeCells<STEP, CELLS> {
+impl SizeCells {
     pub(super) fn new() -> Self {
-        Self { cells: zeros(), large: zeros(), octets: AtomicU64::new(0) }
+        Self { cells: zeros(), large: zeros(), large_octets: AtomicU64::new(0) }
     }
 
     #[inline]
     pub(super) fn count(&self, octets: usize) {
-        // No message has as many octets that this overflows; if one had, it would be among the large ones all the same.
-        match self.cells.get(octets.saturating_add(STEP - 1) / STEP) {
+        match self.cells.get(octets) {
             Some(cell) => add(cell, 1),
             None => self.count_large(octets),
         }
-        add(&self.octets, octets as u64);
     }
 
     #[cold]
     fn count_large(&self, octets: usize) {
         add(&self.large[large_cell(octets)], 1);
+        add(&self.large_octets, octets as u64);
     }
 }
 
@@ -70,19 +66,20 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    pub(super) fn add<const STEP: usize, const CELLS: usize>(&mut self, sizes: &SizeCells<STEP, CELLS>) {
-        let fine = sizes.cells.iter().enumerate().map(|(index, cell)| (index * STEP, cell));
+    pub(super) fn add(&mut self, sizes: &SizeCells) {
+        let fine = sizes.cells.iter().enumerate();
         let large = sizes.large.iter().enumerate().map(|(index, cell)| ((2 * FINE) << index, cell));
         for (most, cell) in fine.chain(large) {
             let times = cell.load(Relaxed);
             if times > 0 {
                 *self.cells.entry(most).or_default() += times;
+                self.octets += if most <= FINE { times * most as u64 } else { 0 };
             }
         }
-        self.octets += sizes.octets.load(Relaxed);
+        self.octets = self.octets.wrapping_add(sizes.large_octets.load(Relaxed));
     }
 
-    /// Messages of at most `octets`: a multiple of 16 up to 4096, or 8192, 16384, 32768 or 65536.
+    /// Messages of at most `octets`: 4096 or less, or 8192, 16384, 32768 or 65536.
     #[must_use]
     pub fn up_to(&self, octets: usize) -> u64 {
         self.cells.range(..=octets).map(|(_, times)| times).sum()

@@ -2,7 +2,7 @@
 
 use super::Carrier;
 use super::cells::{Latencies, Sizes};
-use super::thread::{Cookie, Counters, Dropped, RCODES, Seen, Tsig};
+use super::thread::{Cookie, Counters, Dropped, OutcomeIndex, RCODES, Seen, Tsig};
 use super::transfers::TransferSum;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
@@ -23,6 +23,14 @@ impl Sum {
     #[must_use]
     pub const fn of(&self, carrier: Carrier) -> &CarrierSum {
         &self.carriers[carrier as usize]
+    }
+
+    /// Messages of this opcode, no query, that were refused.
+    #[must_use]
+    pub fn refused(&self, opcode: u8) -> u64 {
+        let all = self.carriers.iter().flat_map(|carrier| &carrier.refused);
+        let refused = all.filter(|((found, rcode), _)| *found == opcode && *rcode != Rcode::NOERROR);
+        refused.map(|(_, times)| times).sum()
     }
 }
 
@@ -74,7 +82,7 @@ impl CarrierSum {
             *self.types.entry(None).or_default() += count;
         }
         for (index, count) in counted(&counters.outcomes) {
-            let (rcode, seen) = (Rcode((index % RCODES) as u16), Seen((index / RCODES) as u8));
+            let (rcode, seen) = OutcomeIndex::read(index);
             *self.rcodes.entry(rcode).or_default() += count;
             self.edns += if seen.has(Seen::EDNS) { count } else { 0 };
             self.dnssec_ok += if seen.has(Seen::DNSSEC_OK) { count } else { 0 };

@@ -1,10 +1,10 @@
 //! The counters of one thread.
 
 use super::Carrier;
-use super::cells::{LatencyCells, QuerySizes, ResponseSizes, add, zeros};
+use super::cells::{LatencyCells, SizeCells, add, zeros};
 use crate::Query;
 use nonesuch_proto::Rtype;
-use nonesuch_proto::edns::Opt;
+use nonesuch_proto::edns::{DO, Opt};
 use nonesuch_proto::message::{Rcode, flags};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -28,9 +28,6 @@ impl Seen {
     pub const EDNS: Self = Self(2);
     /// The query had the flag DO.
     pub const DNSSEC_OK: Self = Self(4);
-    /// Combinations of the above.
-    pub(super) const VALUES: usize = 8;
-
     /// This, and `other` where `holds`.
     #[must_use]
     pub const fn with(self, other: Self, holds: bool) -> Self {
@@ -41,6 +38,52 @@ impl Seen {
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+}
+
+/// What came of a query, as a number: the response code and TC where they stand in a header's flags (RFC 1035 §4.1.1), and
+/// between them, where the flags have RA and others that are the same in all responses, what the query's OPT record said.
+#[derive(Clone, Copy)]
+pub(super) struct OutcomeIndex(u16);
+
+impl OutcomeIndex {
+    const RCODE: u16 = 0x000f;
+    const EDNS: u16 = 0x0010;
+    const DNSSEC_OK: u16 = 0x0020;
+    /// The fifth bit of a response code, whose upper bits stand in OPT.
+    const RCODE_ABOVE: u16 = 0x0040;
+    /// Numbers that there are.
+    pub(super) const COUNT: usize = 0x0280;
+
+    /// Of a header's flags and of the query's OPT record.
+    #[inline]
+    const fn of_flags(word: u16, opt: Option<&Opt<'_>>) -> Self {
+        let edns = match opt {
+            None => 0,
+            // DO is moved to its place here.
+            Some(opt) => Self::EDNS | ((opt.flags & DO) / (DO / Self::DNSSEC_OK)),
+        };
+        Self(word & (flags::TC | Self::RCODE) | edns)
+    }
+
+    /// Of a response code below [`RCODES`].
+    const fn of_seen(rcode: u16, seen: Seen) -> Self {
+        let mut index = rcode & Self::RCODE | if rcode > Self::RCODE { Self::RCODE_ABOVE } else { 0 };
+        index |= if seen.has(Seen::TRUNCATED) { flags::TC } else { 0 };
+        index |= if seen.has(Seen::EDNS) { Self::EDNS } else { 0 };
+        index |= if seen.has(Seen::DNSSEC_OK) { Self::DNSSEC_OK } else { 0 };
+        Self(index)
+    }
+
+    /// The outcome with this number.
+    pub(super) const fn read(index: usize) -> (Rcode, Seen) {
+        let index = index as u16;
+        let above = if index & Self::RCODE_ABOVE != 0 { Self::RCODE + 1 } else { 0 };
+        let seen = Seen(0)
+            .with(Seen::TRUNCATED, index & flags::TC != 0)
+            .with(Seen::EDNS, index & Self::EDNS != 0)
+            .with(Seen::DNSSEC_OK, index & Self::DNSSEC_OK != 0);
+        (Rcode(index & Self::RCODE | above), seen)
     }
 }
 
@@ -159,10 +202,10 @@ pub(super) struct Counters {
     pub(super) types: [AtomicU64; TYPES],
     /// Of all types without a counter of their own.
     pub(super) other_types: AtomicU64,
-    /// By what was [`Seen`], and in it by response code.
-    pub(super) outcomes: [AtomicU64; Seen::VALUES * RCODES],
-    pub(super) query_sizes: QuerySizes,
-    pub(super) response_sizes: ResponseSizes,
+    /// By [`OutcomeIndex`].
+    pub(super) outcomes: [AtomicU64; OutcomeIndex::COUNT],
+    pub(super) query_sizes: SizeCells,
+    pub(super) response_sizes: SizeCells,
     pub(super) latencies: LatencyCells,
     /// Answered, but no query that could be read: by opcode, and in it by response code.
     pub(super) refused: [AtomicU64; OPCODES * RCODES],
@@ -180,8 +223,8 @@ impl Counters {
             types: zeros(),
             other_types: AtomicU64::new(0),
             outcomes: zeros(),
-            query_sizes: QuerySizes::new(),
-            response_sizes: ResponseSizes::new(),
+            query_sizes: SizeCells::new(),
+            response_sizes: SizeCells::new(),
             latencies: LatencyCells::new(),
             refused: zeros(),
             drops: zeros(),
@@ -191,15 +234,6 @@ impl Counters {
             over_budget: AtomicU64::new(0),
         }
     }
-}
-
-/// TC in the upper octet of a header's flags.
-const TRUNCATED_IN_UPPER: u8 = (flags::TC >> 8) as u8;
-
-/// What a query's OPT record adds to [`Seen`].
-#[inline]
-fn edns_seen(opt: Option<&Opt<'_>>) -> u8 {
-    opt.map_or(0, |opt| Seen::EDNS.0 | if opt.dnssec_ok() { Seen::DNSSEC_OK.0 } else { 0 })
 }
 
 /// One thread's hand at its counters. There is one for each set of counters, so that nobody else writes them.
@@ -223,26 +257,25 @@ impl ThreadStatistics {
     pub fn query(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
         // The flags' two octets (RFC 1035 §4.1.1).
         let [_, _, upper, lower, ..] = *response else { return };
-        let seen = (upper & TRUNCATED_IN_UPPER) >> 1 | edns_seen(query.opt.as_ref());
-        self.count(query.qtype, lower & 0x0f, seen, message.len(), response.len());
+        let outcome = OutcomeIndex::of_flags(u16::from_be_bytes([upper, lower]), query.opt.as_ref());
+        self.count(query.qtype, outcome, message.len(), response.len());
     }
 
     /// Counts a query that is answered.
-    #[inline]
     pub fn record(&mut self, observation: &Observation) {
-        let rcode = observation.rcode.0.min(RCODES as u16 - 1) as u8;
-        let Observation { qtype, query_octets, response_octets, seen, .. } = *observation;
-        self.count(qtype, rcode, seen.0, query_octets, response_octets);
+        let Observation { qtype, rcode, query_octets, response_octets, seen } = *observation;
+        let outcome = OutcomeIndex::of_seen(rcode.0.min(RCODES as u16 - 1), seen);
+        self.count(qtype, outcome, query_octets, response_octets);
     }
 
     #[inline]
-    fn count(&mut self, qtype: Rtype, rcode: u8, seen: u8, query_octets: usize, response_octets: usize) {
+    fn count(&mut self, qtype: Rtype, outcome: OutcomeIndex, query_octets: usize, response_octets: usize) {
         let counters = &*self.counters;
         match counters.types.get(usize::from(qtype.0)) {
             Some(counter) => add(counter, 1),
             None => add(&counters.other_types, 1),
         }
-        add(&counters.outcomes[usize::from(seen << 5 | rcode)], 1);
+        add(&counters.outcomes[usize::from(outcome.0)], 1);
         counters.query_sizes.count(query_octets);
         counters.response_sizes.count(response_octets);
         self.unsent += 1;

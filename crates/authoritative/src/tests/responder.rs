@@ -5,6 +5,7 @@ use super::*;
 use crate::limits::{LimitSettings, Limits, RateSettings};
 use crate::reply_options::ReplySettings;
 use crate::responder::{Responder, Shared};
+use crate::statistics::Carrier;
 use crate::zones::{ZonePolicy, ZoneState, Zones};
 use crate::{Settings, acl, cookies, tsig};
 use nonesuch_net::{Answer, Handler};
@@ -136,6 +137,61 @@ fn what_is_no_query_is_answered_with_the_reason() {
     response[2] |= 0x80;
     assert_eq!(ask(&mut responder, &response), None);
     assert_eq!(ask(&mut responder, &[1, 2, 3]), None);
+}
+
+/// RFC 6891 §6.1.1: who sends an OPT record gets one.
+#[test]
+fn what_is_no_query_is_answered_with_opt_where_it_has_one() {
+    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    let mut responder = responder(&shared, Transport::Udp);
+    for (opcode, error) in [(5u16, Some(21)), (4, None), (2, None), (15, None)] {
+        let mut octets = query(&name("example."), Rtype::SOA, Some((1232, false)));
+        octets[2..4].copy_from_slice(&(opcode << 11).to_be_bytes());
+        let message = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
+        assert_eq!(message.header.counts[3], 1, "{opcode}");
+        assert_eq!(extended_error(&message), error, "{opcode}");
+    }
+    // A malformed query: two questions.
+    let mut octets = query(&name("example."), Rtype::SOA, None);
+    let question = octets[12..].to_vec();
+    octets.extend_from_slice(&question);
+    edns::push_opt(1232, 0, 0, &mut octets);
+    (octets[5], octets[11]) = (2, 1);
+    let message = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
+    assert_eq!((message.rcode(), message.header.counts), (Rcode::FORMERR, [0, 0, 0, 1]));
+}
+
+/// Response codes above 15 stand in OPT (RFC 6891 §6.1.3), and are counted as what they are; transfers are no exception.
+#[test]
+fn unknown_versions_of_edns_are_refused_and_counted() {
+    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    let mut responder = responder(&shared, Transport::Tcp);
+    for qtype in [Rtype::A, Rtype::AXFR] {
+        let mut octets = query(&name("example."), qtype, Some((1232, false)));
+        let version = octets.len() - 5;
+        octets[version] = 1;
+        let message = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
+        let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT).unwrap();
+        assert_eq!((message.header.rcode(), opt.ttl >> 24), (Rcode::NOERROR, 1), "BADVERS");
+    }
+    assert_eq!(shared.statistics.sum().of(Carrier::Tcp).rcodes, [(Rcode::BADVERS, 2)].into());
+}
+
+/// An address in a datagram may be forged: refusing a transfer is held to the rate as any error is.
+#[test]
+fn transfers_asked_for_in_datagrams_are_held_to_the_rate() {
+    let rates = RateSettings { error: 5, slip: 0, ..RateSettings::default() };
+    let shared = limited(rates);
+    for (transport, expected) in [(Transport::Udp, 5..20), (Transport::Tcp, 200..201)] {
+        let mut responder = responder(&shared, transport);
+        let answered = [Rtype::AXFR, Rtype::IXFR]
+            .iter()
+            .cycle()
+            .take(200)
+            .filter(|qtype| ask(&mut responder, &query(&name("example."), **qtype, None)).is_some())
+            .count();
+        assert!(expected.contains(&answered), "{transport:?}: {answered}");
+    }
 }
 
 /// A name of more than 255 octets is not repeated, whoever answers.
@@ -319,4 +375,52 @@ fn options_of_a_query_are_answered() {
     // RFC 7873 §5.2.2: a malformed cookie is a malformed message.
     let answer = ask(&mut responder, &with_option(edns::COOKIE, b"1234567")).unwrap();
     assert_eq!(Header::read(&answer).unwrap().rcode(), Rcode::FORMERR);
+}
+
+/// A zone whose change from serial 1 to 2 is a megabyte, and its journal in `folder`.
+fn changed_much(folder: &Path) -> ZoneState {
+    let version = |serial: u32| {
+        let mut text =
+            format!("@ 60 SOA ns.test. h.test. {serial} 1 1 1 1\n@ 60 NS ns.test.\nwww 60 A 192.0.2.1\n");
+        for name in 0..5000 {
+            let octets = if name % 3 == 0 { serial } else { 0 };
+            text.push_str(&format!("n{name} 60 TXT {octets}{}\n", "x".repeat(200)));
+        }
+        read::read_text(text.as_bytes(), Path::new("zone"), Some(&name("example."))).unwrap().contents
+    };
+    let (old, new) = (version(1), version(2));
+    let (journal, _) = nonesuch_zone::Journal::open(&folder.join("journal"), new.apex(), 16 << 20).unwrap();
+    journal.append(&nonesuch_zone::ChangeSet::between(&old, &new, |_| true)).unwrap();
+    let published = Published::of(Image::compile(&new).unwrap(), Denial::FromImage);
+    let policy = ZonePolicy { transfer: acl::AccessList::anybody(), ..ZonePolicy::default() };
+    let zone = crate::zones::ServedZone::new(published, Arc::new(policy)).with_contents(Arc::new(new));
+    ZoneState::Serving(Arc::new(zone.with_journal(Arc::new(journal))))
+}
+
+/// The stream of changes is stepped by hand: between two of its messages the same thread answers others, and no step makes
+/// more than a message.
+#[test]
+fn others_are_answered_between_the_messages_of_a_transfer_of_changes() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let shared = shared(&[("example.", changed_much(folder.path()))]);
+    let mut responder = responder(&shared, Transport::Tcp);
+    let mut request = query(&name("example."), Rtype::IXFR, None);
+    request[9] = 1;
+    request.extend_from_slice(&[0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0, 0, 0, 0, 1]);
+    request.extend_from_slice(&[0; 16]);
+    responder.begin();
+    assert_eq!(responder.answer(&request, client(), &mut Vec::new()), Answer::Stream);
+    let mut stream = responder.stream().unwrap();
+    responder.end();
+    let (mut message, mut messages) = (Vec::new(), 0);
+    while stream.next(&mut message).unwrap() {
+        messages += 1;
+        assert!(message.len() <= 16_384);
+        assert_eq!(asked(&mut responder, "www.example.", Rtype::A).rcode(), Rcode::NOERROR);
+        assert_eq!(shared.outgoing.status().len(), 1);
+    }
+    assert!(messages > 20, "{messages}");
+    drop(stream);
+    assert!(shared.outgoing.status().is_empty());
+    assert_eq!(shared.statistics.sum().carriers[1].queries(), messages);
 }

@@ -58,3 +58,22 @@ fn a_zone_is_replaced_in_its_place() {
     zones.set(&apex, ZoneState::Expired(Arc::default()));
     assert!(matches!(**slot.state(), ZoneState::Expired(_)));
 }
+
+#[test]
+fn zones_come_and_go_together() {
+    let zones = Zones::new();
+    let names = ["a.example.", "b.example.", "A.example.", "example."];
+    zones.set_all(names.map(|apex| (name(apex), serving(apex, 1, ZonePolicy::default()))).to_vec());
+    let before = zones.table();
+    assert_eq!(before.slots().count(), 3);
+    assert_eq!(zones.remove_all(&[name("B.example."), name("c.example."), name("b.example.")]), 1);
+    assert_eq!(found(&zones, "x.b.example.").as_deref(), Some("example."));
+    // Others of that depth are still found; whoever has the old table finds what it has.
+    assert_eq!(found(&zones, "x.a.example.").as_deref(), Some("a.example."));
+    assert_eq!(
+        before.find(name("b.example.").view()).map(|slot| slot.apex().to_string()).as_deref(),
+        Some("b.example.")
+    );
+    assert_eq!(zones.remove_all(&[name("a.example."), name("example.")]), 2);
+    assert_eq!(found(&zones, "a.example."), None);
+}

@@ -12,10 +12,16 @@ pub(crate) mod tests;
 pub use apply::apply_steps;
 pub use error::InboundError;
 
+use nonesuch_net::physical_memory;
 use nonesuch_proto::message::{Fixed, HEADER, Header, Rcode, flags, push_query, read_record};
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, serial};
 use nonesuch_zone::{Builder, ChangeSet, Contents, Place, Run, Warning};
 use std::convert::Infallible;
+
+/// Octets of a record between its owner and its data (RFC 1035 §3.2.1).
+const FIXED: usize = 10;
+/// Octets of the five numbers behind the names of an SOA record (RFC 1035 §3.3.13).
+const SOA_NUMBERS: usize = 20;
 
 /// What the primary was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +51,21 @@ impl Asked {
 pub struct TransferBounds {
     /// Records, those of all steps together.
     pub records: u64,
-    /// Octets of the messages.
+    /// Octets of the messages, and of the records with their names in full.
     pub octets: u64,
 }
 
+/// Octets of a transfer by default where the system does not tell its memory.
+const OCTETS: u64 = 1 << 32;
+/// Most octets of a transfer by default.
+const MOST_OCTETS: u64 = 16 << 30;
+
 impl Default for TransferBounds {
-    /// No bounds: a primary is trusted with the size of its zone, and the time of a transfer is limited elsewhere.
+    /// Any number of records, and a quarter of the system's memory, 16 GiB at most: a zone takes about twice its octets while it
+    /// is transferred, and neither a primary nor who is between is to end the server with all its zones.
     fn default() -> Self {
-        Self { records: u64::MAX, octets: u64::MAX }
+        let octets = physical_memory().map_or(OCTETS, |octets| (octets / 4).min(MOST_OCTETS));
+        Self { records: u64::MAX, octets }
     }
 }
 
@@ -129,6 +142,8 @@ pub struct Inbound {
     messages: u64,
     records: u64,
     octets: u64,
+    /// Those of the records, with their names in full.
+    full_octets: u64,
     outside: u64,
     owner: Vec<u8>,
     rdata: Vec<u8>,
@@ -152,6 +167,7 @@ impl Inbound {
             messages: 0,
             records: 0,
             octets: 0,
+            full_octets: 0,
             outside: 0,
             owner: Vec::with_capacity(MAX_NAME),
             rdata: Vec::new(),
@@ -180,6 +196,12 @@ impl Inbound {
     #[must_use]
     pub const fn outside(&self) -> u64 {
         self.outside
+    }
+
+    /// Whether all that came so far is one SOA record, of a newer version.
+    #[must_use]
+    pub fn is_only_newer(&self) -> bool {
+        self.phase == Phase::Opened && self.records == 1 && self.asked != Asked::Axfr
     }
 
     /// The primary's serial, once its first record was read.
@@ -254,6 +276,11 @@ impl Inbound {
         self.records += 1;
         if self.records > self.bounds.records {
             return Err(InboundError::TooManyRecords { records: self.bounds.records });
+        }
+        // Compression makes 255 octets of two.
+        self.full_octets += (owner.len() + rdata.len() + FIXED) as u64;
+        if self.full_octets > self.bounds.octets {
+            return Err(InboundError::TooLarge { octets: self.bounds.octets });
         }
         if fixed.class != Class::IN || fixed.rtype.is_meta() {
             return Err(InboundError::NoZoneData { rtype: fixed.rtype, class: fixed.class });
@@ -336,7 +363,11 @@ impl Inbound {
 
     /// The last record is the first one again (RFC 5936 §2.2): another version would be a mixture of two.
     fn check_last(&self, serial: u32, rdata: &[u8]) -> Result<(), InboundError> {
-        if self.newest.1.eq_ignore_ascii_case(rdata) {
+        // Letter case does not matter in the two names; in the five numbers each bit does.
+        let (names, numbers) = rdata.split_at(rdata.len().saturating_sub(SOA_NUMBERS));
+        let (first_names, first_numbers) =
+            self.newest.1.split_at(self.newest.1.len().saturating_sub(SOA_NUMBERS));
+        if first_names.eq_ignore_ascii_case(names) && first_numbers == numbers {
             return Ok(());
         }
         Err(InboundError::Changed { first: self.newest.0, last: serial })
@@ -385,7 +416,7 @@ impl Inbound {
                 let (contents, warnings) = finished.map_err(|error| InboundError::Zone(error.fault))?;
                 Ok(Incoming::Whole { contents, warnings })
             }
-            Phase::Opened if self.records == 1 && self.asked != Asked::Axfr => Ok(Incoming::Newer { serial }),
+            Phase::Opened if self.is_only_newer() => Ok(Incoming::Newer { serial }),
             _ => Err(InboundError::CutOff { records: self.records }),
         }
     }
@@ -399,6 +430,6 @@ fn to_run(contents: &Contents) -> Run {
 
 /// The serial in the RDATA of an SOA record, names uncompressed.
 fn soa_serial(rdata: &[u8]) -> Option<u32> {
-    let numbers = rdata.get(rdata.len().checked_sub(20)?..)?;
+    let numbers = rdata.get(rdata.len().checked_sub(SOA_NUMBERS)?..)?;
     Some(u32::from_be_bytes(*numbers.first_chunk::<4>()?))
 }

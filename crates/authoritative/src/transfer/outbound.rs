@@ -19,6 +19,7 @@ use crate::Query;
 use crate::acl::AccessList;
 use crate::extended_errors::ExtendedError;
 use crate::tsig;
+use nonesuch_net::TlsSession;
 use nonesuch_proto::message::{HEADER, Rcode, flags};
 use nonesuch_proto::{Class, Name, Rtype, serial};
 use nonesuch_zone::journal::Changes;
@@ -38,6 +39,8 @@ pub struct Asked<'a> {
     pub query: &'a Query<'a>,
     /// Whether it came as a datagram.
     pub is_datagram: bool,
+    /// What TLS agreed on, where it came over TLS.
+    pub tls: Option<TlsSession>,
     /// Who asks.
     pub client: SocketAddr,
     /// The signature of the request, verified.
@@ -88,6 +91,9 @@ pub enum Refusal {
     /// The client may not have the zone.
     #[error("the zone's 'transfer' does not allow it")]
     NotAllowed,
+    /// TLS before 1.3, or another protocol than `dot` (RFC 9103 §7.1, §7.2).
+    #[error("zones are transferred over TLS 1.3 with the ALPN protocol dot alone")]
+    WeakTls,
     /// What the zone is answered with is signed when asked.
     #[error("the zone is signed when asked: its records have no signatures that could be transferred")]
     SignedOnline,
@@ -106,7 +112,7 @@ impl Refusal {
         match self {
             Self::Datagram | Self::NoSerial => Rcode::FORMERR,
             Self::NotAuthoritative => Rcode::NOTAUTH,
-            Self::NotAllowed | Self::SignedOnline | Self::NoContents => Rcode::REFUSED,
+            Self::NotAllowed | Self::WeakTls | Self::SignedOnline | Self::NoContents => Rcode::REFUSED,
             Self::TooMany => Rcode::SERVFAIL,
         }
     }
@@ -116,6 +122,7 @@ impl Refusal {
     pub const fn extended_error(self) -> Option<ExtendedError> {
         match self {
             Self::NotAllowed => Some(ExtendedError::PROHIBITED),
+            Self::WeakTls => Some(ExtendedError::WEAK_TLS),
             Self::SignedOnline | Self::NoContents => Some(ExtendedError::NOT_SUPPORTED),
             Self::TooMany => Some(ExtendedError::NOT_READY),
             Self::Datagram | Self::NoSerial | Self::NotAuthoritative => None,
@@ -124,7 +131,7 @@ impl Refusal {
 }
 
 /// Says what becomes of a request; `zone` is the one of this very name. `out` is empty, and where the answer is a single
-/// message, it is written there. What is refused is logged.
+/// message, it is written there. What is refused is logged, as far as that is bounded.
 pub fn begin(
     asked: &Asked<'_>,
     zone: Option<&ZoneToSend<'_>>,
@@ -134,15 +141,26 @@ pub fn begin(
     match try_begin(asked, zone, outgoing, out) {
         Ok(transfer) => transfer,
         Err(refusal) => {
-            tracing::info!(
-                zone = %asked.query.name(),
-                peer = %asked.client,
-                kind = %asked.query.qtype,
-                key = asked.tsig.map(|verified| tracing::field::display(verified.name())),
-                "transfer refused: {refusal}"
-            );
+            say(asked, refusal, outgoing);
             outgoing.tell(asked, 0, TransferOutcome::Refused, 0);
             Transfer::Refuse(refusal)
+        }
+    }
+}
+
+/// Logs a refusal. What anybody can cause at will is for debugging; of the others there is one line a second at most, which
+/// tells how many there were.
+fn say(asked: &Asked<'_>, refusal: Refusal, outgoing: &Outgoing) {
+    let (zone, peer, kind) = (asked.query.name(), asked.client, asked.query.qtype);
+    let key = asked.tsig.map(|verified| tracing::field::display(verified.name()));
+    match refusal {
+        Refusal::Datagram | Refusal::NoSerial | Refusal::NotAuthoritative => {
+            tracing::debug!(%zone, %peer, %kind, key, "transfer refused: {refusal}");
+        }
+        _ => {
+            if let Some(before) = outgoing.may_say() {
+                tracing::info!(%zone, %peer, %kind, key, before, "transfer refused: {refusal}");
+            }
         }
     }
 }
@@ -158,11 +176,16 @@ fn try_begin(
         return Err(Refusal::Datagram);
     }
     let zone = zone.ok_or(Refusal::NotAuthoritative)?;
-    if !zone.access.allows(asked.client.ip(), asked.tsig.map(tsig::Verified::name)) {
-        return Err(Refusal::NotAllowed);
-    }
+    // No list could allow it.
     if zone.is_online {
         return Err(Refusal::SignedOnline);
+    }
+    let key = asked.tsig.map(tsig::Verified::name);
+    if !zone.access.allows_over(asked.client.ip(), key, asked.tls.is_some()) {
+        return Err(Refusal::NotAllowed);
+    }
+    if asked.tls.is_some_and(|session| !session.is_tls13 || !session.is_dot) {
+        return Err(Refusal::WeakTls);
     }
     let contents = zone.contents.ok_or(Refusal::NoContents)?;
     let ours = contents.soa().ok_or(Refusal::NoContents)?.serial;

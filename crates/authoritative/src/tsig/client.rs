@@ -58,7 +58,8 @@ const fn hint(error: Error) -> &'static str {
         Error::BadKey => " (it has no such key of that algorithm: compare names and algorithms)",
         Error::BadSig => " (the secrets differ)",
         Error::BadTrunc => " (it wants longer MACs)",
-        Error::BadTime | Error::Form => "",
+        Error::BadTime => " (the clocks differ: set them)",
+        Error::Form => "",
     }
 }
 
@@ -111,8 +112,11 @@ impl AnswerVerifier {
             return Err(AnswerFault::WrongKey);
         }
         let error = Error::from_number(record.error);
-        // RFC 8945 §5.3.2: a server that knows no key, or another secret, cannot sign.
-        if let (Some(error @ (Error::BadKey | Error::BadSig)), true) = (error, record.mac.is_empty()) {
+        // RFC 8945 §5.3.2: a server that knows no key, or another secret, cannot sign. NSD does not sign BADTIME either: the time
+        // that it says is not believed then.
+        if let (Some(error @ (Error::BadKey | Error::BadSig | Error::BadTime)), true) =
+            (error, record.mac.is_empty())
+        {
             return Err(AnswerFault::Refused(error));
         }
         if !record.has_possible_length(self.key.algorithm()) {

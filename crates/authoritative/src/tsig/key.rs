@@ -159,7 +159,8 @@ impl Key {
             [first, second, secret] => match (first.parse(), second.parse()) {
                 (Ok(algorithm), _) => (second, algorithm, secret),
                 (Err(_), Ok(algorithm)) => (first, algorithm, secret),
-                (Err(error), Err(_)) => return Err(error),
+                (Err(error), Err(_)) if first.starts_with("hmac-") => return Err(error),
+                (Err(_), Err(error)) => return Err(error),
             },
             _ => return Err(KeyError::Argument),
         };

@@ -92,6 +92,13 @@ fn another_name_or_algorithm_is_badkey() {
         let record = Record::find(&answer).unwrap().unwrap();
         assert_eq!((record.mac.len(), record.error), (0, 17));
         assert_eq!(verifier.verify(&answer, NOON), Err(AnswerFault::Refused(Error::BadKey)));
+        // What NSD says of the time is not signed.
+        let mut of_time = answer;
+        let low = of_time.len() - 3;
+        of_time[low] = 18;
+        let found = verifier.verify(&of_time, NOON).unwrap_err();
+        assert_eq!(found, AnswerFault::Refused(Error::BadTime));
+        assert!(found.to_string().contains("clocks"));
     }
 }
 

@@ -68,7 +68,7 @@ impl Program {
             Self::Knot => (
                 format!(
                     "server:\n  rundir: {folder}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  \
-                     background-workers: 1\ndatabase:\n  storage: {folder}\nlog:\n  - target: {folder}/log\n    any: info\n\
+                     background-workers: 1\n  tcp-remote-io-timeout: 60000\ndatabase:\n  storage: {folder}\nlog:\n  - target: {folder}/log\n    any: info\n\
                      key:\n  - id: {KEY}\n    algorithm: {algorithm}\n    secret: {secret}\n\
                      remote:\n  - id: primary\n    address: 127.0.0.1@{from}\n    key: {KEY}\n\
                      acl:\n  - id: all\n    address: 127.0.0.1\n    action: [notify, transfer]\n\

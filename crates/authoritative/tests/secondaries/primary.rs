@@ -165,7 +165,16 @@ impl Inner {
         let contents = Arc::clone(&self.contents.lock().expect("whole"));
         if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) {
             let tsig = verified.as_ref();
-            let asked = Asked { message, query: &query, is_datagram, client, tsig, opt: &opt, limit: 1232 };
+            let asked = Asked {
+                message,
+                query: &query,
+                is_datagram,
+                tls: None,
+                client,
+                tsig,
+                opt: &opt,
+                limit: 1232,
+            };
             let zone = ZoneToSend {
                 contents: Some(&contents),
                 journal: Some(&self.journal),

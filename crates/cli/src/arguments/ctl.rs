@@ -6,15 +6,25 @@ use std::path::PathBuf;
 
 /// Where `ctl` looks for the configuration of the server.
 pub(crate) const CONFIGURATION: &str = "/etc/nonesuch/nonesuch.toml";
+/// The control socket where no configuration names one.
+pub(crate) const SOCKET: &str = "/run/nonesuch/control";
+/// Seconds in which a server gives a sign of life.
+const TIMEOUT: u64 = 60;
 
 #[derive(Debug, Args)]
 pub(crate) struct ControlArguments {
-    /// The server's control socket.
+    /// The server's control socket. Without it and without --config it is the one that /etc/nonesuch/nonesuch.toml names, else
+    /// /run/nonesuch/control.
     #[arg(long, value_name = "PATH", global = true, conflicts_with = "config")]
     pub(crate) socket: Option<PathBuf>,
-    /// The server's configuration, which names the control socket.
-    #[arg(long, value_name = "FILE", global = true, default_value = CONFIGURATION)]
-    pub(crate) config: PathBuf,
+    /// The server's configuration, of which nothing but control-socket is read.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// Give up when the server has given no sign of life for so long. While it works on what was asked, it gives one every
+    /// second.
+    #[arg(long, value_name = "SECONDS", global = true, default_value_t = TIMEOUT,
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
     /// Print JSON.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -34,6 +44,8 @@ pub(crate) enum ControlCommand {
     /// What is known of zones.
     #[command(subcommand)]
     Zone(ControlZoneCommand),
+    /// Remove what is kept of all zones that are not there any longer.
+    Purge,
     /// Stop the server.
     Stop,
 }
@@ -52,6 +64,11 @@ pub(crate) enum ControlZoneCommand {
     },
     /// Transfer a zone as a whole from its primaries.
     Retransfer {
+        /// The zone.
+        zone: Name,
+    },
+    /// Remove what is kept of a zone that is not there any longer: its last version, journal and timers.
+    Purge {
         /// The zone.
         zone: Name,
     },

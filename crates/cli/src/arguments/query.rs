@@ -74,7 +74,7 @@ pub(crate) struct QueryTransport {
 #[command(next_help_heading = "Message")]
 pub(crate) struct QueryMessage {
     /// Set the DO bit: DNSSEC records are wanted. The default.
-    #[arg(long, overrides_with = "no_dnssec")]
+    #[arg(long, visible_alias = "do", overrides_with = "no_dnssec")]
     pub(crate) dnssec: bool,
     /// Leave the DO bit out.
     #[arg(long)]

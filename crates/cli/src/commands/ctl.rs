@@ -1,22 +1,25 @@
 //! `nonesuch ctl`: asks a running server over its control socket.
 
+use super::serve_control::SIGN_OF_LIFE;
 use crate::Outcome;
-use crate::arguments::{ControlArguments, ControlCommand, ControlZoneCommand};
+use crate::arguments::{CONFIGURATION, ControlArguments, ControlCommand, ControlZoneCommand, SOCKET};
 use crate::config;
 use crate::error::Failure;
-use crate::files::print_line;
+use crate::files::{counted, print_line};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// Octets of an answer: a line for each of some hundred thousand zones.
 const ANSWER_OCTETS: u64 = 1 << 30;
 
 pub(crate) fn run(arguments: &ControlArguments) -> Result<Outcome, Failure> {
     let socket = find_socket(arguments)?;
-    let mut lines = ask(&socket, &request(&arguments.command))?;
-    let last = lines.pop().ok_or_else(|| Failure::ControlAnswer { path: socket.clone() })?;
+    let mut lines = ask(&socket, &request(&arguments.command), Duration::from_secs(arguments.timeout))?;
+    let last = lines.pop().ok_or_else(|| Failure::ControlEnded { path: socket.clone() })?;
     if let Some(error) = last.get("error") {
         return fail(arguments, error);
     }
@@ -37,6 +40,9 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<Outcome, Failure> {
                 _ => "unchanged",
             };
             print_line(&format!("zone {zone}: {words}"))?;
+            for warning in done["warnings"].as_array().into_iter().flatten() {
+                print_line(&format!("warning: zone {zone}: {}", warning.as_str().unwrap_or("?")))?;
+            }
         }
         ControlCommand::Zone(ControlZoneCommand::Status { zone }) => print_zones(&lines, zone.is_some())?,
         ControlCommand::Zone(
@@ -44,6 +50,10 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<Outcome, Failure> {
         ) => {
             print_line(&format!("zone {zone}: its primaries are asked"))?;
         }
+        ControlCommand::Zone(ControlZoneCommand::Purge { zone }) => {
+            print_line(&format!("zone {zone}: what was kept of it is removed"))?;
+        }
+        ControlCommand::Purge => print_purge(done)?,
         ControlCommand::Stop => print_line("the server stops")?,
     }
     Ok(Outcome::Done)
@@ -62,9 +72,13 @@ fn find_socket(arguments: &ControlArguments) -> Result<PathBuf, Failure> {
     if let Some(socket) = &arguments.socket {
         return Ok(socket.clone());
     }
-    let path = &arguments.config;
-    let socket = config::load(path)?.configuration.server.control_socket;
-    socket.ok_or_else(|| Failure::NoControlSocket { path: path.clone() })
+    if let Some(path) = &arguments.config {
+        let socket = config::find_control_socket(path)?;
+        return socket.ok_or_else(|| Failure::NoControlSocket { path: path.clone() });
+    }
+    // Who may use the socket need not be let read the configuration.
+    let socket = config::find_control_socket(Path::new(CONFIGURATION)).ok().flatten();
+    Ok(socket.unwrap_or_else(|| PathBuf::from(SOCKET)))
 }
 
 fn request(command: &ControlCommand) -> Value {
@@ -80,22 +94,53 @@ fn request(command: &ControlCommand) -> Value {
         ControlCommand::Zone(ControlZoneCommand::Status { zone: Some(zone) }) => of_zone("zone-status", zone),
         ControlCommand::Zone(ControlZoneCommand::Refresh { zone }) => of_zone("zone-refresh", zone),
         ControlCommand::Zone(ControlZoneCommand::Retransfer { zone }) => of_zone("zone-retransfer", zone),
+        ControlCommand::Zone(ControlZoneCommand::Purge { zone }) => of_zone("zone-purge", zone),
+        ControlCommand::Purge => json!({ "command": "purge" }),
         ControlCommand::Stop => json!({ "command": "stop" }),
     }
 }
 
-/// Sends a request; returns the lines of the answer.
-fn ask(socket: &Path, request: &Value) -> Result<Vec<Value>, Failure> {
+/// Sends a request; returns the lines of the answer. It waits as long as signs of life come, with at most `patience` between.
+fn ask(socket: &Path, request: &Value, patience: Duration) -> Result<Vec<Value>, Failure> {
+    let (sender, receiver) = mpsc::channel();
+    let (path, text) = (socket.to_path_buf(), format!("{request}\n"));
+    // A thread of its own: to connect takes for ever where the server accepts nobody.
+    let body = move || {
+        let outcome = converse(&path, &text, &sender);
+        // Nobody waits any longer.
+        let _ = sender.send(outcome.map_or_else(|failure| Err(Box::new(failure)), |()| Ok(None)));
+    };
+    std::thread::Builder::new().spawn(body).map_err(Failure::Thread)?;
+    let mut lines = Vec::new();
+    loop {
+        match receiver.recv_timeout(patience) {
+            Ok(Ok(Some(line))) if line.get(SIGN_OF_LIFE).is_some() => {}
+            Ok(Ok(Some(line))) => lines.push(line),
+            Ok(Ok(None)) => return Ok(lines),
+            Ok(Err(failure)) => return Err(*failure),
+            Err(_) => {
+                let seconds = patience.as_secs();
+                return Err(Failure::ControlSilent { path: socket.to_path_buf(), seconds });
+            }
+        }
+    }
+}
+
+/// One line of an answer; `None` at its end.
+type Line = Result<Option<Value>, Box<Failure>>;
+
+fn converse(socket: &Path, request: &str, lines: &mpsc::Sender<Line>) -> Result<(), Failure> {
     let failed = |source| Failure::Control { path: socket.to_path_buf(), source };
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
-    stream.write_all(format!("{request}\n").as_bytes()).map_err(failed)?;
-    let mut lines = Vec::new();
+    stream.write_all(request.as_bytes()).map_err(failed)?;
     for line in BufReader::new(stream.take(ANSWER_OCTETS)).lines() {
-        let line = line.map_err(failed)?;
-        let value = serde_json::from_str(&line);
-        lines.push(value.map_err(|_| Failure::ControlAnswer { path: socket.to_path_buf() })?);
+        let value = serde_json::from_str(&line.map_err(failed)?);
+        let value = value.map_err(|_| Failure::ControlAnswer { path: socket.to_path_buf() })?;
+        if lines.send(Ok(Some(value))).is_err() {
+            break;
+        }
     }
-    Ok(lines)
+    Ok(())
 }
 
 fn number(value: &Value) -> u64 {
@@ -180,12 +225,25 @@ fn print_reload(reload: &Value) -> Result<Outcome, Failure> {
         let text = |index: usize| refused[index].as_str().unwrap_or("?").to_owned();
         print_line(&format!("refused: zone {}: {}", text(0), text(1)))?;
     }
+    for warning in reload["warnings"].as_array().into_iter().flatten() {
+        let text = |index: usize| warning[index].as_str().unwrap_or("?").to_owned();
+        print_line(&format!("warning: zone {}: {}", text(0), text(1)))?;
+    }
     let restart = list(&reload["needs_restart"]);
     if !restart.is_empty() {
         print_line(&format!("to take effect, these need a new start: {restart}"))?;
     }
     let is_refused = reload["refused"].as_array().is_some_and(|refused| !refused.is_empty());
     Ok(if is_refused { Outcome::No } else { Outcome::Done })
+}
+
+fn print_purge(done: &Value) -> Result<(), Failure> {
+    let purged = list(&done["purged"]);
+    let count = done["purged"].as_array().map_or(0, Vec::len);
+    print_line(&match count {
+        0 => "nothing is kept but of zones that are there".to_owned(),
+        count => format!("removed what was kept of {}: {purged}", counted(count, "zone")),
+    })
 }
 
 fn print_zones(zones: &[Value], in_full: bool) -> Result<(), Failure> {
@@ -238,10 +296,17 @@ fn print_zone(zone: &Value) -> Result<(), Failure> {
         "next_refresh",
         "expires",
         "error",
+        "warnings",
         "transfer_error",
     ];
     for key in order {
         let Some(value) = zone.get(key).filter(|value| !value.is_null()) else { continue };
+        if let Value::Array(lines) = value {
+            for line in lines {
+                print_line(&format!("{:19} {}", key.replace('_', " "), line.as_str().unwrap_or("?")))?;
+            }
+            continue;
+        }
         let text = match value {
             value if times.contains(&key) => time(value),
             Value::String(text) => text.clone(),

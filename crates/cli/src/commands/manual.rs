@@ -1,8 +1,9 @@
-//! `nonesuch manual`: manual pages and completions from the one definition of the command line, and the page of the metrics
-//! from their table.
+//! `nonesuch manual`: manual pages and completions from the one definition of the command line, the page of the metrics
+//! from their table, and that of the configuration from its example.
 
 use crate::Outcome;
 use crate::arguments::{Arguments, ManualArguments};
+use crate::config;
 use crate::error::Failure;
 use crate::metrics;
 use clap::CommandFactory as _;
@@ -19,5 +20,6 @@ pub(crate) fn run(arguments: &ManualArguments) -> Result<Outcome, Failure> {
         clap_complete::generate_to(shell, &mut command, "nonesuch", dir).map_err(failed)?;
     }
     fs::write(dir.join("nonesuch-metrics.7"), metrics::manual::page()).map_err(failed)?;
+    fs::write(dir.join("nonesuch.toml.5"), config::manual::page()).map_err(failed)?;
     Ok(Outcome::Done)
 }

@@ -15,6 +15,7 @@ mod publish;
 pub(crate) mod query;
 pub(crate) mod resign;
 pub(crate) mod serve;
+mod serve_check;
 mod serve_configured;
 mod serve_control;
 mod serve_node;
@@ -24,4 +25,6 @@ pub(crate) mod sign;
 pub(crate) mod stat;
 pub(crate) mod verify;
 
+#[cfg(test)]
+pub(crate) use serve_node::limit_settings;
 pub(crate) use serve_system::PrivilegeError;

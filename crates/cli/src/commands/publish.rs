@@ -6,16 +6,12 @@ use super::serve_online::{self, Way};
 use crate::arguments::{ServeArguments, VerifyMode};
 use crate::error::Failure;
 use crate::zones;
-use nonesuch_authoritative::Published;
 use nonesuch_authoritative::service::FULL;
+use nonesuch_authoritative::{OpenImageError, Published, open_image};
 use nonesuch_dnssec::online::{Nsec5Zone, prepare};
 use nonesuch_dnssec::verify::Mode;
-use nonesuch_net::{Map, release_free_memory};
-use nonesuch_zone::image::file::{PAGE, contents_range, is_image};
-use nonesuch_zone::{CompiledError, ImageFile, ImageFileError, LoadError, Loaded};
-use std::fs::File;
-use std::io::Read as _;
-use std::path::Path;
+use nonesuch_net::release_free_memory;
+use nonesuch_zone::{CompiledError, ImageFile, LoadError, Loaded};
 
 /// Takes the zone of the command line, verified, with what its answers are made by.
 pub(super) fn publish(arguments: &ServeArguments) -> Result<Published, Failure> {
@@ -48,7 +44,8 @@ fn compile(arguments: &ServeArguments) -> Result<Published, Failure> {
         }
         Way::Nsec5(dir) => {
             // Before the zone is verified: a server that must not start says so at once.
-            let prover = serve_online::load_prover(arguments, &Nsec5Zone::of_contents(&contents), &dir)?;
+            let prover =
+                serve_online::load_prover(&dir, Some(&arguments.file), &Nsec5Zone::of_contents(&contents))?;
             let verified = verify(arguments, contents, verification)?;
             Ok(Published::nsec5(&verified, prover)?)
         }
@@ -62,17 +59,12 @@ fn map(arguments: &ServeArguments) -> Result<Option<Published>, Failure> {
     if arguments.verify == VerifyMode::Full || serve_online::is_asked_for(arguments) {
         return Ok(None);
     }
-    let Some(page) = read_page(path) else { return Ok(None) };
-    let unusable = |source| LoadError::Image { path: path.to_path_buf(), source };
-    let contents = contents_range(&page).map_err(unusable)?;
-    let found = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    if found < contents.end {
-        // The image may be whole, and yet the file is not what was written.
-        return Err(unusable(ImageFileError::Truncated { expected: contents.end, found }).into());
-    }
-    let unreadable = |source| Failure::Read { path: path.to_path_buf(), source };
-    let map = Map::open(path, usize::try_from(contents.start).unwrap_or(usize::MAX)).map_err(unreadable)?;
-    let file = ImageFile::open(map).map_err(unusable)?;
+    let file = match open_image(path) {
+        Ok(Some(file)) => file,
+        // What cannot be read is for the reader of zones to complain of.
+        Ok(None) | Err(OpenImageError::Read { .. }) => return Ok(None),
+        Err(OpenImageError::Load(error)) => return Err(error.into()),
+    };
     check_origin(arguments, &file)?;
     let mode = match arguments.verify {
         VerifyMode::Auto if file.signatures() <= FULL => Mode::Full,
@@ -81,7 +73,7 @@ fn map(arguments: &ServeArguments) -> Result<Option<Published>, Failure> {
     let now = zones::now_or(arguments.now);
     let published = if file.image().nsec5_key().is_some() {
         let dir = serve_online::nsec5_folder(arguments)?;
-        let prover = serve_online::load_prover(arguments, &Nsec5Zone::of_image(file.image()), &dir)?;
+        let prover = serve_online::load_prover(&dir, Some(path), &Nsec5Zone::of_image(file.image()))?;
         Published::nsec5_from_file(file, prover, mode, now)
     } else if arguments.online.nsec5_keys.is_some() {
         return Err(Failure::NotNsec5 { path: path.to_path_buf() });
@@ -95,15 +87,6 @@ fn map(arguments: &ServeArguments) -> Result<Option<Published>, Failure> {
             Ok(None)
         }
     }
-}
-
-/// The first page of a regular file that begins as an image does. What cannot be read is for the reader of zones to
-/// complain of.
-fn read_page(path: &Path) -> Option<Vec<u8>> {
-    let file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()).then(|| File::open(path));
-    let mut page = Vec::with_capacity(PAGE);
-    file?.ok()?.take(PAGE as u64).read_to_end(&mut page).ok()?;
-    is_image(&page).then_some(page)
 }
 
 fn check_origin(arguments: &ServeArguments, file: &ImageFile) -> Result<(), Failure> {

@@ -2,16 +2,20 @@
 
 use super::publish::publish;
 use super::serve_configured;
+use super::serve_system::{abort_on_panic, check_root};
 use crate::Outcome;
 use crate::arguments::{ServeArguments, VerifyMode};
 use crate::error::Failure;
-use crate::files::{input_name, print_line};
+use crate::files::{counted, input_name, print_line};
 use crate::zones;
+use arc_swap::ArcSwap;
 use nonesuch_authoritative::Published;
-use nonesuch_authoritative::Shared;
+use nonesuch_authoritative::cookies::Cookies;
+use nonesuch_authoritative::limits::{LimitSettings, Limits};
 use nonesuch_authoritative::server::{Server, ServerOptions};
 use nonesuch_authoritative::service::FULL;
 use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
+use nonesuch_authoritative::{Settings, Shared};
 use nonesuch_dnssec::facts::{Expiry, ExpiryWatch, alias_keys, is_key_set};
 use nonesuch_dnssec::online::OnlineCounters;
 use nonesuch_dnssec::verify::{Mode, VerifyWarning};
@@ -36,6 +40,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
 
 /// Serves one zone, without a configuration.
 fn serve_file(arguments: &ServeArguments) -> Result<Outcome, Failure> {
+    check_root(None, [arguments.listen])?;
+    abort_on_panic();
     let published = publish(arguments)?;
     let serial = published.image().serial();
     let origin = published.image().apex().to_name();
@@ -55,7 +61,9 @@ fn serve_file(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     let zones = Arc::new(Zones::new());
     let zone = ServedZone::new(published, Arc::default());
     zones.set(&origin, ZoneState::Serving(Arc::new(zone)));
-    let server = Server::start(&Shared::new(zones), &options)?;
+    let shared =
+        Shared { settings: Arc::new(ArcSwap::from_pointee(default_settings()?)), ..Shared::new(zones) };
+    let server = Server::start(&shared, &options)?;
     let address = server.addresses()[0];
     print_line(&if arguments.json {
         let ready = serde_json::json!({
@@ -64,7 +72,8 @@ fn serve_file(arguments: &ServeArguments) -> Result<Outcome, Failure> {
         serde_json::json!({ "ready": ready }).to_string()
     } else {
         format!(
-            "ready: listening on {address} (udp, tcp), zone {origin} serial {serial}, {how}, {workers} workers"
+            "ready: listening on {address} (udp, tcp), zone {origin} serial {serial}, {how}, {}",
+            counted(workers, "worker")
         )
     })?;
     let now = || zones::now_or(None).wrapping_add(options.clock_shift);
@@ -77,6 +86,16 @@ fn serve_file(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     }
     print_line(&last_words(&counters, online, arguments.json))?;
     Ok(Outcome::Done)
+}
+
+/// What a configuration has without a word: limits, and cookies with a random secret.
+fn default_settings() -> Result<Settings, Failure> {
+    let limits =
+        Limits::new(&LimitSettings::default()).map_err(|error| Failure::Settings(error.to_string()))?;
+    let cookies = Cookies::random();
+    let cookies =
+        cookies.map_err(|error| Failure::Settings(format!("no random secret for cookies: {error}")))?;
+    Ok(Settings { cookies: Some(cookies), limits: Some(Arc::new(limits)), ..Settings::default() })
 }
 
 fn online_words(online: &OnlineCounters) -> String {

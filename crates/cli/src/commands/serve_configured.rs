@@ -3,23 +3,23 @@
 //! Sockets are bound first, then privileges are dropped, then zones are read. Answering begins at once: with SERVFAIL for
 //! zones that are not there yet.
 
-use super::nsec5;
+use super::serve_check;
 use super::serve_control::ControlSocket;
 use super::serve_node::{Node, answer_settings, set_log, tap_options, tcp_options};
-use super::serve_online::{find_signing_key, load_available};
-use super::serve_system::{Notifier, check_root, drop_privileges, raise_open_files, watchdog_interval};
+use super::serve_online::{self, load_available};
+use super::serve_system::{
+    Notifier, abort_on_panic, check_root, drop_privileges, raise_open_files, watchdog_interval,
+};
 use crate::Outcome;
-use crate::arguments::{CheckScope, ServeArguments};
-use crate::config::{self, Configuration};
+use crate::arguments::ServeArguments;
+use crate::config::{self, Configuration, Effect, Eyes, Problems, Sources};
 use crate::error::Failure;
-use crate::files::{folder_of, print_line};
+use crate::files::{counted, print_line};
 use crate::metrics::{self, MetricsServer};
 use arc_swap::ArcSwap;
 use nonesuch_authoritative::secondary::{Transfers, TransfersOptions};
 use nonesuch_authoritative::server::{Bound, ServerOptions};
-use nonesuch_authoritative::service::{
-    KeyFiles, Link, Service, Settled, Source, ZoneStanding, ZoneStatus, follow,
-};
+use nonesuch_authoritative::service::{KeyFiles, Link, Service, Settled, ZoneStanding, ZoneStatus, follow};
 use nonesuch_authoritative::statistics::{Direction, Statistics, TransferKind, TransferResult};
 use nonesuch_authoritative::tap::Tap;
 use nonesuch_authoritative::transfer::outbound::{self, Outgoing, TransferOutcome, TransferStatus};
@@ -28,107 +28,64 @@ use nonesuch_authoritative::{Shared, seconds_now};
 use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone};
-use nonesuch_net::tls::{IdentitySlot, ServerIdentity};
+use nonesuch_net::tls::IdentitySlot;
 use nonesuch_proto::Name;
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 /// Zones that are said one by one when the server is ready.
 const MOST_SAID: usize = 20;
 /// Time between two looks at when signatures expire.
 const LOOK: Duration = Duration::from_secs(600);
+/// How many of them are made in a day.
+const LOOKS_A_DAY: u64 = 144;
 
-const KEY_FILES: KeyFiles = KeyFiles { signing: load_signing, prover: load_prover };
+pub(super) const KEY_FILES: KeyFiles = KeyFiles { signing: load_signing, prover: load_prover };
 
 pub(super) fn run(arguments: &ServeArguments, path: &Path) -> Result<Outcome, Failure> {
+    if let Some(scope) = arguments.check {
+        return serve_check::run(path, scope, arguments.json);
+    }
     let read = config::load(path)?;
     for warning in &read.warnings {
         tracing::warn!("{warning}");
     }
-    let configuration = read.configuration;
-    match arguments.check {
-        Some(scope) => check(&configuration, path, scope, arguments.json),
-        None => serve(configuration, path, arguments.json),
-    }
+    serve(read.configuration, &read.sources, path, arguments.json)
 }
 
-/// Says what is wrong with the files that the configuration names, and with its zones where that is asked for.
-fn check(
-    configuration: &Configuration,
+fn serve(
+    configuration: Configuration,
+    sources: &Sources,
     path: &Path,
-    scope: CheckScope,
     is_json: bool,
 ) -> Result<Outcome, Failure> {
-    let mut faults = config::check_files(configuration);
-    if let Some(files) = &configuration.server.tls {
-        let identity = ServerIdentity::load(&files.certificate, &files.key);
-        faults.extend(identity.err().map(|error| error.to_string()));
-    }
-    faults.extend(answer_settings(configuration, None).err());
-    let mut refused = 0;
-    if scope == CheckScope::Zones && faults.is_empty() {
-        let zones = check_zones(configuration)?;
-        let is_bad = |zone: &&ZoneStatus| zone.error.is_some();
-        refused = zones.iter().filter(is_bad).count();
-        let said = zones
-            .iter()
-            .filter(is_bad)
-            .map(|zone| format!("zone {}: {}", zone.zone, zone.error.as_deref().unwrap_or_default()));
-        faults.extend(said);
-        for zone in zones.iter().filter(|zone| zone.error.is_none() && !is_json) {
-            print_line(&zone_line(zone))?;
-        }
-    }
-    let zones = configuration.zones.len();
-    if is_json {
-        print_line(&json!({ "sound": faults.is_empty(), "zones": zones, "faults": faults }).to_string())?;
-    } else {
-        for fault in &faults {
-            print_line(&format!("fault: {fault}"))?;
-        }
-        let verdict = if faults.is_empty() { "sound" } else { "not sound" };
-        print_line(&format!("{}: {verdict}: {}", path.display(), counted(zones, "zone")))?;
-    }
-    match faults.len() {
-        0 => Ok(Outcome::Done),
-        // What is wrong with zones alone is an answer; all else keeps the server from starting.
-        count if count == refused => Ok(Outcome::No),
-        _ => Err(Failure::NotStartable { path: path.to_path_buf() }),
-    }
-}
-
-/// Loads and verifies all zones that have files; nothing is kept.
-fn check_zones(configuration: &Configuration) -> Result<Vec<ZoneStatus>, Failure> {
-    let mut settings = configuration.service_settings();
-    settings.state_dir = None;
-    settings.zones.retain(|zone| matches!(zone.source, Source::File(_)));
-    let service = Service::open(settings, KEY_FILES, Arc::new(Zones::new()))?;
-    service.begin().map_err(Failure::Thread)?;
-    let _ = service.wait();
-    Ok(service.zone_status(None))
-}
-
-fn serve(configuration: Configuration, path: &Path, is_json: bool) -> Result<Outcome, Failure> {
     let begun = Instant::now();
     set_log(&configuration);
+    abort_on_panic();
+    let problems = config::check_start(&configuration, sources);
+    if !problems.is_empty() {
+        return Err(Problems(problems).into());
+    }
     let notifier = Notifier::from_environment();
     let server = configuration.server.clone();
     check_root(server.user.as_deref(), server.listen.iter().chain(&server.listen_tls).copied())?;
     let connections = configuration.limits.tcp_connections * (server.listen.len() + server.listen_tls.len());
     raise_open_files(connections as u64);
-    let identity = server.tls.as_ref().map(|files| ServerIdentity::load(&files.certificate, &files.key));
-    let identity = identity.transpose()?.map(IdentitySlot::new);
-    let bound = Bound::bind(&server_options(&configuration, identity.clone()))?;
+    let identity = config::load_identity(&configuration, sources)?.map(IdentitySlot::new);
+    let bound = Bound::bind(&server_options(&configuration, identity.clone())).map_err(Failure::Bind)?;
     let control = server
         .control_socket
         .as_deref()
         .map(|socket| ControlSocket::bind(socket, server.user.as_deref(), server.control_group.as_deref()));
     let control = control.transpose()?;
     drop_privileges(server.user.as_deref())?;
+    warn_of_reloads(sources);
 
     let zones = Arc::new(Zones::new());
     let settings = answer_settings(&configuration, None).map_err(Failure::Settings)?;
@@ -147,6 +104,8 @@ fn serve(configuration: Configuration, path: &Path, is_json: bool) -> Result<Out
     let taker = Arc::clone(&transfers);
     shared.notified = Some(Arc::new(move |notified| taker.notified(notified)));
     follow(&service, events, Arc::clone(&transfers)).map_err(Failure::Thread)?;
+    // Before anybody can know that the server runs: a signal that comes while it loads must not end it in its default way.
+    let (runtime, signals) = Signals::install().map_err(Failure::Thread)?;
     service.begin().map_err(Failure::Thread)?;
     let running = bound.start(&shared)?;
     let (workers, metrics_listen) = (workers(&configuration), server.metrics_listen);
@@ -160,17 +119,26 @@ fn serve(configuration: Configuration, path: &Path, is_json: bool) -> Result<Out
         server: Mutex::new(Some(running)),
         notifier,
         stop: Notify::new(),
+        reloading: Mutex::new(()),
         begun,
     });
     if let Some(control) = &control {
         control.serve(Arc::clone(&node)).map_err(Failure::Thread)?;
     }
     let metrics = metrics_listen.map(|listen| start_metrics(&node, listen)).transpose()?;
-    announce(&node, workers, is_json)?;
-    run_until_stopped(&node).map_err(Failure::Output)?;
+    let ready = Arc::clone(&node);
+    run_until_stopped(&node, runtime, signals, move || announce(&ready, workers, is_json))?;
     node.notifier.stopping();
     drop((metrics, control));
     stop(&node, is_json)
+}
+
+/// Warns of what was read as root, and could not be read again.
+fn warn_of_reloads(sources: &Sources) {
+    let Ok(eyes) = Eyes::of(None) else { return };
+    for problem in config::read_by_reload(sources, &eyes) {
+        tracing::warn!("{problem}; {}", Effect::Reload);
+    }
 }
 
 /// Counts a transfer to a secondary that has ended.
@@ -213,6 +181,9 @@ fn transfers_options(configuration: &Configuration) -> TransfersOptions {
     TransfersOptions {
         transfers: limits.transfers_in,
         transfers_each: limits.transfers_in_each,
+        tls_authorities: configuration.server.tls_authorities.clone(),
+        time_limit: Duration::from_secs(limits.transfer_in_time),
+        idle_limit: Duration::from_secs(limits.transfer_in_idle),
         ..TransfersOptions::default()
     }
 }
@@ -263,7 +234,7 @@ fn announce(node: &Node, workers: usize, is_json: bool) -> Result<(), Failure> {
 }
 
 /// One zone in one line.
-fn zone_line(zone: &ZoneStatus) -> String {
+pub(super) fn zone_line(zone: &ZoneStatus) -> String {
     match (zone.state, zone.serial) {
         (ZoneStanding::Serving, Some(serial)) => {
             let served = zone.served.as_deref().unwrap_or_default();
@@ -277,37 +248,92 @@ fn zone_line(zone: &ZoneStatus) -> String {
     }
 }
 
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+/// The signals that a server acts on.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    quit: Signal,
+    hang_up: Signal,
 }
 
-/// Reloads on SIGHUP; returns on SIGTERM, SIGINT, or when the control socket says so.
-fn run_until_stopped(node: &Arc<Node>) -> std::io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+impl Signals {
+    /// Takes the signals from here on, in a runtime of this thread.
+    fn install() -> std::io::Result<(Runtime, Self)> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let entered = runtime.enter();
+        // Other servers do something when they get these, and tools send them: none is to end this one.
+        for kind in [SignalKind::user_defined1(), SignalKind::user_defined2(), SignalKind::alarm()] {
+            drop(signal(kind)?);
+        }
+        let signals = Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
+            hang_up: signal(SignalKind::hangup())?,
+        };
+        drop(entered);
+        Ok((runtime, signals))
+    }
+}
+
+/// Has `announce` say when all zones have been loaded, and reloads on SIGHUP; returns on SIGTERM, SIGINT, SIGQUIT, or when the
+/// control socket says so, also before that.
+fn run_until_stopped(
+    node: &Arc<Node>,
+    runtime: Runtime,
+    mut signals: Signals,
+    announce: impl FnOnce() -> Result<(), Failure> + Send + 'static,
+) -> Result<(), Failure> {
     let outcome = runtime.block_on(async {
-        let (mut terminate, mut interrupt) =
-            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let mut hang_up = signal(SignalKind::hangup())?;
         let mut look = tokio::time::interval(LOOK);
         let mut alive = tokio::time::interval(watchdog_interval().unwrap_or(LOOK));
+        let mut announcing = tokio::task::spawn_blocking(announce);
+        let mut is_announced = false;
+        let mut looks = 0_u64;
+        let mut reloading: Option<JoinHandle<()>> = None;
+        // Signals that come while a reload goes on ask for one more, however many they are.
+        let mut is_asked = false;
         loop {
             tokio::select! {
-                _ = terminate.recv() => return Ok(()),
-                _ = interrupt.recv() => return Ok(()),
+                _ = signals.terminate.recv() => return Ok(()),
+                _ = signals.interrupt.recv() => return Ok(()),
+                _ = signals.quit.recv() => return Ok(()),
                 () = node.stop.notified() => return Ok(()),
-                _ = look.tick() => node.service.warn_of_expiry(),
-                _ = alive.tick() => node.notifier.alive(),
-                _ = hang_up.recv() => {
-                    let node = Arc::clone(node);
-                    // What came of it stands in the log.
-                    tokio::task::spawn_blocking(move || drop(node.reload()));
+                said = &mut announcing, if !is_announced => {
+                    is_announced = true;
+                    said.unwrap_or_else(|error| Err(Failure::Thread(error.into())))?;
                 }
+                _ = look.tick() => {
+                    node.service.warn_of_expiry();
+                    if looks.is_multiple_of(LOOKS_A_DAY) {
+                        node.warn_of_certificate();
+                    }
+                    looks += 1;
+                }
+                _ = alive.tick() => node.notifier.alive(),
+                _ = signals.hang_up.recv() => is_asked = true,
+                () = end_of(&mut reloading) => reloading = None,
+            }
+            if is_asked && reloading.is_none() {
+                is_asked = false;
+                let node = Arc::clone(node);
+                // What came of it stands in the log.
+                reloading = Some(tokio::task::spawn_blocking(move || drop(node.reload())));
             }
         }
     });
     // A reload that goes on is not waited for: what it has published is kept, and nothing else is lost.
     runtime.shutdown_background();
     outcome
+}
+
+/// Waits for the end of what goes on; for ever where nothing does.
+async fn end_of(task: &mut Option<JoinHandle<()>>) {
+    match task {
+        // Whether it ended well stands in the log.
+        Some(task) => drop(task.await),
+        None => std::future::pending().await,
+    }
 }
 
 fn stop(node: &Node, is_json: bool) -> Result<Outcome, Failure> {
@@ -334,21 +360,6 @@ fn load_signing(dir: &Path, zone: &Name) -> Result<(Vec<KeyRecord>, Vec<KeyPair>
     load_available(dir, zone).map_err(|failure| failure.to_string())
 }
 
-/// Neither the folder of the VRF key nor that of the zone file may hold a signing key: what a server cannot read, nobody
-/// takes from it.
 fn load_prover(dir: &Path, file: Option<&Path>, zone: &Nsec5Zone) -> Result<Nsec5Prover, String> {
-    let load = || {
-        for folder in file.map(folder_of).into_iter().chain([dir]) {
-            if let Some(path) = find_signing_key(folder)? {
-                return Err(Failure::SigningKeyAtServer { path, zone: zone.apex().clone() });
-            }
-        }
-        let (key, proofs) = nsec5::load_for_server(dir, zone)?;
-        if proofs.is_none() {
-            tracing::warn!("{}: no stored proofs of {}: all are made when asked", dir.display(), zone.apex());
-        }
-        Nsec5Prover::of(zone, key, proofs)
-            .map_err(|source| Failure::Prover { dir: dir.to_path_buf(), source })
-    };
-    load().map_err(|failure| failure.to_string())
+    serve_online::load_prover(dir, file, zone).map_err(|failure| failure.to_string())
 }

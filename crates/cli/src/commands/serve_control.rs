@@ -2,8 +2,10 @@
 //!
 //! A request is `{"command": "status"}`, `{"command": "reload"}` or `{"command": "reload", "zone": "example."}`,
 //! `{"command": "zone-status"}`, `{"command": "zone-refresh", "zone": …}`, `{"command": "zone-retransfer", "zone": …}`,
-//! `{"command": "stop"}`. The answer's last line has the member `done` or `error`. Whoever may open the socket may do all
+//! `{"command": "zone-purge", "zone": …}`, `{"command": "purge"}`, `{"command": "stop"}`. The answer's last line has the member `done` or `error`. Whoever may open the socket may do all
 //! of it: it is its owner's, and its group's where the configuration names one.
+//!
+//! What takes longer than a second has lines with the member `working` before the answer, one each second: what goes on.
 
 use super::serve_node::Node;
 use super::serve_system::{give, ids_of};
@@ -13,12 +15,13 @@ use nonesuch_proto::Name;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 /// Octets that a request may have.
@@ -27,6 +30,11 @@ const REQUEST_OCTETS: u64 = 4096;
 const CONNECTIONS: usize = 16;
 /// How long a request may take to come, and an answer to be taken.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The member of lines that come before the answer, while what was asked is worked on: what goes on.
+pub(super) const SIGN_OF_LIFE: &str = "working";
+/// Time between two of them.
+const SIGN_OF_LIFE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is asked of the server.
 #[derive(Debug, Deserialize)]
@@ -37,6 +45,8 @@ enum Request {
     ZoneStatus { zone: Option<String> },
     ZoneRefresh { zone: String },
     ZoneRetransfer { zone: String },
+    ZonePurge { zone: String },
+    Purge,
     Stop,
 }
 
@@ -45,19 +55,27 @@ enum Request {
 pub(super) struct ControlSocket {
     listener: UnixListener,
     path: PathBuf,
+    /// Device and inode of the socket: another server may have put its own in this one's place.
+    identity: Option<(u64, u64)>,
 }
 
 impl ControlSocket {
-    /// Makes the socket at `path`, for `user` and `group`. A socket that nobody answers at is taken away before.
+    /// Makes the socket at `path`, for `user` and `group`. One that nobody listens at is taken away before: a server that
+    /// was killed leaves it, and so does one that became a user who may not write to its folder.
     pub(super) fn bind(path: &Path, user: Option<&str>, group: Option<&str>) -> Result<Self, Failure> {
+        check_place(path)?;
         let failed = |source| Failure::ControlSocket { path: path.to_path_buf(), source };
-        if UnixStream::connect(path).is_ok() {
-            return Err(Failure::ControlTaken { path: path.to_path_buf() });
-        }
-        if fs::symlink_metadata(path)
-            .is_ok_and(|found| std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()))
-        {
-            fs::remove_file(path).map_err(failed)?;
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(Failure::ControlTaken { path: path.to_path_buf() }),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                // What is no socket refuses connections too, and is not ours to take away.
+                if !is_socket(path) {
+                    return Err(failed(io::Error::new(ErrorKind::AlreadyExists, "something else is there")));
+                }
+                fs::remove_file(path).map_err(failed)?;
+            }
+            Err(error) => return Err(failed(error)),
         }
         let listener = bind_private(path).map_err(failed)?;
         let gid = group
@@ -72,7 +90,7 @@ impl ControlSocket {
         }
         let mode = if gid.is_some() { 0o660 } else { 0o600 };
         fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
-        Ok(Self { listener, path: path.to_path_buf() })
+        Ok(Self { listener, path: path.to_path_buf(), identity: identity_of(path) })
     }
 
     /// Answers requests in threads of their own, as long as the process runs.
@@ -88,8 +106,18 @@ impl ControlSocket {
 impl Drop for ControlSocket {
     fn drop(&mut self) {
         // In a folder of another user it stays, and the next start takes it away.
-        let _ = fs::remove_file(&self.path);
+        if self.identity.is_some() && self.identity == identity_of(&self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+}
+
+fn identity_of(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 /// Binds a socket that nobody else can open meanwhile: it is made under another name, and renamed.
@@ -105,6 +133,15 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     fs::set_permissions(&made, Permissions::from_mode(0o600))?;
     fs::rename(&made, path)?;
     Ok(listener)
+}
+
+/// What is no socket is somebody's file, and stays.
+fn check_place(path: &Path) -> Result<(), Failure> {
+    let is_other = |found: fs::Metadata| !std::os::unix::fs::FileTypeExt::is_socket(&found.file_type());
+    if fs::symlink_metadata(path).is_ok_and(is_other) {
+        return Err(Failure::ControlPlace { path: path.to_path_buf() });
+    }
+    Ok(())
 }
 
 fn accept(listener: &UnixListener, node: &Arc<Node>) {
@@ -138,7 +175,7 @@ fn answer(mut stream: &UnixStream, node: &Node) -> io::Result<()> {
     let request = serde_json::from_slice::<Request>(&line);
     let is_last = matches!(request, Ok(Request::Stop));
     let lines = match request {
-        Ok(request) => carry_out(request, node),
+        Ok(request) => with_signs_of_life(stream, node, || carry_out(request, node)),
         Err(error) => vec![json!({ "error": format!("no request: {error}") })],
     };
     let mut text = String::new();
@@ -152,6 +189,28 @@ fn answer(mut stream: &UnixStream, node: &Node) -> io::Result<()> {
         node.ask_to_stop();
     }
     written
+}
+
+/// Carries out `act`, and tells whoever waits for it, every second, that something goes on; nothing, where nothing does.
+fn with_signs_of_life<T: Send>(mut stream: &UnixStream, node: &Node, act: impl FnOnce() -> T + Send) -> T {
+    let (sender, done) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let teller = std::thread::Builder::new().name("control".to_owned()).spawn_scoped(scope, move || {
+            while done.recv_timeout(SIGN_OF_LIFE_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                let activities = node.activities();
+                let line = json!({ SIGN_OF_LIFE: activities });
+                // Who has gone away is told nothing; what was asked is carried out all the same.
+                if !activities.is_empty() && writeln!(stream, "{line}").is_err() {
+                    break;
+                }
+            }
+        });
+        let outcome = act();
+        drop(sender);
+        // Lines of the answer come behind those of the teller. Without a thread nothing is told.
+        let _ = teller.map(std::thread::ScopedJoinHandle::join);
+        outcome
+    })
 }
 
 fn carry_out(request: Request, node: &Node) -> Vec<Value> {
@@ -173,6 +232,11 @@ fn carry_out(request: Request, node: &Node) -> Vec<Value> {
         },
         Request::ZoneRefresh { zone } => vec![of_zone(&zone, |apex| node.refresh(apex, false))],
         Request::ZoneRetransfer { zone } => vec![of_zone(&zone, |apex| node.refresh(apex, true))],
+        Request::ZonePurge { zone } => vec![of_zone(&zone, |apex| node.purge_zone(apex))],
+        Request::Purge => vec![match node.purge_all() {
+            Ok(purged) => done(purged),
+            Err(message) => json!({ "error": message }),
+        }],
         Request::Stop => vec![done(json!("stopping"))],
     }
 }

@@ -2,25 +2,31 @@
 
 use super::serve_control::no_zone;
 use super::serve_system::Notifier;
+use crate::config::certificate::warn_of_expiry;
 use crate::config::{self, Configuration, CookieDemand, DnstapTo, Limits, LogFormat, LogLevel, OverBudget};
+use crate::files::counted;
 use crate::logging;
 use crate::metrics::{Snapshot, ZoneRow};
 use crate::zones::now_or;
+use nonesuch_authoritative::chaos::Chaos;
 use nonesuch_authoritative::cookies::Cookies;
 use nonesuch_authoritative::limits::{
     self, LimitSettings, OnlineSettings, RateSettings, RequireCookie, WhenOver,
 };
+use nonesuch_authoritative::notify;
 use nonesuch_authoritative::reply_options::ReplySettings;
 use nonesuch_authoritative::secondary::{Counts, Transfers};
 use nonesuch_authoritative::server::Server;
-use nonesuch_authoritative::service::{Service, Source};
+use nonesuch_authoritative::service::{ActivityStatus, Service, Source};
 use nonesuch_authoritative::statistics::{Direction, TransferKind, TransferResult, TransferSum};
 use nonesuch_authoritative::tap::{Destination, TapOptions};
 use nonesuch_authoritative::{Settings, Shared};
 use nonesuch_net::tcp::{Exempt, TcpOptions};
-use nonesuch_net::tls::{IdentitySlot, ServerIdentity};
+use nonesuch_net::tls::IdentitySlot;
 use nonesuch_proto::Name;
 use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,6 +45,8 @@ pub(super) struct Node {
     pub(super) server: Mutex<Option<Server>>,
     pub(super) notifier: Notifier,
     pub(super) stop: Notify,
+    /// Held by the reload that goes on: the next one reads the configuration after it, so that the newest one stays.
+    pub(super) reloading: Mutex<()>,
     pub(super) begun: Instant,
 }
 
@@ -52,8 +60,11 @@ impl Node {
         self.stop.notify_one();
     }
 
-    /// Reads the configuration again and does what it says; a faulty one is refused as a whole.
+    /// Reads the configuration again and does what it says; a faulty one is refused as a whole. While the server starts, and
+    /// while another reload goes on, it waits.
     pub(super) fn reload(&self) -> Result<Value, String> {
+        let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.service.wait();
         self.notifier.reloading();
         let outcome = self.reload_all();
         match &outcome {
@@ -73,10 +84,9 @@ impl Node {
         }
         let new = read.configuration;
         let identity = match (&self.identity, &new.server.tls) {
-            (Some(slot), Some(files)) => {
-                let identity = ServerIdentity::load(&files.certificate, &files.key)
-                    .map_err(|error| error.to_string())?;
-                Some((slot, identity))
+            (Some(slot), Some(_)) => {
+                let identity = config::load_identity(&new, &read.sources);
+                identity.map_err(|problems| problems.to_string())?.map(|identity| (slot, identity))
             }
             _ => None,
         };
@@ -98,10 +108,25 @@ impl Node {
         let service_settings = new.service_settings();
         *current = new;
         drop(current);
+        self.warn_of_certificate();
         let report = self.service.reload(service_settings);
         let mut report = serde_json::to_value(report).unwrap_or_default();
         report["needs_restart"] = json!(restart);
         Ok(report)
+    }
+
+    /// What goes on.
+    pub(super) fn activities(&self) -> Vec<ActivityStatus> {
+        self.service.activities().list()
+    }
+
+    /// Warns of a certificate that has expired, or soon will.
+    pub(super) fn warn_of_certificate(&self) {
+        let files = self.configuration().server.tls.clone();
+        if let Some(said) = files.and_then(|files| warn_of_expiry(&files.certificate, jiff::Timestamp::now()))
+        {
+            tracing::warn!("{said}");
+        }
     }
 
     /// Loads one zone again.
@@ -112,7 +137,9 @@ impl Node {
             return self.refresh(apex, false);
         }
         let updated = self.service.reload_zone(apex).map_err(|refused| format!("zone {apex}: {refused}"))?;
-        Ok(json!({ "zone": apex.to_string(), "updated": updated }))
+        // What was odd about the version that stays was said when it came.
+        let warnings = if updated { self.service.warnings(apex) } else { Vec::new() };
+        Ok(json!({ "zone": apex.to_string(), "updated": updated, "warnings": warnings }))
     }
 
     /// Asks the primaries of a zone, or transfers all of it.
@@ -129,6 +156,23 @@ impl Node {
             self.transfers.refresh(apex);
         }
         Ok(json!({ "zone": apex.to_string(), "asked": true }))
+    }
+
+    /// Removes what is kept of a zone that is not there.
+    pub(super) fn purge_zone(&self, apex: &Name) -> Result<Value, String> {
+        self.service.purge_zone(apex).map_err(|error| error.to_string())?;
+        tracing::info!(zone = apex.to_string(), "zone {apex}: what was kept of it is removed");
+        Ok(json!({ "zone": apex.to_string(), "purged": true }))
+    }
+
+    /// Removes what is kept of all zones that are not there.
+    pub(super) fn purge_all(&self) -> Result<Value, String> {
+        let purged = self.service.purge_all().map_err(|error| error.to_string())?;
+        tracing::info!(
+            "what was kept of zones that are not there is removed: {}",
+            counted(purged.len(), "zone")
+        );
+        Ok(json!({ "purged": purged }))
     }
 
     /// What is told of the server.
@@ -186,9 +230,11 @@ impl Node {
     /// What is told of one zone, or of all.
     pub(super) fn zone_status(&self, apex: Option<&Name>) -> Vec<Value> {
         let transfers = self.transfers.status();
+        let transfers: HashMap<String, _> =
+            transfers.iter().map(|zone| (zone.apex.to_string(), zone)).collect();
         let statuses = self.service.zone_status(apex);
         let shown = statuses.into_iter().map(|status| {
-            let transfer = transfers.iter().find(|zone| zone.apex.to_string() == status.zone);
+            let transfer = transfers.get(&status.zone);
             let mut shown = serde_json::to_value(status).unwrap_or_default();
             if let Some(zone) = transfer {
                 shown["primary"] = json!(zone.primary);
@@ -206,8 +252,8 @@ impl Node {
     pub(super) fn words(&self) -> String {
         let status = self.service.status();
         format!(
-            "{} zones served, {} waiting, {} failed",
-            status.serving,
+            "{} served, {} waiting, {} failed",
+            counted(status.serving, "zone"),
             status.not_ready + status.expired,
             status.failed
         )
@@ -226,6 +272,8 @@ impl Node {
         });
         let mut statistics = self.shared.statistics.sum();
         add_incoming(&self.transfers.counts(), &mut statistics.transfers);
+        let refused = statistics.refused(notify::OPCODE);
+        statistics.transfers.add_notifies(Direction::In, false, refused);
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         let server = server.as_ref();
         Snapshot {
@@ -281,6 +329,7 @@ fn needs_restart(old: &Configuration, new: &Configuration) -> Vec<&'static str> 
         ("state-dir", a.state_dir != b.state_dir),
         ("listen", a.listen != b.listen),
         ("listen-tls", a.listen_tls != b.listen_tls),
+        ("tls-authorities", a.tls_authorities != b.tls_authorities),
         ("workers", a.workers != b.workers),
         ("cpus", a.cpus != b.cpus),
         ("control-socket", a.control_socket != b.control_socket),
@@ -342,7 +391,11 @@ pub(super) fn answer_settings(
             Arc::new(limits::Limits::new(&limit_settings(configuration)).map_err(|error| error.to_string())?)
         }
     };
-    Ok(Settings { keys, cookies, limits: Some(limits), reply })
+    let chaos = Chaos {
+        identity: server.identity.clone().or_else(|| server.nsid.clone()),
+        version: server.server_version.clone(),
+    };
+    Ok(Settings { keys, cookies, limits: Some(limits), reply, chaos })
 }
 
 fn make_cookies(configuration: &Configuration) -> Result<Option<Cookies>, String> {
@@ -350,14 +403,14 @@ fn make_cookies(configuration: &Configuration) -> Result<Option<Cookies>, String
     if cookies.is_off {
         return Ok(None);
     }
-    let secrets: Vec<[u8; 16]> = cookies.secrets.iter().map(|secret| **secret).collect();
-    match Cookies::new(&secrets) {
+    match Cookies::with_secrets(cookies.secrets.clone()) {
         Some(cookies) => Ok(Some(cookies)),
         None => Cookies::random().map(Some).map_err(|error| format!("no random secret for cookies: {error}")),
     }
 }
 
-fn limit_settings(configuration: &Configuration) -> LimitSettings {
+/// What the configuration says of limits.
+pub(crate) fn limit_settings(configuration: &Configuration) -> LimitSettings {
     let limits = &configuration.limits;
     let rates = RateSettings {
         all: limits.client_responses_per_second,
@@ -409,9 +462,10 @@ pub(super) fn tap_options(configuration: &Configuration) -> Option<TapOptions> {
         DnstapTo::Socket(path) => Destination::Socket(path.clone()),
         DnstapTo::File(path) => Destination::File(path.clone()),
     };
-    let identity = tap.identity.clone().or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok());
+    // Not from /proc, which a service may not see all of.
+    let host = || nix::unistd::gethostname().map(OsString::into_encoded_bytes).unwrap_or_default();
     Some(TapOptions {
-        identity: identity.unwrap_or_default().trim().as_bytes().to_vec(),
+        identity: tap.identity.clone().map_or_else(host, String::into_bytes),
         version: concat!("nonesuch ", env!("CARGO_PKG_VERSION")).as_bytes().to_vec(),
         queries: tap.queries,
         responses: tap.responses,

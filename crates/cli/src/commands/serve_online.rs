@@ -15,6 +15,7 @@ use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone, OnlineOptions};
 use nonesuch_proto::Name;
 use nonesuch_zone::Contents;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// How the zone is to be served.
@@ -79,6 +80,7 @@ pub(super) fn load_available(dir: &Path, zone: &Name) -> Result<(Vec<KeyRecord>,
         let record = load_record(&key_path)?;
         record.check_base_name(&base).map_err(key_file(&key_path))?;
         if private_path.exists() {
+            warn_of_open(&private_path);
             pairs.push(join_private(record.clone(), &private_path)?);
         }
         records.push(record);
@@ -86,14 +88,10 @@ pub(super) fn load_available(dir: &Path, zone: &Name) -> Result<(Vec<KeyRecord>,
     Ok((records, pairs))
 }
 
-/// The VRF key and the stored proofs of `zone` in `dir`. Neither that folder nor the zone file's may hold a signing
+/// The VRF key and the stored proofs of `zone` in `dir`. Neither that folder nor that of the zone's `file` may hold a signing
 /// key: what a server cannot read, nobody takes from it.
-pub(super) fn load_prover(
-    arguments: &ServeArguments,
-    zone: &Nsec5Zone,
-    dir: &Path,
-) -> Result<Nsec5Prover, Failure> {
-    for folder in [folder_of(&arguments.file), dir] {
+pub(super) fn load_prover(dir: &Path, file: Option<&Path>, zone: &Nsec5Zone) -> Result<Nsec5Prover, Failure> {
+    for folder in file.map(folder_of).into_iter().chain([dir]) {
         if let Some(path) = find_signing_key(folder)? {
             return Err(Failure::SigningKeyAtServer { path, zone: zone.apex().clone() });
         }
@@ -130,6 +128,12 @@ fn holds_signing_key(path: &Path) -> bool {
     let text = String::from_utf8_lossy(&octets);
     // Keys that are encrypted, or of a form that is not read here, count too.
     text.contains("Private-key-format:") || text.contains("PRIVATE KEY-----") || decode_pem(&text).is_ok()
+}
+
+fn warn_of_open(private: &Path) {
+    if fs::metadata(private).is_ok_and(|found| found.permissions().mode() & 0o004 != 0) {
+        tracing::warn!("{}: everybody may read this private key: chmod o= it", private.display());
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Open files that a server needs beside its connections: sockets, zones being read, its log.
@@ -23,7 +24,7 @@ pub(crate) enum PrivilegeError {
     NotRoot { user: String },
     #[error(
         "this runs as root, and would listen on {address}, which the network reaches, with all rights: name a user in the \
-         configuration (user = \"nonesuch\"), or user = \"root\" where that is wanted"
+         configuration (serve --config, user = \"nonesuch\"), or user = \"root\" where that is wanted"
     )]
     Root { address: std::net::SocketAddr },
     #[error("user {user:?}: {what} failed: {source}")]
@@ -74,6 +75,30 @@ pub(crate) fn drop_privileges(user: Option<&str>) -> Result<(), PrivilegeError> 
 /// The user's and its first group's numbers.
 pub(crate) fn ids_of(user: &str) -> Option<(Uid, Gid)> {
     User::from_name(user).ok().flatten().map(|user| (user.uid, user.gid))
+}
+
+/// Has a panic of any thread end the process, which systemd starts again then: without one of its threads a server would seem to run,
+/// and answer nothing, or never load a zone again. What it has published is on the disk.
+pub(crate) fn abort_on_panic() {
+    std::panic::set_hook(Box::new(|info| {
+        static IS_TOLD: AtomicBool = AtomicBool::new(false);
+        if IS_TOLD.swap(true, Relaxed) {
+            // The one who came first is still telling.
+            std::thread::sleep(Duration::from_secs(1));
+        } else {
+            let thread = std::thread::current();
+            let payload = info.payload();
+            let words = payload.downcast_ref::<&str>().copied();
+            let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+            let place = info.location().map_or_else(String::new, |place| format!(" at {place}"));
+            tracing::error!(
+                thread = thread.name().unwrap_or("?"),
+                "the server ends: a thread panicked{place}, which is a fault in nonesuch: {}",
+                words.unwrap_or("no reason is given")
+            );
+        }
+        std::process::abort();
+    }));
 }
 
 /// Raises the limit on open files as far as `connections` need it and the system allows.
@@ -184,6 +209,43 @@ mod tests {
         notifier.stopping();
         assert_eq!(next(), "STOPPING=1");
         Notifier::default().alive();
+    }
+
+    /// Set for the process that panics.
+    const PANICS: &str = "NONESUCH_TEST_PANICS";
+
+    /// Does nothing but in the process that the test after it starts.
+    #[test]
+    fn a_thread_panics_where_that_is_wanted() {
+        if env::var_os(PANICS).is_none() {
+            return;
+        }
+        crate::logging::start(0);
+        abort_on_panic();
+        let body = || panic!("the {}\nis broken", "zone");
+        // Joined or not: the process does not come to its end in good order.
+        let _ = std::thread::Builder::new().name("loader".to_owned()).spawn(body).unwrap().join();
+        println!("it went on");
+    }
+
+    #[test]
+    fn a_panic_is_logged_and_ends_the_process() {
+        use std::os::unix::process::ExitStatusExt as _;
+        let test = "commands::serve_system::tests::a_thread_panics_where_that_is_wanted";
+        let ended = std::process::Command::new(env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture"])
+            .env(PANICS, "1")
+            .output()
+            .unwrap();
+        let (told, printed) =
+            (String::from_utf8_lossy(&ended.stderr), String::from_utf8_lossy(&ended.stdout));
+        assert!(printed.contains("running 1 test"), "{printed}");
+        assert_eq!(ended.status.signal(), Some(libc::SIGABRT), "{told}");
+        assert!(!printed.contains("it went on"), "{printed}");
+        let line = told.lines().find(|line| line.contains("ERROR")).unwrap_or_else(|| panic!("{told}"));
+        for words in ["a thread panicked at ", "serve_system.rs:", "the zone", "is broken", "thread=loader"] {
+            assert!(line.contains(words), "{words}: {line}");
+        }
     }
 
     #[test]

@@ -1,19 +1,27 @@
 //! The configuration of a server: a TOML file, read as a whole, every fault with file, line, key and what is allowed.
 //! `etc/nonesuch.toml` explains each key.
 
+pub(crate) mod certificate;
 mod check;
+pub(crate) mod manual;
 mod model;
 mod reader;
+mod remotes;
 mod secrets;
 mod server;
+mod socket;
+mod sources;
 mod values;
 mod zone;
 
-pub(crate) use check::check_files;
+pub(crate) use check::{Effect, Eyes, Fault, check_reading, check_start, load_identity, read_by_reload};
 pub(crate) use model::{Configuration, CookieDemand, DnstapTo, Limits, LogFormat, LogLevel, OverBudget};
 pub(crate) use reader::Problem;
+pub(crate) use socket::find_control_socket;
+pub(crate) use sources::{Role, Sources};
 
-use nonesuch_authoritative::acl::{AccessList, Remote};
+use nonesuch_authoritative::acl::{AccessList, Remote, TlsName};
+use nonesuch_authoritative::catalog::Listed;
 use nonesuch_authoritative::service::{Catalog, Settings, Template, ZoneSettings};
 use nonesuch_authoritative::tsig::{Key, Keys};
 use nonesuch_proto::Name;
@@ -22,6 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::path::Path;
 use toml::de::DeTable;
@@ -59,22 +68,29 @@ impl std::error::Error for Problems {}
 pub(crate) struct Read {
     pub(crate) configuration: Configuration,
     pub(crate) warnings: Vec<Problem>,
+    /// Where it names what.
+    pub(crate) sources: Sources,
 }
 
 /// Reads the configuration at `path`.
 pub(crate) fn load(path: &Path) -> Result<Read, Problems> {
-    let whole = |message: String| {
-        Problems(vec![Problem { path: path.to_path_buf(), line: 0, column: 0, key: String::new(), message }])
-    };
+    let whole = |message: String| Problems(vec![Problem { message, ..Problem::of_file(path) }]);
     let text = read_text(path).map_err(|error| {
         let remedy = match error.kind() {
             io::ErrorKind::NotFound => ": name the file with --config",
             io::ErrorKind::PermissionDenied => ": make it readable for the user that runs this",
+            io::ErrorKind::InvalidData => ": it is no text: name a TOML file",
             _ => "",
         };
         whole(format!("cannot be read: {error}{remedy}"))
     })?;
-    parse(path, &text)
+    let mut read = parse(path, &text)?;
+    if !read.sources.has("listen") {
+        // Nobody has asked for IPv6, and a host may have none.
+        let is_there = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
+        read.configuration.server.listen.retain(|address| address.is_ipv4() || is_there(address));
+    }
+    Ok(read)
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
@@ -97,11 +113,12 @@ fn read_text(path: &Path) -> io::Result<String> {
 pub(crate) fn parse(path: &Path, text: &str) -> Result<Read, Problems> {
     let context = Context::new(path, text);
     let configuration = parse_in(&context);
+    let sources = context.take_sources();
     let (problems, warnings) = context.into_findings();
     if problems.is_empty()
         && let Some(configuration) = configuration
     {
-        return Ok(Read { configuration, warnings });
+        return Ok(Read { configuration, warnings, sources });
     }
     Err(Problems(problems))
 }
@@ -118,11 +135,13 @@ fn parse_in(context: &Context<'_>) -> Option<Configuration> {
     let root = Section::root(context, &table);
     server::check_version(&root);
     let server = server::read_server(&root);
+    context.set_own(&server);
     let (log, dnstap) = (server::read_log(&root), server::read_dnstap(&root));
     let (limits, cookies) = (server::read_limits(&root), server::read_cookies(&root));
     let keys = server::read_keys(&root);
     let has_state = server.state_dir.is_some() || root.has("state-dir");
     let (templates, zones) = read_zones(&root, &keys, has_state);
+    sources::check_places(context, server.state_dir.as_deref());
     root.finish();
     // No two have one name: that was checked one by one.
     let keys = Keys::new(keys).unwrap_or_default();
@@ -135,6 +154,7 @@ fn read_zones(
     keys: &[Key],
     has_state: bool,
 ) -> (BTreeMap<String, Template>, Vec<ZoneSettings>) {
+    let has_authorities = root.has("tls-authorities");
     let mut bases: BTreeMap<String, ZoneKeys> = BTreeMap::new();
     let mut templates = BTreeMap::new();
     for (name, _, section) in root.take_tables("template") {
@@ -142,7 +162,9 @@ fn read_zones(
         // A template need not be whole: only what members of catalogs are made after must be.
         if base.is_for_members() {
             let template = base.settle_template(&section, has_state);
-            check_keys(template.as_ref().map(Template::settings), &section, keys);
+            let settings = template.as_ref().map(Template::settings);
+            check_keys(settings, &section, keys);
+            check_authorities(settings, &section, has_authorities);
             templates.extend(template.map(|template| (name.clone(), template)));
         }
         bases.insert(name, base);
@@ -152,6 +174,7 @@ fn read_zones(
         bases: &bases,
         keys,
         has_state,
+        has_authorities,
         seen: BTreeMap::new(),
         list: Vec::new(),
         members: Vec::new(),
@@ -168,10 +191,11 @@ struct Zones<'c> {
     bases: &'c BTreeMap<String, ZoneKeys>,
     keys: &'c [Key],
     has_state: bool,
+    has_authorities: bool,
     seen: BTreeMap<Name, String>,
     list: Vec<ZoneSettings>,
-    /// Zone, the catalog that lists it, its group, and where that is said.
-    members: Vec<(Name, Name, Option<String>, Range<usize>)>,
+    /// The catalog that lists a zone, how, and where that is said.
+    members: Vec<(Name, Listed, Range<usize>)>,
 }
 
 impl Zones<'_> {
@@ -193,8 +217,17 @@ impl Zones<'_> {
         self.check_templates(&keys, section);
         let settings = keys.settle(apex.clone(), section, self.has_state);
         check_keys(settings.as_ref(), section, self.keys);
+        check_authorities(settings.as_ref(), section, self.has_authorities);
         if let Some(catalog) = keys.catalog_zone {
-            self.members.push((apex, catalog, keys.group, section.span()));
+            let mut listed = Listed::new(apex, keys.group);
+            if let Some(former) = keys.catalog_former {
+                // It is let go there until the operator takes that out.
+                let let_go = Listed { new_owner: Some(catalog.clone()), ..listed.clone() };
+                self.members.push((former.clone(), let_go, section.span()));
+                listed.former_owner = Some(former);
+            }
+            listed.new_owner = keys.catalog_next;
+            self.members.push((catalog, listed, section.span()));
         }
         self.list.extend(settings);
     }
@@ -234,15 +267,15 @@ impl Zones<'_> {
 
     /// The zones, the producers among them with their members.
     fn finish(mut self, root: &Section<'_, '_>) -> Vec<ZoneSettings> {
-        for (zone, catalog, group, span) in std::mem::take(&mut self.members) {
+        for (catalog, listed, span) in std::mem::take(&mut self.members) {
             let settings = self.list.iter_mut().find(|settings| settings.apex == catalog);
             match settings.map(|settings| &mut settings.catalog) {
-                Some(Some(Catalog::Producer { members })) if zone != catalog => members.push((zone, group)),
+                Some(Some(Catalog::Producer { members })) if listed.zone != catalog => members.push(listed),
                 _ => {
                     let message = format!(
                         "{catalog} is no catalog that this server makes: give it catalog = \"producer\""
                     );
-                    root.context().fault(span, &format!("zone.\"{zone}\".catalog-zone"), message);
+                    root.context().fault(span, &format!("zone.\"{}\".catalog-zone", listed.zone), message);
                 }
             }
         }
@@ -263,11 +296,34 @@ fn check_keys(settings: Option<&ZoneSettings>, section: &Section<'_, '_>, keys: 
     ];
     for (place, names) in named {
         let names: BTreeSet<Name> = names.into_iter().collect();
-        for name in names.iter().filter(|name| !keys.iter().any(|key| key.name() == name.view())) {
+        // What is wrong with a key that is there is said of it.
+        let is_there =
+            |name: &Name| keys.iter().any(|key| key.name() == name.view()) || section.context().has_key(name);
+        for name in names.iter().filter(|name| !is_there(name)) {
             section.fault(
                 place,
                 format!("there is no key {name}: add [key.{:?}] with its secret", name.to_string()),
             );
+        }
+    }
+}
+
+/// Whoever must have the certificate of a name needs somebody who vouches for it.
+fn check_authorities(settings: Option<&ZoneSettings>, section: &Section<'_, '_>, has_authorities: bool) {
+    let Some(transfers) = settings.map(|settings| &settings.transfers).filter(|_| !has_authorities) else {
+        return;
+    };
+    for (key, remotes) in [("primaries", &transfers.primaries), ("also-notify", &transfers.also_notify)] {
+        let named = remotes.iter().find_map(|remote| match &remote.tls {
+            Some(TlsName::Named(host)) => Some(host),
+            _ => None,
+        });
+        if let Some(host) = named {
+            let message = format!(
+                "nothing says who vouches for the certificate of {host}: add tls-authorities at the top, a file of \
+                 certificates in PEM, or write tls alone, which authenticates nobody"
+            );
+            section.fault(key, message);
         }
     }
 }

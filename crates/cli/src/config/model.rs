@@ -1,12 +1,15 @@
 //! A configuration as plain values, and the default of each. What each means stands in `etc/nonesuch.toml`.
 
 use crate::metrics::MOST_ZONES;
+use nonesuch_authoritative::cookies::Secret;
 use nonesuch_authoritative::limits::Prefix;
+use nonesuch_authoritative::secondary::TransfersOptions;
 use nonesuch_authoritative::service::{Template, ZoneSettings};
 use nonesuch_authoritative::tsig::Keys;
+use nonesuch_net::has_address;
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// All that a configuration file says.
@@ -31,10 +34,16 @@ pub(crate) struct Server {
     pub(crate) listen: Vec<SocketAddr>,
     pub(crate) listen_tls: Vec<SocketAddr>,
     pub(crate) tls: Option<TlsFiles>,
+    /// Certificates of those that may vouch for other servers over TLS.
+    pub(crate) tls_authorities: Option<PathBuf>,
     /// One for each core where `None`.
     pub(crate) workers: Option<usize>,
     pub(crate) cpus: Vec<usize>,
     pub(crate) nsid: Option<Vec<u8>>,
+    /// What is answered to `id.server.` of class CH; the NSID where `None`.
+    pub(crate) identity: Option<Vec<u8>>,
+    /// What is answered to `version.server.` of class CH; refused where `None`.
+    pub(crate) server_version: Option<Vec<u8>>,
     /// The agent domain that errors are reported to (RFC 9567).
     pub(crate) report_channel: Option<Name>,
     /// Octets that responses over TLS are padded to multiples of (RFC 8467); 0 for none.
@@ -56,17 +65,27 @@ pub(crate) struct TlsFiles {
     pub(crate) key: PathBuf,
 }
 
+/// Addresses of loopback; that of IPv6 where the machine has it.
+fn loopback() -> Vec<SocketAddr> {
+    let addresses: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    let there = addresses.into_iter().filter(|address| address.is_ipv4() || has_address(*address));
+    there.map(|address| (address, 53).into()).collect()
+}
+
 impl Default for Server {
     fn default() -> Self {
         Self {
             user: None,
             state_dir: None,
-            listen: vec![(Ipv4Addr::LOCALHOST, 53).into(), (Ipv6Addr::LOCALHOST, 53).into()],
+            listen: loopback(),
             listen_tls: Vec::new(),
             tls: None,
+            tls_authorities: None,
             workers: None,
             cpus: Vec::new(),
             nsid: None,
+            identity: None,
+            server_version: None,
             report_channel: None,
             padding_block: 468,
             control_socket: None,
@@ -157,16 +176,21 @@ pub(crate) struct Limits {
     pub(crate) online_proven_factor: u32,
     /// Percent of each worker's time that online operations may take.
     pub(crate) online_share: u8,
-    /// The same, while the worker has more to do than it manages.
+    /// The same, while all else leaves the worker no time.
     pub(crate) online_busy_share: u8,
     pub(crate) online_over: OverBudget,
     pub(crate) transfers_out: usize,
     pub(crate) transfers_in: usize,
     pub(crate) transfers_in_each: usize,
+    /// How long a transfer from a primary may take, verification aside.
+    pub(crate) transfer_in_time: u64,
+    /// How long a primary may be silent in one.
+    pub(crate) transfer_in_idle: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
+        let transfers = TransfersOptions::default();
         Self {
             exempt: Prefix::loopback(),
             tcp_connections: 4096,
@@ -184,11 +208,13 @@ impl Default for Limits {
             online_operations: 20,
             online_proven_factor: 10,
             online_share: 50,
-            online_busy_share: 15,
+            online_busy_share: 8,
             online_over: OverBudget::Truncate,
             transfers_out: 10,
-            transfers_in: 10,
-            transfers_in_each: 2,
+            transfers_in: transfers.transfers,
+            transfers_in_each: transfers.transfers_each,
+            transfer_in_time: transfers.time_limit.as_secs(),
+            transfer_in_idle: transfers.idle_limit.as_secs(),
         }
     }
 }
@@ -206,7 +232,7 @@ pub(crate) enum CookieDemand {
 pub(crate) struct Cookies {
     pub(crate) is_off: bool,
     /// The current secret and others that are accepted; none: a random one.
-    pub(crate) secrets: Vec<zeroize::Zeroizing<[u8; 16]>>,
+    pub(crate) secrets: Vec<Secret>,
     pub(crate) demand: CookieDemand,
 }
 

@@ -1,7 +1,11 @@
 //! Reading tables of TOML key by key, so that every fault is said with its place, and all of them at once.
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
+use super::model::Server;
+use super::remotes::Own;
+use super::sources::{NamedFile, Place, Role, Sources};
+use nonesuch_proto::Name;
+use std::cell::{Ref, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,6 +26,21 @@ pub(crate) struct Problem {
     /// With the names of its tables in front; empty where there is none.
     pub(crate) key: String,
     pub(crate) message: String,
+}
+
+impl Problem {
+    /// A fault of the file as a whole, without words yet.
+    pub(super) fn of_file(path: &Path) -> Self {
+        let (key, message) = Default::default();
+        Self { path: path.to_path_buf(), line: 0, column: 0, key, message }
+    }
+}
+
+/// Line and column, from 1, of the octet at `start`.
+pub(super) fn locate(text: &str, start: usize) -> (usize, usize) {
+    let before = text.get(..start).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
 impl fmt::Display for Problem {
@@ -45,12 +64,19 @@ pub(super) struct Context<'t> {
     warnings: RefCell<Vec<Problem>>,
     /// Every key that was asked for; names that the user chooses stand as `*`.
     known: RefCell<BTreeSet<String>>,
+    files: RefCell<Vec<NamedFile>>,
+    /// Places of keys of no table.
+    top: RefCell<BTreeMap<&'static str, Place>>,
+    own: RefCell<Own>,
+    /// Names of all TSIG keys, those that cannot be used among them.
+    keys: RefCell<BTreeSet<Name>>,
 }
 
 impl<'t> Context<'t> {
     pub(super) fn new(path: &'t Path, text: &'t str) -> Self {
-        let (problems, warnings, known) = Default::default();
-        Self { path, text, problems, warnings, known }
+        let (problems, warnings, known, files, top) = Default::default();
+        let (own, keys) = Default::default();
+        Self { path, text, problems, warnings, known, files, top, own, keys }
     }
 
     /// The text.
@@ -69,15 +95,8 @@ impl<'t> Context<'t> {
     }
 
     fn at(&self, span: Range<usize>, key: &str, message: String) -> Problem {
-        let before = self.text.get(..span.start).unwrap_or(self.text);
-        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        Problem {
-            path: self.path.to_path_buf(),
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-            key: key.to_owned(),
-            message,
-        }
+        let (line, column) = locate(self.text, span.start);
+        Problem { path: self.path.to_path_buf(), line, column, key: key.to_owned(), message }
     }
 
     pub(super) fn fault(&self, span: Range<usize>, key: &str, message: impl Into<String>) {
@@ -92,6 +111,34 @@ impl<'t> Context<'t> {
     #[cfg(test)]
     pub(super) fn known(&self) -> BTreeSet<String> {
         self.known.borrow().clone()
+    }
+
+    /// Tells zones, which are read later, what this server answers at.
+    pub(super) fn set_own(&self, server: &Server) {
+        self.own.replace(Own::of(server));
+    }
+
+    pub(super) fn own(&self) -> Ref<'_, Own> {
+        self.own.borrow()
+    }
+
+    /// Notes a TSIG key that is there, whether it can be used or not.
+    pub(super) fn note_key(&self, name: &Name) {
+        self.keys.borrow_mut().insert(name.clone());
+    }
+
+    pub(super) fn has_key(&self, name: &Name) -> bool {
+        self.keys.borrow().contains(name)
+    }
+
+    /// The files that were noted so far.
+    pub(super) fn files(&self) -> Ref<'_, Vec<NamedFile>> {
+        self.files.borrow()
+    }
+
+    /// What was noted, for faults that are found later.
+    pub(super) fn take_sources(&self) -> Sources {
+        Sources::new(self.path, self.text, self.files.take(), self.top.take())
     }
 
     /// What was found, in the order of the text: problems, then warnings.
@@ -148,12 +195,32 @@ impl<'c, 't> Section<'c, 't> {
         self.context.warn(self.place(key), &self.path_of(key), message);
     }
 
+    /// Notes the file or folder that the value of `key` names, or that follows from it.
+    pub(super) fn note_file(&self, key: &str, path: &Path, role: Role) {
+        let place = Place { start: self.place(key).start, key: self.path_of(key) };
+        self.context.files.borrow_mut().push(NamedFile { path: path.to_path_buf(), role, place });
+    }
+
+    /// Notes where keys of no table stand.
+    pub(super) fn note_places(&self, keys: &[&'static str]) {
+        for key in keys.iter().filter(|key| self.has(key)) {
+            let place = Place { start: self.place(key).start, key: self.path_of(key) };
+            self.context.top.borrow_mut().insert(key, place);
+        }
+    }
+
     fn place(&self, key: &str) -> Range<usize> {
         self.table.get(key).map_or_else(|| self.span(), |value| value.span())
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
+    }
+
+    /// Whether the value of `key` is a list with anything in it.
+    pub(super) fn has_items(&self, key: &str) -> bool {
+        let list = self.table.get(key).and_then(|value| value.get_ref().as_array());
+        list.is_some_and(|items| !items.is_empty())
     }
 
     fn ask(&self, key: &'static str) -> Option<&'c Spanned<DeValue<'t>>> {
@@ -262,16 +329,32 @@ impl<'c, 't> Section<'c, 't> {
     /// Reports the keys that nobody asked for, each with the one that was meant perhaps.
     pub(super) fn finish(self) {
         let asked = self.asked.borrow();
-        for key in self.table.keys().filter(|key| !asked.contains(key.get_ref().as_ref())) {
+        for (key, value) in self.table.iter().filter(|(key, _)| !asked.contains(key.get_ref().as_ref())) {
             let name = key.get_ref();
-            let meant =
-                nearest(name, &asked).map_or_else(String::new, |near| format!("; did you mean {near}?"));
             let allowed: Vec<&str> = asked.iter().copied().collect();
-            let message = format!("unknown key{meant} Allowed: {}", allowed.join(", "));
-            let message =
-                if meant.is_empty() { message.replacen("key Allowed", "key. Allowed", 1) } else { message };
+            let meant = self.guess(name, value.get_ref(), &asked);
+            let message = match meant {
+                Some(meant) => format!("unknown key; {meant} Allowed: {}", allowed.join(", ")),
+                None => format!("unknown key. Allowed: {}", allowed.join(", ")),
+            };
             self.context.fault(key.span(), &self.path_of(name), message);
         }
+    }
+
+    /// What was meant by a key that nobody asks for, as a sentence.
+    fn guess(&self, name: &str, value: &DeValue<'_>, asked: &BTreeSet<&str>) -> Option<String> {
+        if let Some(near) = nearest(name, asked) {
+            return Some(format!("did you mean {near}?"));
+        }
+        // A dot outside of quotation marks begins a table within.
+        if self.pattern.ends_with(".*") && value.as_table().is_some() {
+            let table = self.pattern.trim_end_matches(".*");
+            let outer =
+                self.name.strip_prefix(table).unwrap_or_default().trim_start_matches('.').trim_matches('"');
+            return Some(format!("write [{table}.\"{outer}.{name}\"], the name in quotation marks."));
+        }
+        let is_of_top = !self.pattern.is_empty() && self.context.known.borrow().contains(name);
+        is_of_top.then(|| "it is of no table: move it above the first line with [ ].".to_owned())
     }
 }
 

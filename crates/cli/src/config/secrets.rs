@@ -1,6 +1,7 @@
 //! Secrets: in files of their own, or in the configuration, which nobody else may read then.
 
 use super::reader::Section;
+use super::sources::Role;
 use crate::files::read_key_file;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,11 +17,17 @@ pub(super) fn read_secret_file(
     key: &str,
     path: &Path,
 ) -> Option<Zeroizing<String>> {
+    section.note_file(key, path, Role::Secret);
     let text = read_key_file(path).map_err(|failure| section.fault(key, failure.to_string())).ok()?;
+    warn_of_open(section, key, path);
+    Some(text)
+}
+
+/// Warns of a file with a secret that everybody may read.
+pub(super) fn warn_of_open(section: &Section<'_, '_>, key: &str, path: &Path) {
     if is_open(path) {
         section.warn(key, format!("{}: everybody may read this secret: chmod o= it", path.display()));
     }
-    Some(text)
 }
 
 /// Warns of a secret that stands in a configuration which everybody may read.

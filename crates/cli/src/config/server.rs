@@ -4,9 +4,12 @@ use super::model::{
     CookieDemand, Cookies, Dnstap, DnstapTo, Limits, Log, LogFormat, LogLevel, OverBudget, Server, TlsFiles,
 };
 use super::reader::Section;
-use super::secrets::{read_secret_file, warn_of_inline};
+use super::secrets::{read_secret_file, warn_of_inline, warn_of_open};
+use super::sources::Role;
 use super::values::{boolean, choice, identifier, name, number, octets, parse_name, path, prefix, seconds};
 use super::values::{socket_address, text};
+use nonesuch_authoritative::cookies::{self, Secret};
+use nonesuch_authoritative::limits::{PROVEN_FACTORS, RATES, SHARES, SLIPS, TABLE_OCTETS};
 use nonesuch_authoritative::tsig::{Algorithm, Key};
 use std::ops::Range;
 use std::path::Path;
@@ -47,9 +50,12 @@ pub(super) fn read_server(root: &Section<'_, '_>) -> Server {
         listen: listen.unwrap_or(default.listen),
         tls: read_tls(root, !listen_tls.is_empty()),
         listen_tls,
+        tls_authorities: root.take("tls-authorities", path(folder)),
         workers: root.take("workers", number(1..=1024)),
         cpus: root.take_list("cpus", "numbers of CPUs", number(0..=4095)).unwrap_or_default(),
         nsid: root.take("nsid", identifier),
+        identity: root.take("identity", identifier),
+        server_version: root.take("server-version", identifier),
         report_channel: root.take("report-channel", name),
         padding_block: root.take("padding-block", number(0..=4096)).unwrap_or(default.padding_block),
         control_socket: root.take("control-socket", path(folder)),
@@ -62,7 +68,34 @@ pub(super) fn read_server(root: &Section<'_, '_>) -> Server {
         load_jobs: root.take("load-jobs", number(1..=1024)),
     };
     check_server(root, &server);
+    note_server(root, &server);
     server
+}
+
+/// Notes what the server as a whole names in the system.
+fn note_server(root: &Section<'_, '_>, server: &Server) {
+    root.note_places(&[
+        "user",
+        "listen",
+        "state-dir",
+        "cpus",
+        "control-socket",
+        "control-group",
+        "tls-certificate",
+        "tls-authorities",
+        "metrics-listen",
+    ]);
+    if let Some(TlsFiles { certificate, key }) = &server.tls {
+        root.note_file("tls-certificate", certificate, Role::Tls);
+        root.note_file("tls-key", key, Role::Tls);
+        warn_of_open(root, "tls-key", key);
+    }
+    if let Some(authorities) = &server.tls_authorities {
+        root.note_file("tls-authorities", authorities, Role::Tls);
+    }
+    if let Some(socket) = &server.control_socket {
+        root.note_file("control-socket", socket, Role::Control);
+    }
 }
 
 fn read_tls(root: &Section<'_, '_>, is_wanted: bool) -> Option<TlsFiles> {
@@ -87,7 +120,9 @@ fn read_tls(root: &Section<'_, '_>, is_wanted: bool) -> Option<TlsFiles> {
 }
 
 fn check_server(root: &Section<'_, '_>, server: &Server) {
-    if server.listen.is_empty() && server.listen_tls.is_empty() {
+    // Of addresses that are there and wrong that is said.
+    let is_said = root.has_items("listen") || root.has_items("listen-tls");
+    if server.listen.is_empty() && server.listen_tls.is_empty() && !is_said {
         root.fault("listen", "there is no address to answer on: name one, as \"192.0.2.1:53\"");
     }
     for (key, addresses) in [("listen", &server.listen), ("listen-tls", &server.listen_tls)] {
@@ -104,6 +139,18 @@ fn check_server(root: &Section<'_, '_>, server: &Server) {
             "listen-tls",
             format!("{both} is in listen too: DNS over TLS needs a port of its own, as 853"),
         );
+    }
+    let metrics = server.metrics_listen.filter(|address| address.port() != 0);
+    if let Some(both) =
+        metrics.filter(|address| server.listen.contains(address) || server.listen_tls.contains(address))
+    {
+        root.fault(
+            "metrics-listen",
+            format!("{both} is answered at already: metrics need an address of their own, as 127.0.0.1:9530"),
+        );
+    }
+    if server.report_channel.as_ref().is_some_and(|agent| agent.view().is_root()) {
+        root.fault("report-channel", "the root is no agent domain: name one, or leave this out (RFC 9567)");
     }
     if server.control_group.is_some() && server.control_socket.is_none() {
         root.fault(
@@ -150,6 +197,7 @@ pub(super) fn read_dnstap(root: &Section<'_, '_>) -> Option<Dnstap> {
     let messages = section.take_list("messages", "\"queries\" and \"responses\"", message_kind);
     let messages = messages.unwrap_or_else(|| vec![false, true]);
     let queue = section.take("queue", octets(64 << 10..=1 << 30)).unwrap_or(1 << 20);
+    file.iter().for_each(|file| section.note_file("file", file, Role::Dnstap));
     let to = match (socket, file) {
         (Some(_), Some(_)) => {
             section.fault("file", "socket is given too: dnstap goes to one of them; leave the other out");
@@ -178,10 +226,10 @@ pub(super) fn read_limits(root: &Section<'_, '_>) -> Limits {
     let default = Limits::default();
     let Some(section) = root.take_table("limits") else { return default };
     let count = |key, default: usize| section.take(key, number(1..=1_000_000)).unwrap_or(default);
-    let rate = |key, default: u32| section.take(key, number(0..=10_000_000)).unwrap_or(default);
+    let rate = |key, default: u32| section.take(key, number(RATES)).unwrap_or(default);
     let time = |key, default: u64| section.take(key, seconds(1..=3600)).unwrap_or(default);
     let size = |key, default: u64| section.take(key, octets(1 << 20..=1 << 40)).unwrap_or(default);
-    let share = |key, default: u8| section.take(key, number(1..=100)).unwrap_or(default);
+    let share = |key, default: u8| section.take(key, number(SHARES)).unwrap_or(default);
     let over = [("truncate", OverBudget::Truncate), ("refuse", OverBudget::Refuse)];
     let limits = Limits {
         exempt: section.take_list("exempt", "prefixes", prefix).unwrap_or(default.exempt),
@@ -195,11 +243,13 @@ pub(super) fn read_limits(root: &Section<'_, '_>) -> Limits {
         tls_handshake: time("tls-handshake", default.tls_handshake),
         responses_per_second: rate("responses-per-second", default.responses_per_second),
         client_responses_per_second: rate("client-responses-per-second", default.client_responses_per_second),
-        slip: section.take("slip", number(0..=15)).unwrap_or(default.slip),
-        response_table: size("response-table", default.response_table),
+        slip: section.take("slip", number(SLIPS)).unwrap_or(default.slip),
+        response_table: section
+            .take("response-table", octets(TABLE_OCTETS))
+            .unwrap_or(default.response_table),
         online_operations: rate("online-operations", default.online_operations),
         online_proven_factor: section
-            .take("online-proven-factor", number(1..=1000))
+            .take("online-proven-factor", number(PROVEN_FACTORS))
             .unwrap_or(default.online_proven_factor),
         online_share: share("online-share", default.online_share),
         online_busy_share: share("online-busy-share", default.online_busy_share),
@@ -207,6 +257,10 @@ pub(super) fn read_limits(root: &Section<'_, '_>) -> Limits {
         transfers_out: count("transfers-out", default.transfers_out),
         transfers_in: count("transfers-in", default.transfers_in),
         transfers_in_each: count("transfers-in-each", default.transfers_in_each),
+        transfer_in_time: section
+            .take("transfer-in-time", seconds(1..=604_800))
+            .unwrap_or(default.transfer_in_time),
+        transfer_in_idle: time("transfer-in-idle", default.transfer_in_idle),
     };
     if limits.tcp_connections_each > limits.tcp_connections {
         section
@@ -237,35 +291,13 @@ pub(super) fn read_cookies(root: &Section<'_, '_>) -> Cookies {
 }
 
 /// One secret of 32 hexadecimal digits on each line, the current one first.
-fn read_cookie_secrets(section: &Section<'_, '_>, file: &Path) -> Vec<Zeroizing<[u8; 16]>> {
+fn read_cookie_secrets(section: &Section<'_, '_>, file: &Path) -> Vec<Secret> {
     let Some(text) = read_secret_file(section, "secret-file", file) else { return Vec::new() };
-    let mut secrets = Vec::new();
-    for (line, digits) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let mut secret = Zeroizing::new([0; 16]);
-        let digits = digits.trim().as_bytes();
-        let length = data_encoding::HEXLOWER_PERMISSIVE.decode_len(digits.len());
-        let is_read =
-            length == Ok(16) && data_encoding::HEXLOWER_PERMISSIVE.decode_mut(digits, &mut *secret).is_ok();
-        if is_read {
-            secrets.push(secret);
-        } else {
-            let place = file.display();
-            section.fault(
-                "secret-file",
-                format!("{place}:{}: no secret: write 32 hexadecimal digits on each line", line + 1),
-            );
-        }
-    }
-    if secrets.is_empty() && text.trim().is_empty() {
+    cookies::Cookies::parse_secrets(&text).unwrap_or_else(|error| {
         let place = file.display();
-        section.fault(
-            "secret-file",
-            format!(
-                "{place}: no secret in it: write 32 hexadecimal digits, as `openssl rand -hex 16` prints"
-            ),
-        );
-    }
-    secrets
+        section.fault("secret-file", format!("{place}: {error}, as `openssl rand -hex 16` prints them"));
+        Vec::new()
+    })
 }
 
 pub(super) fn read_keys(root: &Section<'_, '_>) -> Vec<Key> {
@@ -289,6 +321,7 @@ pub(super) fn read_keys(root: &Section<'_, '_>) -> Vec<Key> {
 fn read_key(name: &str, span: Range<usize>, section: &Section<'_, '_>) -> Option<Key> {
     let folder = section.context().folder();
     let parsed = parse_name(name).map_err(|message| section.context().fault(span, "key", message)).ok();
+    parsed.iter().for_each(|name| section.context().note_key(name));
     let algorithm = section.take("algorithm", |value| {
         let text = text(value)?;
         text.parse::<Algorithm>().map_err(|_| {
@@ -317,6 +350,9 @@ fn read_key(name: &str, span: Range<usize>, section: &Section<'_, '_>) -> Option
             return None;
         }
     };
+    if secret.contains('{') {
+        return take_bind_key(section, place, &parsed?, algorithm, &secret);
+    }
     let algorithm = algorithm.or_else(|| {
         let default = (!section.has("algorithm")).then(|| "hmac-sha256".parse().ok());
         default.flatten()
@@ -337,4 +373,29 @@ fn read_key(name: &str, span: Range<usize>, section: &Section<'_, '_>) -> Option
             None
         }
     }
+}
+
+/// The key of this name out of what BIND has of it: `key "NAME" { algorithm …; secret "…"; };`.
+fn take_bind_key(
+    section: &Section<'_, '_>,
+    place: &str,
+    name: &nonesuch_proto::Name,
+    algorithm: Option<Algorithm>,
+    text: &str,
+) -> Option<Key> {
+    let keys = nonesuch_authoritative::tsig::read_keys(text)
+        .map_err(|error| section.fault(place, error.to_string()))
+        .ok()?;
+    let Some(key) = keys.into_iter().find(|key| key.name() == name.view()) else {
+        section.fault(
+            place,
+            format!("there is no key {name} in it: write the secret in base64 alone, or its name"),
+        );
+        return None;
+    };
+    if algorithm.is_some_and(|algorithm| algorithm != key.algorithm()) {
+        section.fault("algorithm", format!("the key's file says {}: leave this out", key.algorithm()));
+        return None;
+    }
+    Some(key)
 }

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::config::reader::Context;
+use nonesuch_authoritative::service::{Making, Source};
+use nonesuch_authoritative::transfer::inbound::TransferBounds;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -90,6 +92,39 @@ fn faults_say_file_line_key_and_what_is_allowed() {
         ("[limits]\nonline-share = 5", "limits.online-busy-share: a worker that is behind may do more"),
         ("[dnstap]\nqueue = \"1MiB\"", "c.toml:2:1: dnstap.socket: missing: name a socket"),
         ("[dnstap]\nsocket = \"s\"\nfile = \"f\"", "c.toml:4:8: dnstap.file: socket is given too"),
+        (
+            &format!("{zone}catalog = \"producer\"\ntransfer = [\"any\"]"),
+            "c.toml:3:11: zone.\"example.\".catalog: there is no state-dir to keep the labels",
+        ),
+        (
+            "listen = [\"127.0.0.1:9530\"]\nmetrics-listen = \"127.0.0.1\"",
+            "c.toml:3:18: metrics-listen: 127.0.0.1:9530 is answered at already",
+        ),
+        ("report-channel = \".\"", "c.toml:2:18: report-channel: the root is no agent domain"),
+        (
+            &format!("state-dir = \"s\"\n{zone}primaries = [\"192.0.2.1\", \"127.0.0.1\"]"),
+            "c.toml:4:13: zone.\"example.\".primaries: 127.0.0.1:53 is this server, and the zone would come from itself",
+        ),
+        (
+            &format!("listen = [\"[::]:5300\"]\n{zone}file = \"z\"\nalso-notify = [\"[::1]:5300\"]"),
+            "also-notify: [::1]:5300 is this server, and it need not be told",
+        ),
+        (
+            &format!("{zone}file = \"z\"\nalso-notify = [\"192.0.2.1:0\"]"),
+            "c.toml:4:15: zone.\"example.\".also-notify: 192.0.2.1:0: 0 is no port",
+        ),
+        (
+            "state-dir = \"s\"\n[template.t]\nprimaries = [\"::1\"]",
+            "c.toml:4:13: template.t.primaries: [::1]:53 is this server",
+        ),
+        (
+            "[log]\nworkers = 2",
+            "c.toml:3:1: log.workers: unknown key; it is of no table: move it above the first line with [ ]. Allowed: format",
+        ),
+        (
+            "[zone.www.example]\nfile = \"z\"",
+            "zone.www.example: unknown key; write [zone.\"www.example\"], the name in quotation marks. Allowed: also-notify",
+        ),
         ("[cookies]\nenabled = 1", "c.toml:3:11: cookies.enabled: 1 is neither true nor false"),
         (
             "[cookies]\nsecret-file = \"nowhere/s\"",
@@ -128,6 +163,22 @@ fn faults_say_file_line_key_and_what_is_allowed() {
             "journal-size: there is no state-dir to keep a journal in",
         ),
         (
+            &format!("{zone}file = \"z\"\nrequest-ixfr = false"),
+            "c.toml:4:16: zone.\"example.\".request-ixfr: the zone has no primaries",
+        ),
+        (
+            &format!("{zone}file = \"z\"\ntransfer-size-max = \"1GiB\""),
+            "transfer-size-max: the zone has no primaries",
+        ),
+        (
+            "[limits]\nresponses-per-second = 1000001",
+            "limits.responses-per-second: 1000001 is not allowed: write a number from 0 to 1000000",
+        ),
+        (
+            "[limits]\nresponse-table = \"2GiB\"",
+            "limits.response-table: \"2GiB\" is not allowed: write a size from \"4KiB\" to \"1GiB\"",
+        ),
+        (
             &format!("{zone}file = \"z\"\nnotify-from = [\"192.0.2.1\"]"),
             "notify-from: the zone has no primaries",
         ),
@@ -137,7 +188,7 @@ fn faults_say_file_line_key_and_what_is_allowed() {
         ),
         (
             &format!("{zone}file = \"z\"\ngroup = \"g\""),
-            "group: a group is of a member of a catalog: add catalog-zone",
+            "group: group is of a member of a catalog: add catalog-zone",
         ),
         (
             &format!("{zone}file = \"z\"\ncatalog-zone = \"c.\""),
@@ -149,6 +200,18 @@ fn faults_say_file_line_key_and_what_is_allowed() {
             "file: the server makes this catalog itself",
         ),
         (&format!("{zone}file = \"z\"\ncatalog = \"consumer\""), "catalog: member-template is missing"),
+        (
+            &format!("state-dir = \"s\"\n{zone}primaries = [\"192.0.2.1 tls:ns.example\"]"),
+            "c.toml:4:13: zone.\"example.\".primaries: nothing says who vouches for the certificate of ns.example: add tls-authorities",
+        ),
+        (
+            &format!("{zone}file = \"z\"\nalso-notify = [\"192.0.2.1 tls:ns.example\"]"),
+            "also-notify: nothing says who vouches for the certificate of ns.example",
+        ),
+        (
+            &format!("{zone}file = \"z\"\ntransfer = [\"192.0.2.1 tsl\"]"),
+            "transfer: 'tsl' means nothing here (write an address, a prefix, key:NAME, tls, or any",
+        ),
         // What contradicts, with the reason.
         (
             &format!("{zone}file = \"z\"\ndenial = \"compact\""),
@@ -196,6 +259,12 @@ fn one_fault_is_one_problem() {
         "[zone.\"example.\"]\nfile = \"z\"\nkeys = \"k\"",
         "[zone.\"example.\"]\nfile = \"z\"\ndenial = \"nosuch\"",
         "[key.k]\nsecret = \"AAAA\"\nalgorithm = \"hmac-md5\"",
+        "listen = [\"localhost:5399\"]",
+        "state-dir = \"s\"\n[zone.\"example.\"]\nprimaries = [\"ns.example\"]",
+        "state-dir = \"s\"\n[zone.\"example.\"]\ncatalog = \"both\"",
+        "[zone.\"example.\"]\nfile = \"z\"\nkeys = \"k\"\ndenial = \"nsec3\"",
+        // The key is there, and its fault is its own.
+        "[key.k]\nsecret-file = \"nowhere\"\n[zone.\"example.\"]\nfile = \"z\"\ntransfer = [\"key:k.\"]",
     ] {
         problem(text);
     }
@@ -222,6 +291,63 @@ fn the_version_is_mandatory() {
     taken("version = 1");
 }
 
+/// What a server has that serves one file without a configuration.
+#[test]
+fn limits_are_the_same_with_and_without_a_configuration() {
+    let of_default = crate::commands::limit_settings(&taken("version = 1"));
+    assert_eq!(of_default, nonesuch_authoritative::limits::LimitSettings::default());
+}
+
+#[test]
+fn names_of_zones_stand_in_paths_as_in_those_of_kept_files() {
+    let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nfile = \"z/{zone}.db\"\n[template.m]\nprimaries = [\"192.0.2.1\"]\n\
+                denial = \"compact\"\nkeys = \"k/{zone}\"\n[zone.\"a/b.example\"]\ntemplate = \"t\"\n[zone.\".\"]\ntemplate = \"t\"\n";
+    let configuration = taken(text);
+    let files: Vec<&Source> = configuration.zones.iter().map(|zone| &zone.source).collect();
+    let expected = ["z/a%2fb.example.db", "z/@.db"].map(|path| Source::File(path.into()));
+    assert_eq!(files, expected.iter().collect::<Vec<_>>());
+    let member = configuration.templates["m"].for_member("x.example.".parse().unwrap());
+    assert!(
+        matches!(&member.making, Making::Online { keys, .. } if keys == Path::new("k/x.example")),
+        "{member:?}"
+    );
+}
+
+#[test]
+fn a_catalog_that_nobody_may_have_is_warned_of() {
+    let text = "version = 1\nstate-dir = \"s\"\n[zone.\"c.\"]\ncatalog = \"producer\"\n";
+    let warnings = |text: &str| parse(Path::new("c.toml"), text).unwrap().warnings;
+    let found = warnings(text);
+    assert!(found.len() == 1 && found[0].message.contains("nobody may transfer this catalog"), "{found:?}");
+    assert!(warnings(&format!("{text}transfer = [\"any\"]\n")).is_empty());
+}
+
+#[test]
+fn secrets_may_be_as_bind_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("k.key");
+    std::fs::write(&file, "key \"K.example\" {\n  algorithm hmac-sha512;\n  secret \"c2VjcmV0\";\n};\n")
+        .unwrap();
+    let text = |name: &str, more: &str| {
+        let place = file.display();
+        format!("version = 1\n[key.\"{name}\"]\nsecret-file = \"{place}\"\n{more}")
+    };
+    let keys = taken(&text("k.example.", "")).keys;
+    let key = keys.iter().next().expect("a key");
+    assert_eq!(
+        (key.name().to_string().as_str(), key.algorithm().to_string().as_str()),
+        ("k.example.", "hmac-sha512")
+    );
+    let found = problems(&text("other.", ""));
+    assert!(found.len() == 1 && found[0].contains("there is no key other. in it"), "{found:?}");
+    let found = problems(&text("k.example.", "algorithm = \"hmac-sha256\""));
+    assert!(
+        found.len() == 1
+            && found[0].contains("key.\"k.example.\".algorithm: the key's file says hmac-sha512"),
+        "{found:?}"
+    );
+}
+
 #[test]
 fn what_is_no_toml_is_said_with_its_place() {
     for text in
@@ -238,23 +364,77 @@ fn templates_give_what_a_zone_does_not_say() {
     let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nfile = \"zones/{zone}.db\"\nverify = \"full\"\ntransfer = [\"any\"]\n\
                 [zone.\"a.example\"]\ntemplate = \"t\"\n[zone.\"b.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\ntransfer = []\n";
     let zones = taken(text).zones;
-    assert_eq!(
-        zones[0].source,
-        nonesuch_authoritative::service::Source::File(PathBuf::from("zones/a.example.db"))
-    );
+    assert_eq!(zones[0].source, Source::File(PathBuf::from("zones/a.example.db")));
     assert!(zones[0].transfers.transfer.allows("192.0.2.9".parse().unwrap(), None));
-    assert_eq!(zones[1].source, nonesuch_authoritative::service::Source::Primaries);
+    assert_eq!(zones[1].source, Source::Primaries);
     assert_eq!(zones[1].verify, zones[0].verify);
     assert!(!zones[1].transfers.transfer.allows("192.0.2.9".parse().unwrap(), None));
 }
 
 #[test]
+fn what_transfers_are_bounded_by_is_taken() {
+    let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nrequest-ixfr = false\ntransfer-records-max = 7\n\
+                [zone.\"a.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\ntransfer-size-max = \"1MiB\"\n\
+                [zone.\"b.\"]\nprimaries = [\"192.0.2.1\"]\n\
+                [limits]\ntransfer-in-time = \"1h\"\ntransfer-in-idle = \"5s\"\n";
+    let configuration = taken(text);
+    let transfers: Vec<_> = configuration.zones.iter().map(|zone| &zone.transfers).collect();
+    assert!(!transfers[0].request_ixfr && transfers[1].request_ixfr);
+    assert_eq!((transfers[0].bounds.records, transfers[0].bounds.octets), (7, 1 << 20));
+    assert_eq!(transfers[1].bounds, TransferBounds::default());
+    let limits = &configuration.limits;
+    assert_eq!((limits.transfer_in_time, limits.transfer_in_idle), (3600, 5));
+}
+
+/// Whatever a configuration may say of limits, the server takes: there is one bound for each.
+#[test]
+fn limits_are_taken_up_to_their_bounds() {
+    use nonesuch_authoritative::limits::{PROVEN_FACTORS, RATES, SLIPS, TABLE_OCTETS};
+    for (rate, factor, slip, table) in [
+        (*RATES.end(), *PROVEN_FACTORS.end(), *SLIPS.end(), *TABLE_OCTETS.end()),
+        (*RATES.start(), *PROVEN_FACTORS.start(), *SLIPS.start(), *TABLE_OCTETS.start()),
+    ] {
+        let text = format!(
+            "version = 1\n[limits]\nresponses-per-second = {rate}\nclient-responses-per-second = {rate}\nonline-operations = {rate}\n\
+             online-proven-factor = {factor}\nslip = {slip}\nresponse-table = \"{table}B\"\n"
+        );
+        let limits = crate::commands::limit_settings(&taken(&text));
+        limits.check().unwrap();
+    }
+}
+
+#[test]
 fn catalogs_know_their_members() {
-    let text = "version = 1\n[zone.\"c.\"]\ncatalog = \"producer\"\n[zone.\"a.\"]\nfile = \"z\"\ncatalog-zone = \"C\"\ngroup = \"g\"\n";
+    let text = "version = 1\nstate-dir = \"s\"\n[zone.\"c.\"]\ncatalog = \"producer\"\n[zone.\"a.\"]\nfile = \"z\"\ncatalog-zone = \"C\"\ngroup = \"g\"\n";
     let zones = taken(text).zones;
     let catalog = zones.iter().find_map(|zone| zone.catalog.clone());
-    let members = vec![("a.".parse().unwrap(), Some("g".to_owned()))];
+    let members = vec![Listed::new("a.".parse().unwrap(), Some("g".to_owned()))];
     assert_eq!(catalog, Some(Catalog::Producer { members }));
+}
+
+/// The catalog that had a zone lists it too, and says who has it.
+#[test]
+fn a_zone_is_in_two_catalogs_while_it_moves() {
+    let text = "version = 1\nstate-dir = \"state\"\n[zone.\"old.\"]\ncatalog = \"producer\"\n[zone.\"new.\"]\ncatalog = \"producer\"\n\
+        [zone.\"a.\"]\nfile = \"z\"\ncatalog-zone = \"new.\"\ncatalog-former = \"old.\"\n";
+    let name = |text: &str| text.parse::<Name>().unwrap();
+    let listed = |apex: &str| {
+        let zones = taken(text).zones;
+        match &zones.iter().find(|zone| zone.apex == name(apex)).unwrap().catalog {
+            Some(Catalog::Producer { members }) => members.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let plain = Listed::new(name("a."), None);
+    assert_eq!(listed("old."), [Listed { new_owner: Some(name("new.")), ..plain.clone() }]);
+    assert_eq!(listed("new."), [Listed { former_owner: Some(name("old.")), ..plain }]);
+    for (key, value, expected) in [
+        ("catalog-former", "none.", "none. is no catalog that this server makes"),
+        ("catalog-next", "new.", "catalog-next: the zone is in this catalog"),
+    ] {
+        let text = text.replace("catalog-former = \"old.\"", &format!("{key} = \"{value}\""));
+        assert!(problems(&text).iter().any(|problem| problem.contains(expected)), "{text}");
+    }
 }
 
 /// The example's lines, those taken in that show what is not in force as it stands.

@@ -1,11 +1,12 @@
 //! Zones and templates of a configuration: their keys, what a zone takes over from a template, and what contradicts.
 
 use super::reader::Section;
-use super::values::{choice, name, octets, parsed, path, seconds, text};
+use super::values::{boolean, choice, name, number, octets, parsed, path, seconds, text};
 use nonesuch_authoritative::acl::{AccessEntry, AccessList, Remote};
 use nonesuch_authoritative::service::{
     Catalog, Making, Source, Template, TransferSettings, VerifyChoice, ZoneSettings,
 };
+use nonesuch_authoritative::transfer::inbound::TransferBounds;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::{MECHANISMS, Made};
 use nonesuch_dnssec::online::{DEFAULT_VALIDITY, LEAST_VALIDITY, MOST_VALIDITY};
@@ -15,8 +16,6 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use toml::de::DeValue;
 
-/// Stands for the zone's name in paths.
-const ZONE_MARK: &str = "{zone}";
 /// Longest time of a SOA record that is taken as it is: a year.
 const MOST_TIME: u64 = 31_536_000;
 
@@ -36,16 +35,22 @@ pub(super) struct ZoneKeys {
     signature_validity: Option<u32>,
     nsec5_keys: Option<PathBuf>,
     verify: Option<VerifyChoice>,
+    requires_dnssec: Option<bool>,
     primaries: Option<Vec<Remote>>,
     transfer: Option<Vec<AccessEntry>>,
     notify_from: Option<Vec<AccessEntry>>,
     also_notify: Option<Vec<Remote>>,
     journal_size: Option<u64>,
     bounds: [Option<u32>; 6],
+    request_ixfr: Option<bool>,
+    transfer_size_max: Option<u64>,
+    transfer_records_max: Option<u64>,
     pub(super) catalog: Option<CatalogRole>,
     pub(super) member_template: Option<String>,
     pub(super) group_templates: Option<BTreeMap<String, String>>,
     pub(super) catalog_zone: Option<Name>,
+    pub(super) catalog_next: Option<Name>,
+    pub(super) catalog_former: Option<Name>,
     pub(super) group: Option<String>,
 }
 
@@ -76,16 +81,22 @@ impl ZoneKeys {
             signature_validity: section.take("signature-validity", validity).map(|seconds| seconds as u32),
             nsec5_keys: section.take("nsec5-keys", path(folder)),
             verify: section.take("verify", choice(&verify)),
+            requires_dnssec: section.take("dnssec", choice(&[("required", true), ("optional", false)])),
             primaries: section.take_list("primaries", "servers", parsed),
             transfer: section.take_list("transfer", "prefixes and keys", parsed),
             notify_from: section.take_list("notify-from", "prefixes and keys", parsed),
             also_notify: section.take_list("also-notify", "servers", parsed),
             journal_size: section.take("journal-size", octets(0..=1 << 40)),
             bounds: BOUNDS.map(|key| section.take(key, seconds(1..=MOST_TIME)).map(|time| time as u32)),
+            request_ixfr: section.take("request-ixfr", boolean),
+            transfer_size_max: section.take("transfer-size-max", octets(1 << 10..=1 << 50)),
+            transfer_records_max: section.take("transfer-records-max", number(1..=1 << 40)),
             catalog: section.take("catalog", choice(&roles)),
             member_template: section.take("member-template", text),
             group_templates: groups,
             catalog_zone: section.take("catalog-zone", name),
+            catalog_next: section.take("catalog-next", name),
+            catalog_former: section.take("catalog-former", name),
             group: section.take("group", text),
         }
     }
@@ -109,16 +120,22 @@ impl ZoneKeys {
             signature_validity: self.signature_validity.or(base.signature_validity),
             nsec5_keys: self.nsec5_keys.or(nsec5_keys),
             verify: self.verify.or(base.verify),
+            requires_dnssec: self.requires_dnssec.or(base.requires_dnssec),
             primaries: self.primaries.or(primaries),
             transfer: self.transfer.or(base.transfer),
             notify_from: self.notify_from.or(base.notify_from),
             also_notify: self.also_notify.or(base.also_notify),
             journal_size: self.journal_size.or(base.journal_size),
             bounds,
+            request_ixfr: self.request_ixfr.or(base.request_ixfr),
+            transfer_size_max: self.transfer_size_max.or(base.transfer_size_max),
+            transfer_records_max: self.transfer_records_max.or(base.transfer_records_max),
             catalog: self.catalog.or(base.catalog),
             member_template: self.member_template.or(base.member_template),
             group_templates: self.group_templates.or(base.group_templates),
             catalog_zone: self.catalog_zone.or(base.catalog_zone),
+            catalog_next: self.catalog_next.or(base.catalog_next),
+            catalog_former: self.catalog_former.or(base.catalog_former),
             group: self.group.or(base.group),
         }
     }
@@ -130,14 +147,23 @@ impl ZoneKeys {
         section: &Section<'_, '_>,
         has_state: bool,
     ) -> Option<ZoneSettings> {
-        let source = self.source(&apex, section, has_state);
-        let making = self.making(&apex, section);
+        let settings = self.make(apex, section, has_state)?.filled_in();
+        super::sources::note_files(&settings, section, false);
+        Some(settings)
+    }
+
+    /// The same, paths as they are written.
+    fn make(&self, apex: Name, section: &Section<'_, '_>, has_state: bool) -> Option<ZoneSettings> {
+        let source = self.source(section, has_state);
+        let making = self.making(section);
         self.check_transfers(section, has_state);
         let transfers = self.transfers(section);
+        transfers.iter().for_each(|transfers| super::remotes::check(transfers, section));
         Some(ZoneSettings {
             source: source?,
             making: making?,
             verify: self.verify.unwrap_or_default(),
+            requires_dnssec: self.requires_dnssec.unwrap_or_default(),
             transfers: transfers?,
             // Producers get their members when all zones are read.
             catalog: self.catalog_settings(section),
@@ -145,9 +171,11 @@ impl ZoneKeys {
         })
     }
 
-    /// As [`settle`](Self::settle), of what members of a catalog are made after.
+    /// As [`settle`](Self::settle), of what members of a catalog are made after: paths are filled in for each.
     pub(super) fn settle_template(&self, section: &Section<'_, '_>, has_state: bool) -> Option<Template> {
-        self.settle(Name::root(), section, has_state).map(Template::new)
+        let settings = self.make(Name::root(), section, has_state)?;
+        super::sources::note_files(&settings, section, true);
+        Some(Template::new(settings))
     }
 
     /// Whether members of a catalog can be made after it.
@@ -155,7 +183,7 @@ impl ZoneKeys {
         self.primaries.is_some()
     }
 
-    fn source(&self, apex: &Name, section: &Section<'_, '_>, has_state: bool) -> Option<Source> {
+    fn source(&self, section: &Section<'_, '_>, has_state: bool) -> Option<Source> {
         let (file, primaries) = (self.file.as_ref(), self.primaries.as_deref());
         if self.catalog == Some(CatalogRole::Producer) {
             for (is_there, key) in [(file.is_some(), "file"), (primaries.is_some(), "primaries")] {
@@ -163,6 +191,20 @@ impl ZoneKeys {
                     section.fault(key, "the server makes this catalog itself (catalog = \"producer\"): leave one of them out");
                     return None;
                 }
+            }
+            if !has_state {
+                section.fault(
+                    "catalog",
+                    "there is no state-dir to keep the labels of its members in: with others after a restart, those who have the \
+                     catalog would transfer all zones anew; add one at the top",
+                );
+                return None;
+            }
+            if self.transfer.is_none() {
+                section.warn(
+                    "catalog",
+                    "nobody may transfer this catalog, which is made for that: add transfer",
+                );
             }
             return Some(Source::Producer);
         }
@@ -173,7 +215,9 @@ impl ZoneKeys {
                 section.fault("primaries", message);
                 None
             }
-            (Some(file), None) => Some(Source::File(fill_in(file, apex))),
+            (Some(file), None) => Some(Source::File(file.clone())),
+            // What is wrong with those that are there is said already.
+            (None, Some([])) if section.has_items("primaries") => None,
             (None, Some([])) => {
                 section.fault("primaries", "there is no server in the list: name one, as \"192.0.2.1\"");
                 None
@@ -188,6 +232,7 @@ impl ZoneKeys {
             (None, Some(_)) => Some(Source::Primaries),
             // Whether they are there and wrong is said already.
             (None, None) if section.has("file") || section.has("primaries") => None,
+            (None, None) if section.has("catalog") && self.catalog.is_none() => None,
             (None, None) => {
                 section.fault("file", "missing: name the zone's file, or its primaries");
                 None
@@ -195,7 +240,7 @@ impl ZoneKeys {
         }
     }
 
-    fn making(&self, apex: &Name, section: &Section<'_, '_>) -> Option<Making> {
+    fn making(&self, section: &Section<'_, '_>) -> Option<Making> {
         if self.nsec5_keys.is_some() && (self.denial.is_some() || self.keys.is_some()) {
             let key = if self.denial.is_some() { "denial" } else { "keys" };
             let message = "the zone has NSEC5 (nsec5-keys): its server has no signing key, so that nobody who breaks into it forges, \
@@ -213,7 +258,7 @@ impl ZoneKeys {
         match (self.denial, &self.keys, &self.nsec5_keys) {
             (Some(mechanism), Some(keys), _) => {
                 let validity = self.signature_validity.unwrap_or(DEFAULT_VALIDITY);
-                Some(Making::Online { mechanism, keys: fill_in(keys, apex), validity })
+                Some(Making::Online { mechanism, keys: keys.clone(), validity })
             }
             (Some(mechanism), None, _) => {
                 section.fault(
@@ -224,13 +269,14 @@ impl ZoneKeys {
                 );
                 None
             }
+            (None, Some(_), _) if section.has("denial") => None,
             (None, Some(_), _) => {
                 let message =
                     "keys sign what is made when asked: say what that is with denial, or leave keys out";
                 section.fault("keys", message);
                 None
             }
-            (None, None, Some(keys)) => Some(Making::Nsec5 { keys: fill_in(keys, apex) }),
+            (None, None, Some(keys)) => Some(Making::Nsec5 { keys: keys.clone() }),
             (None, None, None) => Some(Making::AsItIs),
         }
     }
@@ -257,15 +303,38 @@ impl ZoneKeys {
                 );
             }
         }
+        for (is_there, key) in [
+            (self.request_ixfr.is_some(), "request-ixfr"),
+            (self.transfer_size_max.is_some(), "transfer-size-max"),
+            (self.transfer_records_max.is_some(), "transfer-records-max"),
+        ] {
+            if is_there && self.primaries.is_none() {
+                let message =
+                    "the zone has no primaries that it is transferred from: add them, or leave this out";
+                section.fault(key, message);
+            }
+        }
         if self.journal_size.is_some_and(|size| size > 0) && !has_state {
             section.fault(
                 "journal-size",
                 "there is no state-dir to keep a journal in: add one at the top, or leave this out",
             );
         }
-        if self.group.is_some() && self.catalog_zone.is_none() {
-            section
-                .fault("group", "a group is of a member of a catalog: add catalog-zone, or leave this out");
+        for (is_there, key) in [
+            (self.group.is_some(), "group"),
+            (self.catalog_next.is_some(), "catalog-next"),
+            (self.catalog_former.is_some(), "catalog-former"),
+        ] {
+            if is_there && self.catalog_zone.is_none() {
+                let message =
+                    format!("{key} is of a member of a catalog: add catalog-zone, or leave this out");
+                section.fault(key, message);
+            }
+        }
+        for (other, key) in [(&self.catalog_next, "catalog-next"), (&self.catalog_former, "catalog-former")] {
+            if other.is_some() && *other == self.catalog_zone {
+                section.fault(key, "the zone is in this catalog: name another one, or leave this out");
+            }
         }
         if self.catalog != Some(CatalogRole::Consumer) {
             for (is_there, key) in [
@@ -312,6 +381,11 @@ impl ZoneKeys {
             refresh,
             retry,
             expire,
+            request_ixfr: self.request_ixfr.unwrap_or(default.request_ixfr),
+            bounds: TransferBounds {
+                records: self.transfer_records_max.unwrap_or(default.bounds.records),
+                octets: self.transfer_size_max.unwrap_or(default.bounds.octets),
+            },
         })
     }
 
@@ -343,12 +417,4 @@ fn mechanism(value: &DeValue<'_>) -> Result<Mechanism, String> {
         )),
         Err(_) => Err(format!("{text:?} is not allowed: write {}", names.join(" or "))),
     }
-}
-
-/// The path with the zone's name in the place of its mark, without the final dot; a slash in a name stands as `_`.
-fn fill_in(path: &std::path::Path, apex: &Name) -> PathBuf {
-    let Some(text) = path.to_str().filter(|text| text.contains(ZONE_MARK)) else { return path.to_path_buf() };
-    let name = apex.to_string();
-    let name = if apex.view().is_root() { "root" } else { name.trim_end_matches('.') };
-    PathBuf::from(text.replace(ZONE_MARK, &name.replace('/', "_")))
 }

@@ -186,6 +186,14 @@ pub(super) const TABLE: &[Metric] = &[
         collect: connections,
     },
     Metric {
+        name: "nonesuch_open_connections",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &["transport"],
+        help: "Connections that are open",
+        collect: open_connections,
+    },
+    Metric {
         name: "nonesuch_udp_system_calls",
         kind: Kind::Counter,
         unit: "",
@@ -534,19 +542,30 @@ fn dropped(snapshot: &Snapshot, out: &mut Vec<Sample>) {
     }
 }
 
+/// What was counted of connections, for each transport that is listened on.
+fn by_connection(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>, TcpCounters)> {
+    let tls = snapshot.tls.map(|counters| ("tls".into(), counters));
+    [("tcp".into(), snapshot.tcp)].into_iter().chain(tls)
+}
+
+fn open_connections(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    out.extend(
+        by_connection(snapshot).map(|(transport, counters)| number(vec![transport], counters.open as f64)),
+    );
+}
+
 fn connections(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    for (transport, counters) in [("tcp", Some(snapshot.tcp)), ("tls", snapshot.tls)] {
-        let Some(TcpCounters { accepted, refused, evicted, timed_out, broken, .. }) = counters else {
-            continue;
-        };
+    for (transport, counters) in by_connection(snapshot) {
+        let TcpCounters { accepted, refused, refused_client, evicted, timed_out, broken, .. } = counters;
         for (outcome, times) in [
             ("accepted", accepted),
-            ("refused", refused),
+            // For want of room for anybody, or for this client.
+            ("refused", refused + refused_client),
             ("evicted", evicted),
             ("timed_out", timed_out),
             ("broken", broken),
         ] {
-            out.push(count(vec![transport.into(), outcome.into()], times));
+            out.push(count(vec![transport.clone(), outcome.into()], times));
         }
     }
 }

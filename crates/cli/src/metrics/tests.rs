@@ -62,7 +62,7 @@ fn full() -> Snapshot {
         statistics: statistics.sum(),
         online,
         udp: UdpCounters { oversized: 4, ..UdpCounters::default() },
-        tcp: TcpCounters { accepted: 7, ..TcpCounters::default() },
+        tcp: TcpCounters { accepted: 7, refused: 1, refused_client: 2, open: 3, ..TcpCounters::default() },
         tls: Some(TcpCounters::default()),
         tap: Some(TapCounters { dropped: 2, ..TapCounters::default() }),
         zones: vec![
@@ -106,6 +106,9 @@ fn every_metric_is_written_with_its_labels() {
         ("nonesuch_transfer_bytes_total{direction=\"in\"}", "900"),
         ("nonesuch_notifies_total{direction=\"out\",result=\"refused\"}", "1"),
         ("nonesuch_connections_total{transport=\"tcp\",outcome=\"accepted\"}", "7"),
+        ("nonesuch_connections_total{transport=\"tcp\",outcome=\"refused\"}", "3"),
+        ("nonesuch_open_connections{transport=\"tcp\"}", "3.0"),
+        ("nonesuch_open_connections{transport=\"tls\"}", "0.0"),
         ("nonesuch_zones{state=\"serving\"}", "2.0"),
         ("nonesuch_zones{state=\"expired\"}", "0.0"),
         ("nonesuch_nearest_signature_expiry_timestamp_seconds", "1800600000.0"),

@@ -3,7 +3,9 @@
 use super::primary::{Primary, Shelf, apex, version};
 use crate::acl::Remote;
 use crate::notify::{Notified, SoaRecord, Standing, handle};
-use crate::secondary::{Host, SecondaryZone, Span, Timers, Timing, Transfers, TransfersOptions, ZoneStatus};
+use crate::secondary::{
+    Host, Phase, SecondaryZone, Span, Timers, Timing, Transfers, TransfersOptions, ZoneStatus,
+};
 use crate::transfer::inbound::tests::assert_same;
 use nonesuch_proto::{Name, Rtype};
 use std::net::UdpSocket;
@@ -174,12 +176,18 @@ fn timers_survive_a_restart() {
     let stored = Timers::read(&path).unwrap();
     assert_eq!(stored.serial, 1);
     let transfers = start(&shelf);
-    transfers.set_zone(settings);
+    transfers.set_zone(settings.clone());
     let status = wait_for(&transfers, |status| status.serial == Some(1));
     assert_eq!(status.refreshed, Some(stored.refreshed));
     assert!(status.next.unwrap() > stored.refreshed + 70_000);
     // Nobody was asked: it was not time.
     assert_eq!(primary.asked(), [Rtype::AXFR]);
+    // A zone that may come back keeps them, one that is removed does not.
+    transfers.retire_zone(&apex());
+    transfers.stop();
+    assert!(path.exists());
+    let transfers = start(&shelf);
+    transfers.set_zone(settings);
     transfers.remove_zone(&apex());
     transfers.stop();
     assert!(!path.exists());
@@ -228,6 +236,102 @@ fn secondaries_are_told_and_told_again() {
         assert!(began.elapsed() < Duration::from_secs(30));
         std::thread::yield_now();
     }
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        std::thread::yield_now();
+    }
+}
+
+/// A driver with room for one transfer.
+fn start_narrow(shelf: &Arc<Shelf>) -> Transfers {
+    let options = TransfersOptions { transfers: 1, transfers_each: 1, ..TransfersOptions::default() };
+    Transfers::start(options, Arc::clone(shelf) as Arc<dyn Host>).unwrap()
+}
+
+#[test]
+fn a_notify_that_comes_before_the_zone_is_followed_up_when_it_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("example.timers");
+    let now = crate::seconds_now();
+    Timers { serial: 1, refreshed: now }.write(&path).unwrap();
+    let primary = Primary::start(vec![version(1, DAY, ""), version(2, DAY, "")]);
+    let shelf = Arc::new(Shelf::default());
+    shelf.put(version(1, DAY, ""));
+    let transfers = start(&shelf);
+    notify(&transfers, &primary, Some(2));
+    // What was told before is taken when another zone has been asked for.
+    let other: Name = "other.".parse().unwrap();
+    transfers.set_zone(SecondaryZone::new(other.clone(), vec![Remote::plain(primary.address)]));
+    wait_until(|| transfers.zone_status(&other).is_some_and(|status| status.last_error.is_some()));
+    transfers.set_zone(SecondaryZone { timers: Some(path), ..zone(&primary) });
+    assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, ""));
+}
+
+#[test]
+fn room_is_given_back_whatever_the_primaries_are_meanwhile() {
+    // It takes connections, and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = Remote::plain(silent.local_addr().unwrap());
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start_narrow(&shelf);
+    let other: Name = "other.".parse().unwrap();
+    for _ in 0..2 {
+        transfers.set_zone(SecondaryZone::new(other.clone(), vec![silent.clone()]));
+        wait_until(|| {
+            transfers.zone_status(&other).is_some_and(|status| status.phase == Phase::Transferring)
+        });
+        transfers.set_zone(SecondaryZone::new(other.clone(), vec![Remote::plain(primary.address)]));
+        transfers.remove_zone(&other);
+        wait_until(|| transfers.zone_status(&other).is_none());
+    }
+    transfers.set_zone(zone(&primary));
+    shelf.wait_for(&apex(), 1, false);
+}
+
+#[test]
+fn a_transfer_that_breaks_off_is_told_and_gives_its_room_back() {
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::default());
+    shelf.panics.store(1, std::sync::atomic::Ordering::SeqCst);
+    let transfers = start_narrow(&shelf);
+    transfers.set_zone(zone(&primary));
+    let status = wait_for(&transfers, |status| status.last_error.is_some());
+    assert!(status.last_error.unwrap().contains("broke off"));
+    transfers.refresh(&apex());
+    shelf.wait_for(&apex(), 1, false);
+}
+
+#[test]
+fn a_zone_never_goes_back_unasked() {
+    let primary = Primary::start(vec![version(9, DAY, ""), version(11, DAY, "")]);
+    primary.change(|manner| manner.is_behind = true);
+    let shelf = Arc::new(Shelf::default());
+    shelf.put(version(10, DAY, ""));
+    let transfers = start(&shelf);
+    transfers.set_zone(SecondaryZone { request_ixfr: false, ..zone(&primary) });
+    wait_until(|| transfers.counts().up_to_date == 1);
+    assert_eq!(primary.asked(), [Rtype::SOA, Rtype::AXFR]);
+    assert!(shelf.published(&apex()).is_empty());
+    // Whoever asks for it gets it.
+    transfers.retransfer(&apex());
+    shelf.wait_for(&apex(), 9, false);
+}
+
+#[test]
+fn a_primary_that_gives_its_serial_alone_is_asked_for_the_whole_zone() {
+    let primary = Primary::start(vec![version(1, DAY, ""), version(2, DAY, "")]);
+    primary.change(|manner| manner.gives_no_steps = true);
+    let shelf = Arc::new(Shelf::default());
+    shelf.put(version(1, DAY, ""));
+    let transfers = start(&shelf);
+    transfers.set_zone(zone(&primary));
+    assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, ""));
+    assert_eq!(primary.asked(), [Rtype::SOA, Rtype::IXFR, Rtype::AXFR]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -35,6 +35,10 @@ pub(super) struct Manner {
     pub(super) ixfr_rcode: Option<u8>,
     /// Nothing is answered.
     pub(super) is_silent: bool,
+    /// IXFR is answered with the newest SOA record alone.
+    pub(super) gives_no_steps: bool,
+    /// AXFR is answered with the oldest version.
+    pub(super) is_behind: bool,
     /// Transfers end after so many octets.
     pub(super) cut_at: Option<usize>,
     /// The questions that came, in order.
@@ -132,10 +136,13 @@ fn answer(question: &[u8], manner: &mut Manner) -> Vec<Vec<u8>> {
     if manner.is_silent {
         return Vec::new();
     }
-    let Some(newest) = manner.versions.last() else { return vec![message(question, &[], 2)] };
+    let whole = if manner.is_behind { manner.versions.first() } else { manner.versions.last() };
+    let newest = if qtype == Rtype::AXFR { whole } else { manner.versions.last() };
+    let Some(newest) = newest else { return vec![message(question, &[], 2)] };
     let mut all = vec![soa_of(newest)];
     match qtype {
         Rtype::AXFR => all.extend(rows(newest)),
+        Rtype::IXFR if manner.gives_no_steps => {}
         Rtype::IXFR => {
             if let Some(rcode) = manner.ixfr_rcode {
                 return vec![message(question, &[], rcode)];
@@ -193,6 +200,8 @@ pub(super) struct Shelf {
     changed: Condvar,
     pub(super) refused: Mutex<Vec<u32>>,
     pub(super) keys: Keys,
+    /// So many transfers break off.
+    pub(super) panics: AtomicUsize,
 }
 
 impl Shelf {
@@ -256,6 +265,8 @@ impl Host for Shelf {
     }
 
     fn keys(&self) -> Keys {
+        let left = self.panics.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
+        assert!(left.is_err(), "a transfer breaks off, as it is to");
         self.keys.clone()
     }
 }

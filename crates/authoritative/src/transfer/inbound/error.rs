@@ -57,13 +57,17 @@ pub enum InboundError {
         records: u64,
     },
     /// More records than are allowed.
-    #[error("the transfer has more than {records} records: raise the zone's limit where that is right")]
+    #[error(
+        "the transfer has more than {records} records: raise the zone's transfer-records-max where that is right"
+    )]
     TooManyRecords {
         /// The limit.
         records: u64,
     },
     /// More octets than are allowed.
-    #[error("the transfer has more than {octets} octets: raise the zone's limit where that is right")]
+    #[error(
+        "the transfer has more than {octets} octets: raise the zone's transfer-size-max where that is right"
+    )]
     TooLarge {
         /// The limit.
         octets: u64,

@@ -162,6 +162,8 @@ fn faulty_answers_are_refused_with_their_fault() {
         (Asked::Axfr, whole(&soa(1)), "ended after 1 records"),
         (Asked::Axfr, whole(&format!("{}@ NS ns\n", soa(1))), "ended after 2 records"),
         (Asked::Axfr, whole(&format!("{}@ NS ns\n{}", soa(1), soa(2))), "from serial 1 to 2"),
+        // Serials whose octets differ as letters of two cases do.
+        (Asked::Axfr, whole(&format!("{}@ NS ns\n{}", soa(65), soa(97))), "from serial 65 to 97"),
         (Asked::Axfr, whole(&format!("{}{}@ NS ns\n", soa(1), soa(1))), "records follow the end"),
         (Asked::Axfr, whole(&format!("{}a SOA b c 1 2 3 4 5\n{}", soa(1), soa(1))), "second SOA"),
         (Asked::Axfr, whole(&format!("{}a CNAME b\na CNAME c\n{}", soa(1), soa(1))), "more than one CNAME"),
@@ -211,6 +213,21 @@ fn bounds_hold() {
     assert!(push(3, length).unwrap());
     assert_eq!(push(2, length).unwrap_err(), InboundError::TooManyRecords { records: 2 });
     assert_eq!(push(3, length - 1).unwrap_err(), InboundError::TooLarge { octets: length - 1 });
+    // Names that are pointers in the message count in full.
+    let mut packed = message(Rtype::AXFR, true, &rows(&soa(1)));
+    for number in 0..100 {
+        packed.extend_from_slice(&[0xc0, HEADER as u8, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, number]);
+    }
+    packed[6..8].copy_from_slice(&101u16.to_be_bytes());
+    let within = |octets| {
+        let bounds = TransferBounds { records: u64::MAX, octets };
+        Inbound::new(apex(), ID, Asked::Axfr, bounds).push(&packed)
+    };
+    let octets = packed.len() as u64;
+    assert_eq!(within(octets).unwrap_err(), InboundError::TooLarge { octets });
+    assert!(!within(2 * octets).unwrap());
+    let most = TransferBounds::default().octets;
+    assert!((1..=16 << 30).contains(&most), "{most}");
 }
 
 #[test]
@@ -287,7 +304,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_steps_lead_to_the_last_version(all in proptest::collection::vec(any::<u32>(), 2..8), size in 1usize..9) {
+    fn any_steps_lead_to_the_last_version(all in proptest::collection::vec(any::<u32>(), 2..20), size in 1usize..9) {
         let versions: Vec<_> = all.iter().zip(1..).map(|(bits, serial)| version(serial, *bits)).collect();
         let rows = step_rows(&versions);
         let messages: Vec<_> = rows.chunks(size).map(|rows| message(Rtype::IXFR, true, rows)).collect();

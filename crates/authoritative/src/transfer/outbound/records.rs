@@ -1,9 +1,9 @@
 //! The records of a transfer, in their order, from wherever the message before has ended.
 
 use super::compress::Compressor;
-use nonesuch_proto::Rtype;
-use nonesuch_zone::journal::{Changes, JournalError};
-use nonesuch_zone::{ChangeSet, Contents, Node, Rrset};
+use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_zone::Contents;
+use nonesuch_zone::journal::{ChangeReader, Changes, JournalError};
 use std::sync::Arc;
 
 /// Octets of the longest message.
@@ -40,9 +40,13 @@ enum Filled {
 
 impl Page<'_> {
     /// Adds a record; false where it has no room and others have some.
-    fn push(&mut self, node: Node<'_>, rrset: Rrset<'_>, rdata: &[u8]) -> Result<bool, RecordsError> {
+    fn push(
+        &mut self,
+        (owner, rtype, ttl): (NameRef<'_>, Rtype, u32),
+        rdata: &[u8],
+    ) -> Result<bool, RecordsError> {
         let end = self.message.len();
-        self.names.push_record((node.name(), rrset.rtype(), rrset.ttl()), rdata, self.message);
+        self.names.push_record((owner, rtype, ttl), rdata, self.message);
         let most = if self.count == 0 { self.most } else { self.wanted };
         if self.message.len() <= most && self.count < u16::MAX {
             self.count += 1;
@@ -51,7 +55,7 @@ impl Page<'_> {
         // What the compressor remembers of it does not matter: the message ends here.
         self.message.truncate(end);
         if self.count == 0 {
-            return Err(RecordsError::TooLong { owner: node.name().to_string() });
+            return Err(RecordsError::TooLong { owner: owner.to_string() });
         }
         Ok(false)
     }
@@ -62,11 +66,12 @@ impl Page<'_> {
         let apex = contents.nodes().next();
         let soa = apex.and_then(|node| Some((node, node.rrset(Rtype::SOA)?)));
         let Some((node, rrset)) = soa else { return Ok(true) };
-        rrset.rdatas().next().map_or(Ok(true), |rdata| self.push(node, rrset, rdata))
+        let head = (node.name(), rrset.rtype(), rrset.ttl());
+        rrset.rdatas().next().map_or(Ok(true), |rdata| self.push(head, rdata))
     }
 }
 
-/// The records of a zone, or of one side of a change: the SOA record first.
+/// The records of a zone: the SOA record first.
 #[derive(Debug)]
 struct Walk {
     contents: Arc<Contents>,
@@ -93,8 +98,9 @@ impl Walk {
             page.names.end_owner();
             for rrset in node.rrsets().skip(self.rrset) {
                 if rrset.rtype() != Rtype::SOA {
+                    let head = (node.name(), rrset.rtype(), rrset.ttl());
                     for rdata in rrset.rdatas().skip(self.record) {
-                        if !page.push(node, rrset, rdata)? {
+                        if !page.push(head, rdata)? {
                             return Ok(Filled::Full);
                         }
                         self.record += 1;
@@ -105,6 +111,43 @@ impl Walk {
             (self.node, self.rrset) = (self.node + 1, 0);
         }
         Ok(Filled::Done)
+    }
+}
+
+/// The records of changes, read from the journal as they are sent: a change may be as large as the zone, and the thread that sends
+/// it has others to answer.
+#[derive(Debug)]
+struct ChangesWalk {
+    changes: Changes,
+    /// The change that comes next.
+    next: usize,
+    /// The change that is being sent, and whether it stands at a record that had no room in the message before.
+    reader: Option<(Box<ChangeReader>, bool)>,
+}
+
+impl ChangesWalk {
+    fn fill(&mut self, page: &mut Page<'_>) -> Result<Filled, RecordsError> {
+        loop {
+            if let Some((reader, is_pending)) = &mut self.reader {
+                while std::mem::take(is_pending) || reader.advance()? {
+                    let record = reader.record();
+                    if record.begins_owner {
+                        page.names.end_owner();
+                    }
+                    if !page.push((record.owner, record.rtype, record.ttl), record.rdata)? {
+                        *is_pending = true;
+                        return Ok(Filled::Full);
+                    }
+                }
+            }
+            let Some(reader) = self.changes.open(self.next).transpose()? else { return Ok(Filled::Done) };
+            self.next += 1;
+            self.reader = Some((Box::new(reader), false));
+        }
+    }
+
+    fn held(&self) -> usize {
+        self.reader.as_ref().map_or(0, |(reader, _)| reader.held())
     }
 }
 
@@ -123,13 +166,8 @@ enum Stage {
     Zone(Walk),
     /// The SOA record in front of changes.
     Before(Changes),
-    /// What is removed by a change, then what it adds (RFC 1995 §4).
-    Changes {
-        changes: Changes,
-        next: usize,
-        removed: Option<Walk>,
-        added: Option<Walk>,
-    },
+    /// What is removed by each change, then what it adds (RFC 1995 §4).
+    Changes(ChangesWalk),
     /// The SOA record at the end.
     After,
     Done,
@@ -153,6 +191,11 @@ impl Records {
         matches!(self.stage, Stage::Done)
     }
 
+    /// Octets of changes that are held to be sent.
+    pub(super) fn held(&self) -> usize {
+        if let Stage::Changes(walk) = &self.stage { walk.held() } else { 0 }
+    }
+
     /// Fills a message.
     pub(super) fn fill(&mut self, page: &mut Page<'_>) -> Result<(), RecordsError> {
         while !self.is_done() {
@@ -165,44 +208,18 @@ impl Records {
                     }
                 }
                 Stage::Zone(walk) => walk.fill(page)?,
-                Stage::Changes { changes, next, removed, added } => {
-                    fill_changes(changes, next, removed, added, page)?
-                }
+                Stage::Changes(walk) => walk.fill(page)?,
                 Stage::Done => Filled::Done,
             };
             if filled == Filled::Full {
                 return Ok(());
             }
             self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
-                Stage::Before(changes) => Stage::Changes { changes, next: 0, removed: None, added: None },
-                Stage::Zone(_) | Stage::Changes { .. } => Stage::After,
+                Stage::Before(changes) => Stage::Changes(ChangesWalk { changes, next: 0, reader: None }),
+                Stage::Zone(_) | Stage::Changes(_) => Stage::After,
                 Stage::Soa | Stage::After | Stage::Done => Stage::Done,
             };
         }
         Ok(())
-    }
-}
-
-fn fill_changes(
-    changes: &Changes,
-    next: &mut usize,
-    removed: &mut Option<Walk>,
-    added: &mut Option<Walk>,
-    page: &mut Page<'_>,
-) -> Result<Filled, RecordsError> {
-    loop {
-        for side in [&mut *removed, &mut *added] {
-            if let Some(walk) = side {
-                if walk.fill(page)? == Filled::Full {
-                    return Ok(Filled::Full);
-                }
-                *side = None;
-            }
-        }
-        let Some(change) = changes.read(*next).transpose()? else { return Ok(Filled::Done) };
-        *next += 1;
-        let walk = |side| Some(Walk::new(Arc::new(side)));
-        let (old, new) = ChangeSet::into_sides(change);
-        (*removed, *added) = (walk(old), walk(new));
     }
 }

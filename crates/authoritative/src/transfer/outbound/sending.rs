@@ -45,6 +45,12 @@ impl Sending {
         self.records.is_done()
     }
 
+    /// Octets of changes that are held to be sent. The zone itself is shared with those who answer from it.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.records.held()
+    }
+
     /// Writes the next message into `message`; false where there are no more.
     ///
     /// # Errors

@@ -81,13 +81,23 @@ pub struct Outgoing {
     clock: fn() -> u64,
     active: Mutex<Vec<Arc<Progress>>>,
     observer: Option<Observer>,
+    /// The second of the last line on a refusal, and how many there were since without one.
+    said: AtomicU64,
+    unsaid: AtomicU64,
 }
 
 impl Outgoing {
     /// At most so many at once; `clock` says the time, in seconds since 1970, that messages are signed with.
     #[must_use]
     pub const fn new(most: usize, clock: fn() -> u64) -> Self {
-        Self { most, clock, active: Mutex::new(Vec::new()), observer: None }
+        Self {
+            most,
+            clock,
+            active: Mutex::new(Vec::new()),
+            observer: None,
+            said: AtomicU64::new(0),
+            unsaid: AtomicU64::new(0),
+        }
     }
 
     /// Has `observer` told of each request for a transfer, when it ends: for metrics.
@@ -119,6 +129,17 @@ impl Outgoing {
             elapsed: Duration::ZERO,
             outcome,
         });
+    }
+
+    /// Whether a refusal may be logged: one a second. Tells how many there were before it of which nothing was said.
+    pub(super) fn may_say(&self) -> Option<u64> {
+        let now = (self.clock)();
+        let said = self.said.load(Relaxed);
+        if now > said && self.said.compare_exchange(said, now, Relaxed, Relaxed).is_ok() {
+            return Some(self.unsaid.swap(0, Relaxed));
+        }
+        self.unsaid.fetch_add(1, Relaxed);
+        None
     }
 
     pub(super) const fn clock(&self) -> fn() -> u64 {

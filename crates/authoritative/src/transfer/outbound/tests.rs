@@ -63,6 +63,7 @@ struct Server {
     access: AccessList,
     is_online: bool,
     outgoing: Arc<Outgoing>,
+    tls: Option<TlsSession>,
     limit: usize,
     opt: Vec<u8>,
 }
@@ -75,6 +76,7 @@ impl Server {
             access: AccessList::anybody(),
             is_online: false,
             outgoing: Arc::new(Outgoing::new(2, || NOON)),
+            tls: None,
             limit: 1232,
             opt: Vec::new(),
         }
@@ -90,7 +92,16 @@ impl Server {
         let query = Query::parse(message).unwrap();
         let opt = &self.opt[..];
         let client = CLIENT.parse().unwrap();
-        let asked = Asked { message, query: &query, is_datagram, client, tsig, opt, limit: self.limit };
+        let asked = Asked {
+            message,
+            query: &query,
+            is_datagram,
+            tls: self.tls,
+            client,
+            tsig,
+            opt,
+            limit: self.limit,
+        };
         let zone = ZoneToSend {
             contents: Some(&self.contents),
             journal: self.journal.as_ref(),
@@ -338,7 +349,10 @@ fn refusals_say_why() {
     assert_eq!(server.refusal(&of_another, false), Refusal::NoSerial);
     server.is_online = true;
     assert_eq!(server.refusal(&request(None), false), Refusal::SignedOnline);
+    // No list of those who may have it would help.
     server.access = AccessList::default();
+    assert_eq!(server.refusal(&request(None), false), Refusal::SignedOnline);
+    server.is_online = false;
     assert_eq!(server.refusal(&request(Some(7)), true), Refusal::NotAllowed);
     let message = request(None);
     let query = Query::parse(&message).unwrap();
@@ -347,6 +361,7 @@ fn refusals_say_why() {
         message: &message,
         query: &query,
         is_datagram: false,
+        tls: None,
         client,
         tsig: None,
         opt: &[],
@@ -359,6 +374,22 @@ fn refusals_say_why() {
         (Rcode::REFUSED, Some(18))
     );
     assert_eq!((Refusal::NotAuthoritative.rcode().0, Refusal::Datagram.rcode()), (9, Rcode::FORMERR));
+}
+
+/// RFC 9103 §7.1, §7.2.
+#[test]
+fn over_tls_its_version_and_protocol_decide() {
+    let mut server = Server::new(&large(7));
+    server.access = AccessList::new(vec!["tls".parse().unwrap()]);
+    assert_eq!(server.refusal(&request(None), false), Refusal::NotAllowed);
+    for (is_tls13, is_dot) in [(false, true), (true, false), (false, false)] {
+        server.tls = Some(TlsSession { is_tls13, is_dot });
+        let refusal = server.refusal(&request(None), false);
+        assert_eq!((refusal, refusal.rcode()), (Refusal::WeakTls, Rcode::REFUSED));
+        assert_eq!(refusal.extended_error().map(|error| error.code), Some(18));
+    }
+    server.tls = Some(TlsSession { is_tls13: true, is_dot: true });
+    assert!(server.messages(&request(None), false).len() > 1);
 }
 
 #[test]
@@ -412,6 +443,44 @@ fn records_of_any_length_are_sent_or_the_transfer_is_broken_off() {
         assert_eq!(ended.is_ok(), is_sent);
         assert!(!is_sent || count as u64 == contents.record_count() + 1);
     }
+}
+
+/// A change of many megabytes: each message costs what it costs, and no more of the change is held than that takes.
+#[test]
+fn a_large_change_is_sent_in_bounded_memory() {
+    let folder = TempDir::new().unwrap();
+    let version = |serial: u32| {
+        let mut rest = String::new();
+        for name in 0..30_000 {
+            rest.push_str(&format!("n{name} TXT \"{serial} {}\"\n", "x".repeat(name % 200)));
+        }
+        zone(serial, &rest)
+    };
+    let versions = [version(1), version(2)];
+    let mut server = Server::new(&versions[1]);
+    let (journal, _) = Journal::open(&folder.path().join("j"), versions[0].apex(), 64 << 20).unwrap();
+    // Four names of ten: what is larger than the zone is sent as the zone.
+    let is_taken = |node: Node<'_>| {
+        node.name().labels().next().is_some_and(|label| label.last().is_some_and(|last| last % 3 == 0))
+    };
+    let takes = |node: Node<'_>, rrset: Rrset<'_>| rrset.rtype() == Rtype::SOA || is_taken(node);
+    let change = ChangeSet::between_nodes(&versions[0], &versions[1], takes);
+    journal.append(&change).unwrap();
+    assert!(journal.octets() > 3 << 20, "{}", journal.octets());
+    server.journal = Some(journal);
+    let Transfer::Stream(mut sending) = server.begin(&request(Some(1)), None, false, &mut Vec::new()) else {
+        panic!("no stream");
+    };
+    let (mut messages, mut message, mut most) = (Vec::new(), Vec::new(), 0);
+    while sending.next(&mut message).unwrap() {
+        most = most.max(sending.held());
+        messages.push(message.clone());
+    }
+    assert!(most > 0 && most <= 1 << 20, "{most}");
+    assert!(messages.len() > 100 && messages.iter().all(|message| message.len() <= MESSAGE));
+    let newest = soa_of(&versions[1]);
+    let sides = [records_of(change.removed()), records_of(change.added())].concat();
+    assert!(records(&messages) == [vec![newest.clone()], sides, vec![newest]].concat());
 }
 
 #[test]

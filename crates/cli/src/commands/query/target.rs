@@ -27,6 +27,13 @@ pub(super) struct Target {
 pub(super) fn read_words(arguments: &QueryArguments) -> Result<(Question, Target), QueryError> {
     let (servers, words): (Vec<&str>, Vec<&str>) =
         arguments.words.iter().map(String::as_str).partition(|word| word.starts_with('@'));
+    let is_type = |word: &str| word.parse::<Rtype>().is_ok();
+    let words = match words[..] {
+        [first, second] if arguments.reverse.is_none() && is_type(first) && !is_type(second) => {
+            vec![second, first]
+        }
+        _ => words,
+    };
     let mut words = words.into_iter();
     let name = match arguments.reverse {
         Some(address) => read_name(&reverse_name(address))?,
@@ -150,11 +157,18 @@ mod tests {
 
     #[test]
     fn words_come_in_any_order() {
-        for words in [["@127.0.0.1", "example.com", "mx"], ["example.com", "MX", "@127.0.0.1"]] {
+        for words in [
+            ["@127.0.0.1", "example.com", "mx"],
+            ["example.com", "MX", "@127.0.0.1"],
+            ["MX", "@127.0.0.1", "example.com"],
+        ] {
             let (question, target) = read(&words).expect("read");
             assert_eq!((question.name.to_string(), question.rtype), ("example.com.".to_owned(), Rtype::MX));
             assert_eq!(target.first.to_string(), "127.0.0.1:53");
         }
+        // What may be either is the name where it comes first.
+        let (question, _) = read(&["mx", "a", "@127.0.0.1"]).expect("read");
+        assert_eq!((question.name.to_string(), question.rtype), ("mx.".to_owned(), Rtype::A));
         let (question, target) = read(&["@::1", "--tls", "."]).expect("read");
         assert_eq!((question.name, question.rtype), (Name::root(), Rtype::A));
         assert_eq!(target.first.to_string(), "[::1]:853");
@@ -175,7 +189,7 @@ mod tests {
             (&["a", "A", "b"], "'b' is one word too many"),
             (&["a", "@127.0.0.1", "@127.0.0.2"], "'@127.0.0.2' is one word too many"),
             (&["a..b", "@127.0.0.1"], "'a..b' is no domain name"),
-            (&["a", "NOTYPE", "@127.0.0.1"], "'NOTYPE' is no type"),
+            (&["a.b", "NOTYPE", "@127.0.0.1"], "'NOTYPE' is no type"),
             (&["a", "IXFR", "@127.0.0.1"], "--ixfr SERIAL"),
             (&["a", "@[::1"], "is no server"),
             (&["a", "@127.0.0.1:x"], "is no server"),

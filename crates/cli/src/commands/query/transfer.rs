@@ -1,6 +1,7 @@
 //! Transfers of a zone (AXFR, RFC 5936; IXFR, RFC 1995), printed record by record as they come.
 
 use super::ask::Asker;
+use super::edns;
 use super::message::{Draft, Question};
 use super::show::describe_tls;
 use super::{QueryError, rcode, read_message, record};
@@ -48,7 +49,7 @@ pub(super) async fn run(
             return Err(QueryError::OtherQuestion { server }.into());
         }
         if message.rcode() != Rcode::NOERROR {
-            return refused(arguments, server, &rcode::name(message.rcode()));
+            return refused(arguments, server, &reason(&message));
         }
         totals.messages += 1;
         totals.octets += octets.len() as u64;
@@ -115,6 +116,14 @@ fn print_records(
     course.end_message();
     print_line(text.trim_end_matches('\n'))?;
     Ok(count)
+}
+
+/// Why the server says no: the response code, and its extended errors (RFC 8914).
+fn reason(message: &Message) -> String {
+    let options = edns::read_options(message).into_iter();
+    let errors = options.filter(|option| option.code == edns::OptionCode::EXTENDED_ERROR);
+    let errors = errors.map(|error| format!(", {} {}", error.name(), error.describe()));
+    rcode::name(message.rcode()) + &errors.collect::<String>()
 }
 
 fn refused(arguments: &QueryArguments, server: SocketAddr, reason: &str) -> Result<Outcome, Failure> {
@@ -238,6 +247,17 @@ mod tests {
         // A zone of one SOA record alone.
         assert_eq!(follow(Rtype::IXFR, &[soa(3), soa(3)]), ("==".to_owned(), true, "AXFR"));
         assert!(Course::new(Rtype::AXFR).take(&a(1)).is_err());
+    }
+
+    #[test]
+    fn a_refusal_is_told_with_its_extended_error() {
+        let mut octets = vec![0, 7, 0x80, 5, 0, 0, 0, 0, 0, 0, 0, 1];
+        // OPT with option 15: Prohibited.
+        octets.extend([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 6, 0, 15, 0, 2, 0, 18]);
+        assert_eq!(reason(&Message::parse(&octets).expect("a message")), "REFUSED, EDE 18 (Prohibited)");
+        octets[11] = 0;
+        octets.truncate(12);
+        assert_eq!(reason(&Message::parse(&octets).expect("a message")), "REFUSED");
     }
 
     #[test]

@@ -18,7 +18,9 @@ impl Signing {
         let path = Path::new(text);
         // A key has colons, and its base64 may have slashes: a file is what is there.
         if !path.exists() && text.contains(':') {
-            let key = Key::from_argument(text).map_err(|error| QueryError::Key(error.to_string()))?;
+            let key = Key::from_argument(text).map_err(|error| {
+                QueryError::Key(format!("{error}; --tsig-key takes NAME:ALGORITHM:SECRET, or a file"))
+            })?;
             return Ok(Self(Arc::new(key)));
         }
         let fault = |reason: String| QueryError::KeyFile { path: path.to_owned(), reason };

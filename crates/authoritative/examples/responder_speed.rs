@@ -1,0 +1,104 @@
+//! The whole way of a query over UDP through a server's thread, without sockets, for counting instructions: parsing, the zone's
+//! look-up, options, the answer from a zone signed with NSEC, limits, statistics.
+//!
+//!     valgrind --tool=callgrind target/release/examples/responder_speed positive 100000
+//!
+//! Arguments: what, and how many queries. `bare`: for names that exist, DO set, without limits and cookies. With both, as a server
+//! has them by default: `positive`, the same; `referral`; `nxdomain`; `cookie`: as `positive`, with a valid cookie; `exempt`: all from
+//! loopback; `limited`: all from one address, far over its rate. The others come from 100,000 networks, none of which is limited.
+
+mod common;
+
+use nonesuch_authoritative::cookies::Cookies;
+use nonesuch_authoritative::limits::{LimitSettings, Limits};
+use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
+use nonesuch_authoritative::{Published, Responder, Settings, Shared, Transport, seconds_now};
+use nonesuch_crypto::Algorithm;
+use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
+use nonesuch_net::{Answer, BATCH, Handler as _};
+use nonesuch_proto::edns;
+use std::error::Error;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+const SECRET: [u8; 16] = [7; 16];
+
+fn publish() -> Result<Published, Box<dyn Error>> {
+    let contents = common::zone(true)?;
+    let apex = contents.apex().clone();
+    let pair = KeyPair::generate(&apex, 257, Algorithm::ED25519, None)?;
+    let keys = KeySet::new(&apex, vec![pair])?;
+    let options = SignOptions::new(Mechanism::Nsec, 1_750_000_000, 1_760_000_000);
+    let signed = sign(&contents, &keys, &options)?.into_contents();
+    let verified = into_verified(signed, &VerifyOptions::default()).map_err(|_| "not sound")?;
+    Ok(Published::new(&verified)?)
+}
+
+fn settings(what: &str) -> Result<Settings, Box<dyn Error>> {
+    if what == "bare" {
+        return Ok(Settings::default());
+    }
+    let limits = Some(Arc::new(Limits::new(&LimitSettings::default())?));
+    Ok(Settings { limits, cookies: Cookies::new(&[SECRET]), ..Settings::default() })
+}
+
+/// The address that query `number` comes from.
+fn client(what: &str, number: usize) -> SocketAddr {
+    let address = match what {
+        "exempt" => IpAddr::from([127, 0, 0, 1]),
+        "limited" | "cookie" => IpAddr::from([192, 0, 2, 1]),
+        _ => IpAddr::from((0x0a00_0000 + (number as u32 % 100_000) * 256).to_be_bytes()),
+    };
+    SocketAddr::new(address, 5353)
+}
+
+/// A query; those that have a cookie have the one that is made for its client.
+fn query(what: &str, number: u16) -> Result<Vec<u8>, Box<dyn Error>> {
+    let name = match what {
+        "referral" => format!("www.d{number}.example."),
+        "nxdomain" => format!("none{number}.example."),
+        _ => format!("n{number}.example."),
+    };
+    let mut query = common::query(&name, number)?;
+    if what == "cookie" {
+        let cookies = Cookies::new(&[SECRET]).ok_or("no secret")?;
+        let checked = cookies.check(Some(&[7; 8]), client(what, 0).ip(), seconds_now() as u32);
+        let start = query.len() - edns::OPT_OCTETS;
+        edns::push_option(edns::COOKIE, &[&checked.reply.ok_or("no cookie")?], &mut query);
+        edns::set_options_length(start, &mut query);
+    }
+    Ok(query)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    const CASES: [&str; 7] = ["bare", "positive", "referral", "nxdomain", "cookie", "exempt", "limited"];
+    let mut arguments = std::env::args().skip(1);
+    let what = arguments.next().unwrap_or_else(|| "positive".to_owned());
+    if !CASES.contains(&what.as_str()) {
+        return Err(format!("{what}: one of {}", CASES.join(", ")).into());
+    }
+    let count: usize = arguments.next().map_or(Ok(100_000), |text| text.parse())?;
+    let zones = Arc::new(Zones::new());
+    let zone = ServedZone::new(publish()?, Arc::default());
+    zones.set(&"example.".parse()?, ZoneState::Serving(Arc::new(zone)));
+    let shared = Shared::new(zones);
+    shared.settings.store(Arc::new(settings(&what)?));
+    let local = SocketAddr::from(([127, 0, 0, 1], 53));
+    let mut responder = Responder::new(&shared, Transport::Udp, local, (1 << 20, Arc::default()), 0);
+    let queries = (0..1000).map(|number| query(&what, number)).collect::<Result<Vec<_>, _>>()?;
+    let numbers: Vec<usize> = (0..count).collect();
+    let (mut out, mut answers, mut octets) = (Vec::with_capacity(4096), 0, 0);
+    for batch in numbers.chunks(BATCH) {
+        responder.begin();
+        for &number in batch {
+            out.clear();
+            let query = &queries[number % queries.len()];
+            if responder.answer(query, client(&what, number), &mut out) == Answer::Ready {
+                (answers, octets) = (answers + 1, octets + out.len());
+            }
+        }
+        responder.end();
+    }
+    println!("{count} queries, {answers} answers of {octets} octets");
+    Ok(())
+}

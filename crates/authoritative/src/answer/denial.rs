@@ -1,0 +1,74 @@
+//! Negative answers, and the proofs that answers need (RFC 4035 §3.1.3, RFC 5155 §7.2, RFC 9824).
+
+use super::Answerer;
+use crate::limits::Class as ResponseClass;
+use crate::response::Section;
+use nonesuch_dnssec::denial::prove::{Denied, Proof, prove};
+use nonesuch_proto::message::Rcode;
+use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_zone::image::{ImageNode, Owner, TO_QUESTION};
+
+impl<'i> Answerer<'i, '_, '_, '_> {
+    /// Denies that a name exists. With compact denial it does, in the words of the response (RFC 9824 §3.1): the response
+    /// code is NXDOMAIN where the sender understands that, or takes no DNSSEC records (§4, §5.1).
+    pub(super) fn deny_name(&mut self, name: NameRef<'_>, encloser: ImageNode<'i>, owner: Owner) {
+        (self.class, self.source) = (ResponseClass::Nxdomain, self.image.apex());
+        let denied = Denied::Name { name, encloser };
+        let compact = self.online.as_mut().filter(|online| online.is_compact() && self.response.dnssec_ok);
+        if compact.is_none() || self.compact_ok {
+            self.response.rcode = Rcode::NXDOMAIN;
+        } else if let (Some(online), Rtype::NSEC) = (compact, self.qtype)
+            && let Some(record) = online.nsec_record(denied, name)
+        {
+            let pointer = if let Owner::At(pointer) = owner { pointer } else { TO_QUESTION };
+            online.add_made(self.response, Section::Answer, &record, Some(pointer));
+            return self.finish_proof(&Proof::default());
+        }
+        self.deny(denied);
+    }
+
+    /// Adds a negative answer's SOA and, where DNSSEC records are wanted, the proof.
+    pub(super) fn deny(&mut self, denied: Denied<'i, '_>) {
+        let owner = self.response.suffix_pointer(self.image.apex().len());
+        self.add(Section::Authority, self.image.negative_soa(), owner, None);
+        self.prove_last(denied);
+    }
+
+    /// What proves a denial, where DNSSEC records are wanted; what is made when asked is noted for the end.
+    pub(super) fn prove(&mut self, denied: Denied<'i, '_>) -> Proof<'i> {
+        if !self.response.dnssec_ok {
+            return Proof::default();
+        }
+        match &mut self.online {
+            None => prove(self.image, denied),
+            Some(online) => {
+                online.prove(denied);
+                Proof::default()
+            }
+        }
+    }
+
+    /// Proves what the last name needs, and ends the proofs.
+    pub(super) fn prove_last(&mut self, denied: Denied<'i, '_>) {
+        let proof = self.prove(denied);
+        self.finish_proof(&proof);
+    }
+
+    /// Adds the proof of the last name, then what the aliases before it need and it does not have.
+    pub(super) fn finish_proof(&mut self, last: &Proof<'i>) {
+        for template in last.templates() {
+            self.response.add(Section::Authority, template, Owner::AsRendered);
+        }
+        let aliases = std::mem::take(&mut self.proved);
+        for (index, template) in aliases.iter().enumerate() {
+            let is_there = last.templates().any(|other| other.is(*template))
+                || aliases[..index].iter().any(|other| other.is(*template));
+            if !is_there {
+                self.response.add(Section::Authority, *template, Owner::AsRendered);
+            }
+        }
+        if let Some(online) = &mut self.online {
+            online.add_pieces(self.response);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Answers at a zone cut: referrals, and DS records, which are the parent's (RFC 4035 §3.1.4).
+
+use super::{Answerer, Step};
+use crate::limits::Class as ResponseClass;
+use crate::response::Section;
+use nonesuch_dnssec::denial::prove::{Denied, Proof};
+use nonesuch_proto::Rtype;
+use nonesuch_zone::image::{ImageNode, Owner, Template};
+
+impl<'i> Answerer<'i, '_, '_, '_> {
+    /// RFC 4035 §3.1.4.1: DS belongs to the parent side of the cut.
+    pub(super) fn answer_ds(&mut self, cut: ImageNode<'i>, owner: Owner) -> Step {
+        (self.class, self.source) = (ResponseClass::Positive, cut.name());
+        match cut.template(Rtype::DS) {
+            Some(template) => {
+                self.add(Section::Answer, template, owner, None);
+                self.finish_proof(&Proof::default());
+            }
+            None => {
+                self.class = ResponseClass::Nodata;
+                self.deny(Denied::Ds { cut });
+            }
+        }
+        Step::Done(false)
+    }
+
+    /// A referral: NS RRset, DS RRset or the proof that there is none, addresses (RFC 4035 §3.1.4).
+    pub(super) fn refer(&mut self, cut: ImageNode<'i>) -> Step {
+        (self.class, self.source) = (ResponseClass::Referral, cut.name());
+        // Behind an alias, the templates' pointers into the question name lead nowhere: the cut is none of its suffixes.
+        let behind_alias = self.response.has_answer();
+        let owner =
+            if behind_alias { Owner::WrittenOut } else { self.response.suffix_pointer(cut.name().len()) };
+        self.response.authoritative = behind_alias;
+        if let Some(servers) = cut.template(Rtype::NS) {
+            self.response.add(Section::Authority, servers, owner);
+        }
+        if self.response.dnssec_ok {
+            match cut.template(Rtype::DS) {
+                Some(ds) => {
+                    self.add(Section::Authority, ds, owner, None);
+                    self.finish_proof(&Proof::default());
+                }
+                None => self.prove_last(Denied::Ds { cut }),
+            }
+        }
+        // RFC 9471 §3.1: a referral without its in-domain glue is truncated; other addresses may be left out.
+        let mut truncate = false;
+        for (addresses, is_required) in cut.glue() {
+            truncate |= !self.add_addresses(addresses, behind_alias) && is_required;
+        }
+        Step::Done(truncate)
+    }
+
+    /// Adds addresses to a referral if they fit, with the signatures of those that are the zone's own.
+    fn add_addresses(&mut self, addresses: Template<'i>, written_out: bool) -> bool {
+        let mark = self.response.mark();
+        if !self.response.add_if_fits(addresses, written_out) {
+            return false;
+        }
+        if let Some(online) = &mut self.online
+            && self.response.dnssec_ok
+        {
+            online.sign_glue(self.response, mark.0, addresses);
+            if self.response.is_too_large() {
+                self.response.rewind(mark);
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,79 @@
+//! Opening image files, for everybody who serves one.
+
+use nonesuch_net::Map;
+use nonesuch_zone::image::file::{PAGE, contents_range, is_image};
+use nonesuch_zone::{ImageFile, ImageFileError, LoadError};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Why an image file cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenImageError {
+    /// The system refuses.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is no image that can be used.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+/// Maps the image that the file at `path` begins with; `None` where it is no regular file, or does not begin as an image does.
+/// A file that lacks octets behind its image is refused too: it is not what was written.
+///
+/// # Errors
+/// Where it cannot be read, or is no sound image.
+pub fn open_image(path: &Path) -> Result<Option<ImageFile>, OpenImageError> {
+    let unreadable = |source| OpenImageError::Read { path: path.to_path_buf(), source };
+    let unusable = |source| LoadError::Image { path: path.to_path_buf(), source };
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Ok(None);
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    let mut page = Vec::with_capacity(PAGE);
+    (&file).take(PAGE as u64).read_to_end(&mut page).map_err(unreadable)?;
+    if !is_image(&page) {
+        return Ok(None);
+    }
+    let contents = contents_range(&page).map_err(unusable)?;
+    let found = file.metadata().map_err(unreadable)?.len();
+    if found < contents.end {
+        return Err(unusable(ImageFileError::Truncated { expected: contents.end, found }).into());
+    }
+    let map = Map::open(path, usize::try_from(contents.start).unwrap_or(usize::MAX)).map_err(unreadable)?;
+    Ok(Some(ImageFile::open(map).map_err(unusable)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_zone::{Image, Verification, image, read};
+
+    #[test]
+    fn a_file_that_was_cut_off_behind_its_image_is_refused() {
+        let text = "$ORIGIN example.\n@ 60 SOA . . 7 1 1 1 1\n@ 60 NS ns.other.\n";
+        let contents = read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
+        let compiled = Image::compile(&contents).unwrap();
+        let mut octets = Vec::new();
+        let nothing = Verification::Nothing;
+        image::file::write(&compiled, nothing, (&contents, nothing), &mut octets).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("zone");
+        std::fs::write(&path, &octets).unwrap();
+        assert_eq!(open_image(&path).unwrap().unwrap().image().serial(), 7);
+        std::fs::write(&path, &octets[..octets.len() - 1]).unwrap();
+        let error = open_image(&path).unwrap_err();
+        let expected = octets.len() as u64;
+        assert!(
+            matches!(error, OpenImageError::Load(LoadError::Image { source: ImageFileError::Truncated { expected: all, .. }, .. }) if all == expected)
+        );
+        std::fs::write(&path, text).unwrap();
+        assert!(open_image(&path).unwrap().is_none() && open_image(dir.path()).unwrap().is_none());
+        assert!(matches!(open_image(&dir.path().join("none")), Err(OpenImageError::Read { .. })));
+    }
+}

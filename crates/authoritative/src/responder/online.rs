@@ -1,0 +1,65 @@
+//! Answers that are signed or proven when asked: who may have them made, making them, and what becomes of those that could not be
+//! made.
+
+use super::{Batch, Thread};
+use crate::answer::{Asked, decline};
+use crate::cookies::CookieStatus;
+use crate::extended_errors::ExtendedError;
+use crate::limits::Action;
+use crate::query::Query;
+use crate::response::{Ending, Transport};
+use nonesuch_dnssec::online::Mark;
+use nonesuch_proto::MAX_NAME;
+use nonesuch_proto::message::Rcode;
+use std::net::IpAddr;
+use std::time::Instant;
+
+impl Thread {
+    /// Whether the client may have made what its answer wants; where not, `out` says so.
+    pub(super) fn may_work(
+        &mut self,
+        batch: &Batch,
+        asked: &Asked<'_>,
+        client: IpAddr,
+        before: Mark,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(limits) = &batch.settings.limits else { return true };
+        let operations = self.workshop.wanted().saturating_sub(before.wanted());
+        let is_proven =
+            self.transport != Transport::Udp || asked.ending.reply.cookie() == CookieStatus::Valid;
+        if limits.online(&mut self.share, batch.milliseconds, client, is_proven, operations) {
+            return true;
+        }
+        self.workshop.take_back(before);
+        self.statistics.over_budget();
+        let truncate = matches!(limits.over_budget(self.transport), Action::Truncate);
+        let rcode = if truncate { Rcode::NOERROR } else { Rcode::REFUSED };
+        decline(asked, rcode, Some(ExtendedError::OVER_BUDGET), truncate, out);
+        false
+    }
+
+    /// Makes what answers of the batch want. What it takes, with the answers that are built and sent then, is charged at the end.
+    pub(super) fn make(&mut self, now: u32) {
+        self.again = true;
+        let (_, operations) = self.making.get_or_insert_with(|| (Instant::now(), 0));
+        *operations += self.workshop.wanted();
+        for zone in std::mem::take(&mut self.wanting) {
+            zone.published().make(&mut self.workshop, now);
+        }
+    }
+
+    /// Answers with SERVFAIL: what the answer needs could not be made. `false` where nothing is to be sent.
+    pub(super) fn fail(&mut self, batch: &Batch, message: &[u8], out: &mut Vec<u8>) -> bool {
+        let Ok(query) = Query::parse(message) else { return false };
+        let mut room = [0; MAX_NAME];
+        let ending = Ending { settings: &batch.reply, ..Ending::PLAIN };
+        let asked = Asked::new(&query, &mut room, self.transport, &ending);
+        decline(&asked, Rcode::SERVFAIL, None, false, out);
+        if let (Some(_), Ok(Some(verified))) = (query.tsig, batch.settings.keys.verify(message, batch.now)) {
+            verified.signer().sign(out, batch.now);
+        }
+        self.count(&query, message, out);
+        true
+    }
+}

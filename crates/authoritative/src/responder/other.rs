@@ -1,0 +1,198 @@
+//! Messages that are no query that can be answered: NOTIFY, UPDATE, what is not implemented, what cannot be read; and who signed a
+//! message (TSIG).
+
+use super::{Batch, Outcome, Thread};
+use crate::answer::push_bare;
+use crate::cookies::CookieStatus;
+use crate::extended_errors::ExtendedError;
+use crate::limits::{Action, Class};
+use crate::notify::{self, Standing};
+use crate::query::{Query, has_opt};
+use crate::response::{Transport, UDP_PAYLOAD};
+use crate::statistics::{self, Tsig};
+use crate::tsig::{self, Verified};
+use crate::zones::Table;
+use nonesuch_proto::message::{HEADER, Header, Rcode};
+use nonesuch_proto::{NameRef, edns};
+use std::net::SocketAddr;
+
+/// The opcode (RFC 2136 §1.3).
+const UPDATE: u8 = 5;
+
+impl Thread {
+    /// Answers a query with a TSIG record (RFC 8945 §5.2).
+    #[cold]
+    pub(super) fn answer_signed(
+        &mut self,
+        batch: &Batch,
+        message: &[u8],
+        query: &Query<'_>,
+        sender: SocketAddr,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        match self.verify(batch, message, query.opt.is_some(), out) {
+            Ok(verified) => self.answer_query(batch, message, query, verified.as_ref(), sender, out),
+            Err(rcode) => self.refuse_bare(batch, query.header, rcode, sender, out),
+        }
+    }
+
+    /// Verifies who signed a message; where nobody or the wrong one did, `out` is the answer.
+    fn verify(
+        &mut self,
+        batch: &Batch,
+        message: &[u8],
+        has_opt: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Verified>, Rcode> {
+        match batch.settings.keys.verify(message, batch.now) {
+            Ok(verified) => {
+                if verified.is_some() && !self.again {
+                    self.statistics.tsig(Tsig::Valid);
+                }
+                Ok(verified)
+            }
+            Err(refused) => {
+                let error = refused.error();
+                self.statistics.tsig(count_as(error));
+                tracing::debug!(%error, "message with a TSIG record refused");
+                let mut opt = Vec::new();
+                if has_opt {
+                    edns::push_opt(UDP_PAYLOAD, 0, 0, &mut opt);
+                }
+                refused.answer(message, &opt, batch.now, out);
+                Err(if error == tsig::Error::Form { Rcode::FORMERR } else { Rcode::NOTAUTH })
+            }
+        }
+    }
+
+    /// Ends an answer that is a header or little more, to a message that is no readable query.
+    #[cold]
+    pub(super) fn refuse_bare(
+        &mut self,
+        batch: &Batch,
+        header: Header,
+        rcode: Rcode,
+        sender: SocketAddr,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
+        if let Some(limits) = limits {
+            let cookie = CookieStatus::Absent;
+            let action = limits.response(batch.milliseconds, sender.ip(), Class::Error, 0, cookie);
+            // There is nothing that could be asked again over TCP.
+            if !matches!(action, Action::Send) {
+                self.statistics.drop(statistics::Dropped::RateLimited);
+                out.clear();
+                return Outcome::Nothing;
+            }
+        }
+        self.statistics.refuse(header.opcode(), rcode);
+        Outcome::Ready
+    }
+
+    /// Answers what is no query: NOTIFY, UPDATE, and what is not implemented.
+    #[cold]
+    pub(super) fn answer_opcode(
+        &mut self,
+        batch: &Batch,
+        header: Header,
+        message: &[u8],
+        sender: SocketAddr,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        if !matches!(header.opcode(), notify::OPCODE | UPDATE) {
+            push_bare(header, Rcode::NOTIMP, out);
+            push_opt_where_asked(message, None, out);
+            return self.refuse_bare(batch, header, Rcode::NOTIMP, sender, out);
+        }
+        let verified = match self.verify(batch, message, has_opt(message), out) {
+            Ok(verified) => verified,
+            Err(rcode) => return self.refuse_bare(batch, header, rcode, sender, out),
+        };
+        if header.opcode() == UPDATE {
+            refuse_update(&batch.table, header, message, out);
+            push_opt_where_asked(message, Some(ExtendedError::UPDATE_REFUSED), out);
+        } else if !self.take_notify(batch, message, verified.as_ref(), sender, out) {
+            self.statistics.drop(statistics::Dropped::Failed);
+            out.clear();
+            return Outcome::Nothing;
+        } else {
+            push_opt_where_asked(message, None, out);
+        }
+        let rcode = Header::read(out).map_or(Rcode::SERVFAIL, Header::rcode);
+        if let Some(verified) = &verified {
+            verified.signer().sign(out, batch.now);
+        }
+        if rcode == Rcode::NOERROR {
+            // A primary of many zones, which may tell us of all of them at once.
+            self.statistics.refuse(header.opcode(), rcode);
+            return Outcome::Ready;
+        }
+        self.refuse_bare(batch, header, rcode, sender, out)
+    }
+
+    /// Answers NOTIFY (RFC 1996) and passes on what it says; `false` where that cannot be taken, and nothing is answered, so
+    /// that the primary sends it again.
+    fn take_notify(
+        &mut self,
+        batch: &Batch,
+        message: &[u8],
+        verified: Option<&Verified>,
+        sender: SocketAddr,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let key = verified.map(Verified::name);
+        let ask = |apex: NameRef<'_>| {
+            let Some(slot) = batch.table.slot(apex) else { return Standing::NotOurs };
+            let state = slot.state();
+            let policy = state.policy();
+            if !policy.is_secondary {
+                return Standing::Primary;
+            }
+            let allows = policy.notify_from.allows_over(sender.ip(), key, self.transport == Transport::Tls);
+            Standing::Secondary { allows }
+        };
+        match (notify::handle(message, sender.ip(), ask, out), &self.notified) {
+            (Some(notified), Some(take)) => take(notified),
+            _ => true,
+        }
+    }
+}
+
+/// Answers UPDATE (RFC 2136 §3): it is refused. The zone section is repeated where it can be read.
+fn refuse_update(table: &Table, header: Header, message: &[u8], out: &mut Vec<u8>) {
+    let zone = NameRef::split_from(&message[HEADER..]).ok().filter(|_| header.counts[0] == 1);
+    let zone = zone.and_then(|(name, _)| Some((name, message.get(HEADER..HEADER + name.len() + 4)?)));
+    let Some((name, section)) = zone else {
+        return push_bare(header, Rcode::FORMERR, out);
+    };
+    let is_ours = table.find(name.to_canonical().view()).is_some();
+    push_bare(header, if is_ours { Rcode::REFUSED } else { Rcode::NOTAUTH }, out);
+    out[4..6].copy_from_slice(&1u16.to_be_bytes());
+    out.extend_from_slice(section);
+}
+
+/// Appends an OPT record, with an extended error where there is one to tell, where the message has one (RFC 6891 §6.1.1).
+pub(super) fn push_opt_where_asked(message: &[u8], error: Option<ExtendedError>, out: &mut Vec<u8>) {
+    let start = out.len();
+    if start < HEADER || !has_opt(message) {
+        return;
+    }
+    edns::push_opt(UDP_PAYLOAD, 0, 0, out);
+    if let Some(error) = error {
+        edns::push_extended_error(error.code, error.text, out);
+        edns::set_options_length(start, out);
+    }
+    // It is the one record behind the question.
+    out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
+}
+
+const fn count_as(error: tsig::Error) -> Tsig {
+    match error {
+        tsig::Error::Form => Tsig::Malformed,
+        tsig::Error::BadKey => Tsig::BadKey,
+        tsig::Error::BadSig => Tsig::BadSignature,
+        tsig::Error::BadTime => Tsig::BadTime,
+        tsig::Error::BadTrunc => Tsig::BadTruncation,
+    }
+}

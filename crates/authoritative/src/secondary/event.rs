@@ -1,0 +1,69 @@
+//! What the machine of a zone is told, and what it has done.
+
+use super::timing::Held;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A NOTIFY came.
+    Notified {
+        /// The serial that it names.
+        serial: Option<u32>,
+        /// The primary that it came from, where it is one.
+        primary: Option<usize>,
+    },
+    /// Somebody wants the zone to be refreshed at once.
+    Refresh,
+    /// Somebody wants the whole zone to be transferred, whatever its serial.
+    Retransfer,
+    /// The primary that was probed has this serial.
+    Serial(u32),
+    /// The primary that was probed gave no answer that can be used.
+    ProbeFailed,
+    /// The transfer ended.
+    Transferred(Ended),
+}
+
+/// How a transfer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The primary has no newer version than this one.
+    UpToDate {
+        /// Its serial.
+        serial: u32,
+    },
+    /// This version is here now, and served.
+    Published(Held),
+    /// The steps cannot be had or do not fit, but the whole zone may.
+    NotBySteps,
+    /// It failed.
+    Failed,
+    /// The version was transferred, and was refused by whoever verifies it.
+    Refused {
+        /// Its serial.
+        serial: u32,
+    },
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask this primary for its SOA record; ends in [`Event::Serial`] or [`Event::ProbeFailed`].
+    Probe {
+        /// The primary's place in the list.
+        primary: usize,
+    },
+    /// Transfer from this primary; ends in [`Event::Transferred`].
+    Transfer {
+        /// The primary's place in the list.
+        primary: usize,
+        /// By steps from the version that is here, or the whole zone.
+        by_steps: bool,
+    },
+    /// Stop serving the zone.
+    Expire,
+    /// Serve it again.
+    Restore,
+    /// Store when it was last refreshed.
+    Store,
+}

@@ -1,0 +1,205 @@
+//! What a version is beside the one whose place it takes: what people are to know of that, and what the journal is to forget.
+
+use super::settings::ZoneSettings;
+use super::state::{REUSED, StateFolder};
+use crate::Published;
+use nonesuch_proto::{Name, Rtype, serial};
+use nonesuch_zone::{ChangeSet, Contents, Image};
+use std::io::{self, Write as _};
+
+/// The first line of the file that keeps up to which serial versions were published twice.
+const HEAD: &str = "nonesuch reused 1";
+
+/// What is known of the version that was published last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    serial: u32,
+    is_signed: bool,
+    /// RDATA of its DNSKEY records.
+    keys: Vec<Vec<u8>>,
+}
+
+impl Seen {
+    /// Of a version that is served.
+    pub(super) fn of(published: &Published) -> Self {
+        let image = published.image();
+        let is_signed = published.is_online() || image.is_signed();
+        Self { serial: image.serial(), is_signed, keys: image.apex_rdatas(Rtype::DNSKEY) }
+    }
+
+    /// Of a version that is kept: the image of a zone that is signed when asked has keys, and no denials.
+    pub(super) fn of_image(image: &Image) -> Self {
+        let keys = image.apex_rdatas(Rtype::DNSKEY);
+        Self { serial: image.serial(), is_signed: image.is_signed() || !keys.is_empty(), keys }
+    }
+}
+
+/// How the records of a version stand to those of the one before (RFC 1982).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    /// There is none before, as far as is known.
+    First,
+    /// Its serial is after that of the one before.
+    Follows { from: u32 },
+    /// It is the one before.
+    Same,
+    /// Other records with the same serial.
+    Reused { serial: u32 },
+    /// Its serial is not after that of the one before.
+    Back { from: u32 },
+}
+
+impl Relation {
+    pub(super) fn of(before: Option<&Contents>, contents: &Contents) -> Self {
+        let serials = before.and_then(Contents::soa).zip(contents.soa());
+        match before.zip(serials.map(|(old, new)| (old.serial, new.serial))) {
+            None => Self::First,
+            Some((_, (from, to))) if serial::is_before(from, to) => Self::Follows { from },
+            Some((before, (from, to))) if from == to => {
+                let is_same = ChangeSet::between(before, contents, |_| true).is_empty();
+                if is_same { Self::Same } else { Self::Reused { serial: from } }
+            }
+            Some((_, (from, _))) => Self::Back { from },
+        }
+    }
+
+    /// The serial under which other records may be at secondaries from now on.
+    const fn reused(self) -> Option<u32> {
+        match self {
+            Self::Reused { serial } | Self::Back { from: serial } => Some(serial),
+            Self::First | Self::Follows { .. } | Self::Same => None,
+        }
+    }
+}
+
+/// What people are to know of a version that takes the place of another.
+pub(super) fn warnings(
+    before: Option<&Seen>,
+    after: &Seen,
+    relation: Relation,
+    settings: &ZoneSettings,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if settings.keeps_contents() {
+        warnings.extend(match relation {
+            Relation::Reused { serial } => Some(format!(
+                "serial {serial} is as before although records differ: secondaries will not take this version; raise the serial"
+            )),
+            Relation::Back { from } => Some(format!(
+                "serial {} is not after {from}: secondaries will not take this version; raise the serial",
+                after.serial
+            )),
+            Relation::First | Relation::Follows { .. } | Relation::Same => None,
+        });
+    }
+    let Some(before) = before.filter(|before| before.is_signed) else { return warnings };
+    if !after.is_signed {
+        warnings.push(
+            "the version before was signed, and this one is not: where the parent zone has DS records of it, validating \
+             resolvers take it for bogus; sign it (dnssec = \"required\" has such versions refused)"
+                .to_owned(),
+        );
+    } else if !before.keys.is_empty() && !before.keys.iter().any(|key| after.keys.contains(key)) {
+        warnings.push(
+            "its DNSKEY records have no key of the version before: where the parent zone has DS records of those alone, \
+             validating resolvers take it for bogus; publish new keys beside the old ones first"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+/// Notes what `relation` says of serials that were published twice; tells whether it says any. Nothing that leads from one of
+/// them may stand in a journal: a secondary may have other records under that serial, and would have them for ever.
+///
+/// # Errors
+/// Those of writing.
+pub(super) fn note_reused(state: &StateFolder, apex: &Name, relation: Relation) -> io::Result<bool> {
+    let Some(serial) = relation.reused() else { return Ok(false) };
+    let known = reused_until(state, apex).filter(|known| serial::is_before(serial, *known));
+    let serial = known.unwrap_or(serial);
+    state.write(apex, REUSED, |out| writeln!(out, "{HEAD}\nserial {serial}"))?;
+    Ok(true)
+}
+
+/// Whether what leads from this serial may be given to secondaries that have it.
+pub(super) fn is_unambiguous(state: &StateFolder, apex: &Name, from: u32) -> bool {
+    reused_until(state, apex).is_none_or(|known| serial::is_before(known, from))
+}
+
+fn reused_until(state: &StateFolder, apex: &Name) -> Option<u32> {
+    let text = std::fs::read_to_string(state.path(apex, REUSED)).ok()?;
+    text.strip_prefix(HEAD)?.trim().strip_prefix("serial ")?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acl::AccessList;
+    use nonesuch_zone::read;
+    use std::path::Path;
+
+    fn contents(serial: u32, rest: &str) -> Contents {
+        let text = format!("$ORIGIN example.\n@ 60 SOA . . {serial} 1 1 1 1\n@ 60 NS ns.other.\n{rest}");
+        read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents
+    }
+
+    #[test]
+    fn versions_are_compared_by_serial_and_records() {
+        let old = contents(7, "");
+        for (new, expected) in [
+            (contents(8, ""), Relation::Follows { from: 7 }),
+            (contents(7, ""), Relation::Same),
+            (contents(7, "a 60 A 192.0.2.1\n"), Relation::Reused { serial: 7 }),
+            (contents(6, ""), Relation::Back { from: 7 }),
+            (contents(7u32.wrapping_add(1 << 31), ""), Relation::Back { from: 7 }),
+        ] {
+            assert_eq!(Relation::of(Some(&old), &new), expected);
+        }
+        assert_eq!(Relation::of(None, &old), Relation::First);
+    }
+
+    #[test]
+    fn serials_that_were_used_twice_are_remembered_up_to_the_highest() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateFolder::open(dir.path()).unwrap();
+        let apex: Name = "example.".parse().unwrap();
+        assert!(is_unambiguous(&state, &apex, 4));
+        assert!(!note_reused(&state, &apex, Relation::Follows { from: 4 }).unwrap());
+        assert!(note_reused(&state, &apex, Relation::Back { from: 9 }).unwrap());
+        assert!(note_reused(&state, &apex, Relation::Reused { serial: 4 }).unwrap());
+        for (from, expected) in [(3, false), (4, false), (9, false), (10, true)] {
+            assert_eq!(is_unambiguous(&state, &apex, from), expected, "{from}");
+        }
+    }
+
+    #[test]
+    fn what_would_break_a_zone_is_said() {
+        let seen = |is_signed, keys: &[&[u8]]| Seen {
+            serial: 7,
+            is_signed,
+            keys: keys.iter().map(|key| key.to_vec()).collect(),
+        };
+        let mut settings = ZoneSettings::of_file("example.".parse().unwrap(), "zone".into());
+        let (unsigned, one, other, both) =
+            (seen(false, &[]), seen(true, &[b"1"]), seen(true, &[b"2"]), seen(true, &[b"1", b"2"]));
+        for (before, after, expected) in [
+            (&one, &unsigned, Some("was signed, and this one is not")),
+            (&one, &other, Some("no key of the version before")),
+            (&one, &both, None),
+            (&both, &other, None),
+            (&unsigned, &one, None),
+            (&unsigned, &unsigned, None),
+        ] {
+            let said = warnings(Some(before), after, Relation::Reused { serial: 7 }, &settings);
+            assert_eq!(said.len(), usize::from(expected.is_some()), "{said:?}");
+            assert!(expected.is_none_or(|words| said[0].contains(words)), "{said:?}");
+        }
+        assert!(warnings(None, &unsigned, Relation::First, &settings).is_empty());
+        settings.transfers.transfer = AccessList::anybody();
+        let said = warnings(None, &one, Relation::Reused { serial: 7 }, &settings);
+        assert!(said[0].contains("serial 7 is as before although records differ"), "{said:?}");
+        let said = warnings(None, &one, Relation::Back { from: 9 }, &settings);
+        assert!(said[0].contains("serial 7 is not after 9"), "{said:?}");
+    }
+}

@@ -1,0 +1,342 @@
+//! What ties a service to transfers and catalogs: zones of primaries are refreshed, secondaries are told of new versions,
+//! members of catalogs come and go (RFC 9432).
+
+use super::members::Membership;
+use super::{Catalog as Role, Service, Source, ZoneEvent, ZoneSettings};
+use crate::catalog::{Catalog, Change, Listed, Registry, produce};
+use crate::notify::SoaRecord;
+use crate::secondary::{SecondaryZone, Span, Timing, Transfers};
+use nonesuch_proto::{Name, Rtype};
+use nonesuch_zone::Contents;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Follows what happens to the zones of `service`, in a thread of its own that ends with the service; to be called before the
+/// service begins.
+///
+/// # Errors
+/// What the system says of a new thread.
+pub fn follow(
+    service: &Arc<Service>,
+    events: UnboundedReceiver<ZoneEvent>,
+    transfers: Arc<Transfers>,
+) -> io::Result<()> {
+    let registry = Registry::new(service.configured());
+    let follower = Follower {
+        service: Arc::clone(service),
+        transfers,
+        registry,
+        members: BTreeMap::new(),
+        has_loaded: false,
+    };
+    service.begin_loading();
+    std::thread::Builder::new().name("zones".to_owned()).spawn(move || follower.run(events)).map(drop)
+}
+
+struct Follower {
+    service: Arc<Service>,
+    transfers: Arc<Transfers>,
+    registry: Registry,
+    /// Members, the catalog of each and its groups.
+    members: BTreeMap<Name, (Name, Vec<Vec<u8>>)>,
+    /// Whether the stored versions of catalogs were taken: until then no single one is.
+    has_loaded: bool,
+}
+
+/// Zones that are to go, each with whether what is kept of it stays, and zones that are to come then, each with its catalog
+/// and groups.
+#[derive(Default)]
+struct Due {
+    removed: Vec<(Name, bool)>,
+    added: BTreeMap<Name, (Name, Vec<Vec<u8>>)>,
+}
+
+impl Due {
+    fn add(&mut self, zone: Name, catalog: Name, groups: Vec<Vec<u8>>) {
+        self.added.insert(zone, (catalog, groups));
+    }
+}
+
+impl Follower {
+    fn run(mut self, mut events: UnboundedReceiver<ZoneEvent>) {
+        while let Some(event) = events.blocking_recv() {
+            match event {
+                // A zone of primaries may be stored: whether anything is to be transferred shows when it is settled.
+                ZoneEvent::Added(settings) if settings.source == Source::Primaries => {}
+                ZoneEvent::Added(settings) => self.set_zone(&settings),
+                ZoneEvent::Changed(settings) => {
+                    self.set_zone(&settings);
+                    self.look_at(&settings.apex);
+                }
+                ZoneEvent::Published { apex, .. } => {
+                    self.follow(&apex);
+                    self.announce(&apex);
+                    self.look_at(&apex);
+                }
+                ZoneEvent::NotLoaded { apex } => {
+                    self.follow(&apex);
+                    self.look_at(&apex);
+                }
+                ZoneEvent::Removed { apex, is_kept } => self.forget(&apex, is_kept),
+                ZoneEvent::CatalogsLoaded => self.load_catalogs(),
+                ZoneEvent::Reloaded => self.renew(),
+                ZoneEvent::Stopped => return,
+            }
+        }
+    }
+
+    /// Has a zone of primaries refreshed from now on.
+    fn follow(&self, apex: &Name) {
+        if let Some(settings) = self.service.settings_of(apex)
+            && settings.source == Source::Primaries
+        {
+            self.set_zone(&settings);
+        }
+    }
+
+    fn set_zone(&self, settings: &ZoneSettings) {
+        if settings.source != Source::Primaries {
+            self.transfers.remove_zone(&settings.apex);
+            return;
+        }
+        let span = |range: &RangeInclusive<u32>| Span { least: *range.start(), most: *range.end() };
+        let transfers = &settings.transfers;
+        let timing = Timing {
+            refresh: span(&transfers.refresh),
+            retry: span(&transfers.retry),
+            expire: span(&transfers.expire),
+        };
+        let timers = self.service.state().map(|state| state.path(&settings.apex, super::state::TIMERS));
+        self.transfers.set_zone(SecondaryZone {
+            apex: settings.apex.clone(),
+            primaries: transfers.primaries.clone(),
+            timers,
+            timing,
+            bounds: transfers.bounds,
+            request_ixfr: transfers.request_ixfr,
+        });
+    }
+
+    /// Tells those who want to know of the version that is served.
+    fn announce(&self, apex: &Name) {
+        let Some(settings) = self.service.settings_of(apex) else { return };
+        if settings.transfers.also_notify.is_empty() {
+            return;
+        }
+        let soa = self.service.contents(apex).and_then(|contents| {
+            let soa = contents.apex_rrset(Rtype::SOA)?;
+            Some(SoaRecord { ttl: soa.ttl(), rdata: soa.rdatas().next()?.to_vec() })
+        });
+        if let Some(soa) = soa {
+            self.transfers.announce(apex, soa, settings.transfers.also_notify.clone());
+        }
+    }
+
+    /// Forgets a zone that is gone. Where it was a catalog, its members go with it; nobody has taken them out of it, and what
+    /// is kept of them stays as what is kept of the catalog does.
+    fn forget(&mut self, apex: &Name, is_kept: bool) {
+        if is_kept {
+            self.transfers.retire_zone(apex);
+        } else {
+            self.transfers.remove_zone(apex);
+        }
+        let changes = self.registry.forget(apex);
+        self.make(changes, true);
+    }
+
+    /// Makes or reads a catalog.
+    fn look_at(&mut self, apex: &Name) {
+        let Some(settings) = self.service.settings_of(apex) else { return };
+        match &settings.catalog {
+            Some(Role::Producer { members }) => {
+                self.produce(apex, members, self.service.contents(apex).as_deref());
+            }
+            Some(Role::Consumer { .. }) if self.has_loaded => {
+                let Some(catalog) = self.read(apex) else { return };
+                let is_first = !self.registry.knows(apex);
+                let changes = self.registry.update(catalog);
+                self.make(changes, false);
+                if is_first {
+                    self.remove_lost_members();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The version of a catalog that is here, where it can be read.
+    fn read(&self, apex: &Name) -> Option<Catalog> {
+        let contents = self.service.contents(apex)?;
+        let zone = apex.to_string();
+        let catalog = Catalog::read(&contents).inspect_err(|error| {
+            tracing::error!(zone, "catalog {zone}: broken, its members stay as they are: {error}");
+        });
+        let catalog = catalog.ok()?;
+        for member in &catalog.repeated {
+            tracing::warn!(zone, "catalog {zone}: lists {member} more than once, and the first label counts");
+        }
+        Some(catalog)
+    }
+
+    /// Takes the stored versions of all catalogs at once, and serves what is kept of their members.
+    fn load_catalogs(&mut self) {
+        let settings = self.service.all_settings();
+        let consumed = settings.iter().filter(|zone| matches!(zone.catalog, Some(Role::Consumer { .. })));
+        let catalogs: Vec<Catalog> = consumed.filter_map(|zone| self.read(&zone.apex)).collect();
+        let owners = self.noted_members().into_iter().map(|member| (member.zone, member.catalog)).collect();
+        let changes = self.registry.load(catalogs, &owners);
+        self.has_loaded = true;
+        self.make(changes, false);
+        self.remove_lost_members();
+        self.service.end_loading();
+    }
+
+    /// What is noted of zones that no catalog has now.
+    fn noted_members(&self) -> Vec<Membership> {
+        let Some(state) = self.service.state() else { return Vec::new() };
+        Membership::all_but(state, self.registry.members()).unwrap_or_else(|error| {
+            tracing::warn!("state-dir cannot be read: {error}");
+            Vec::new()
+        })
+    }
+
+    /// Removes what is kept of members that were taken out of their catalog while nobody looked (RFC 9432 §5.3). Those of
+    /// catalogs that were not read yet, or are not in the configuration, are left alone.
+    fn remove_lost_members(&self) {
+        let Some(state) = self.service.state() else { return };
+        for Membership { zone, catalog, .. } in self.noted_members() {
+            if self.registry.knows(&catalog) && self.service.settings_of(&zone).is_none() {
+                tracing::info!(zone = zone.to_string(), "zone {zone}: no member of {catalog} any longer");
+                state.remove(&zone);
+            }
+        }
+    }
+
+    fn produce(&self, apex: &Name, members: &[Listed], previous: Option<&Contents>) {
+        let zone = apex.to_string();
+        let label_of = |listed: &Listed| {
+            let former = self.service.contents(listed.former_owner.as_ref()?)?;
+            Some(Catalog::read(&former).ok()?.members.get(&listed.zone)?.label.clone())
+        };
+        let members = members.iter().map(|listed| Listed { label: label_of(listed), ..listed.clone() });
+        let members: Vec<Listed> = members.collect();
+        match produce(apex, &members, previous, crate::seconds_now() as u32) {
+            Ok(Some(contents)) => {
+                // Why it is refused stands in the log and in the zone's status.
+                let _ = self.service.publish(apex, contents, &[]);
+            }
+            Ok(None) => {}
+            Err(error) => tracing::error!(zone, "catalog {zone}: cannot be made: {error}"),
+        }
+    }
+
+    /// After a reload: other zones are configured, templates are others.
+    fn renew(&mut self) {
+        let changes = self.registry.set_configured(self.service.configured());
+        // What is a zone of the configuration now has what was kept of it.
+        self.make(changes, true);
+        let members = self.members.iter();
+        let settings =
+            members.filter_map(|(zone, (catalog, groups))| self.settings_for(zone, catalog, groups));
+        self.service.add_zones(settings.collect());
+    }
+
+    /// Makes changes of catalogs, in order: those that go together at once, then those that come. `is_kept`: what is kept of
+    /// zones that go stays.
+    fn make(&mut self, changes: Vec<Change>, is_kept: bool) {
+        let mut due = Due::default();
+        for change in changes {
+            match change {
+                Change::Add { zone, catalog, groups } => due.add(zone, catalog, groups),
+                Change::Remove { zone } => {
+                    tracing::info!(zone = zone.to_string(), "zone {zone}: no member of a catalog any longer");
+                    self.before_removal(&zone, &mut due);
+                    self.members.remove(&zone);
+                    due.removed.push((zone, is_kept));
+                }
+                Change::Reset { zone, groups } => {
+                    self.before_removal(&zone, &mut due);
+                    due.removed.push((zone.clone(), false));
+                    self.keep_catalog(zone, groups, &mut due);
+                }
+                Change::Regroup { zone, groups } => self.keep_catalog(zone, groups, &mut due),
+                Change::Move { zone, to, groups, is_reset, .. } => {
+                    if is_reset {
+                        self.before_removal(&zone, &mut due);
+                        due.removed.push((zone.clone(), false));
+                    }
+                    due.add(zone, to, groups);
+                }
+                Change::Clash { zone, catalog } => tracing::warn!(
+                    zone = zone.to_string(),
+                    "zone {zone}: is served already, and catalog {catalog} is not heeded there"
+                ),
+            }
+        }
+        self.settle(due);
+    }
+
+    /// A zone that was to come and goes again comes first.
+    fn before_removal(&mut self, zone: &Name, due: &mut Due) {
+        if due.added.contains_key(zone) {
+            self.settle(std::mem::take(due));
+        }
+    }
+
+    fn keep_catalog(&self, zone: Name, groups: Vec<Vec<u8>>, due: &mut Due) {
+        let catalog =
+            due.added.get(&zone).or_else(|| self.members.get(&zone)).map(|(catalog, _)| catalog.clone());
+        if let Some(catalog) = catalog {
+            due.add(zone, catalog, groups);
+        }
+    }
+
+    fn settle(&mut self, due: Due) {
+        for is_kept in [true, false] {
+            let zones = due.removed.iter().filter(|(_, kept)| *kept == is_kept).map(|(zone, _)| zone.clone());
+            let zones: Vec<Name> = zones.collect();
+            if !zones.is_empty() {
+                self.service.remove_zones(&zones, is_kept);
+            }
+        }
+        let added = due.added.into_iter();
+        let settings: Vec<ZoneSettings> =
+            added.filter_map(|(zone, (catalog, groups))| self.set_member(zone, catalog, groups)).collect();
+        if !settings.is_empty() {
+            self.service.add_zones(settings);
+        }
+    }
+
+    /// Notes that a zone is a member; returns the settings that it is to be served with.
+    fn set_member(&mut self, zone: Name, catalog: Name, groups: Vec<Vec<u8>>) -> Option<ZoneSettings> {
+        let settings = self.settings_for(&zone, &catalog, &groups);
+        if let Some((state, label)) = self.service.state().zip(self.registry.label(&zone)) {
+            let membership =
+                Membership { zone: zone.clone(), catalog: catalog.clone(), label: label.to_vec() };
+            if let Err(error) = membership.settle(state) {
+                tracing::warn!(zone = zone.to_string(), "zone {zone}: cannot be noted as a member: {error}");
+            }
+        }
+        self.members.insert(zone, (catalog, groups));
+        settings
+    }
+
+    /// The settings of a member by the template of its group.
+    fn settings_for(&self, zone: &Name, catalog: &Name, groups: &[Vec<u8>]) -> Option<ZoneSettings> {
+        let settings = self.service.settings_of(catalog)?;
+        let Some(Role::Consumer { template, groups: by_group }) = &settings.catalog else { return None };
+        let of_group = groups.iter().find_map(|group| by_group.get(std::str::from_utf8(group).ok()?));
+        let name = of_group.unwrap_or(template);
+        let template = self.service.template(name);
+        if template.is_none() {
+            tracing::error!(
+                zone = zone.to_string(),
+                "zone {zone}: there is no template {name} for this member of {catalog}"
+            );
+        }
+        template.map(|template| template.for_member(zone.clone()))
+    }
+}

@@ -1,0 +1,286 @@
+//! What is kept of a zone in the state folder: the image that it is answered from, and behind it its records, so that it is
+//! mapped after a restart.
+//!
+//! The image of a zone that is signed when asked is made of the keys too; what those were is kept beside it ([`Made`]). That of a
+//! zone with NSEC5 is made of the zone alone: its VRF key and proofs are loaded each time, and must fit.
+
+use super::activity::Activity;
+use super::build::{Builder, Built, warn_of_key_signers};
+use super::compare::{self, Relation, Seen};
+use super::made::{Made, digest_of};
+use super::publish::Version;
+use super::settings::{Making, Source, VerifyChoice, ZoneSettings};
+use super::state::{Fingerprint, ORIGIN, ZONE};
+use super::zone::Zone;
+use super::{Refused, Service};
+use crate::{Published, open_image};
+use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::online::{Nsec5Zone, prepare_keys};
+use nonesuch_dnssec::verify::Mode;
+use nonesuch_proto::Rtype;
+use nonesuch_zone::image::file;
+use nonesuch_zone::{ImageFile, Verification, load};
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+impl Service {
+    /// Writes a version into the state folder.
+    pub(super) fn keep(&self, zone: &Zone, built: &Built, origin: &[Fingerprint]) -> Result<(), Refused> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let failed = |source| Refused::Keep { path: state.path(&zone.apex, ZONE), source };
+        let image = built.published.image();
+        let contents = (&built.contents, built.of_contents);
+        let written =
+            state.write(&zone.apex, ZONE, |mut out| file::write(image, built.of_image, contents, &mut out));
+        written.map_err(failed)?;
+        if let Some(made) = &built.made {
+            made.write(state, &zone.apex).map_err(failed)?;
+        }
+        if !origin.is_empty() {
+            state.write_origin(&zone.apex, origin).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the image that the file at `path` begins with: with a state folder it is copied there, and served from the copy, since
+    /// whoever writes into a file that is mapped ends the server. `None` where the copy is not what the file was a moment
+    /// before.
+    pub(super) fn take_image(
+        &self,
+        zone: &Zone,
+        path: &Path,
+        settings: &ZoneSettings,
+        origin: &[Fingerprint],
+    ) -> Result<Option<Version>, Refused> {
+        let seen = self.seen(zone);
+        let held = if settings.keeps_contents() { self.last_version(zone, settings).0 } else { None };
+        let Some(state) = &self.state else {
+            let version = self.map_file(path, settings, origin, (None, self.now()))?;
+            return Ok(version.map(|version| warned(version, seen.as_ref(), Relation::First, settings)));
+        };
+        let failed = |source| Refused::Keep { path: state.path(&zone.apex, ZONE), source };
+        let copy = |out: &mut std::io::BufWriter<&File>| std::io::copy(&mut File::open(path)?, out).map(drop);
+        let mut taken = Ok(None);
+        let check = |part: &Path| {
+            taken = self.map_file(part, settings, origin, (None, self.now())).and_then(|version| {
+                let Some(version) = version else { return Ok(None) };
+                let after = version.contents.as_deref();
+                let relation = after.map_or(Relation::First, |after| Relation::of(held.as_deref(), after));
+                self.empty_journal(zone, settings, relation)?;
+                Ok(Some((version, relation)))
+            });
+            matches!(taken, Ok(Some(_)))
+        };
+        state.write_checked(&zone.apex, ZONE, copy, check).map_err(failed)?;
+        let Some((version, relation)) = taken? else { return Ok(None) };
+        if let Some(contents) = &version.contents {
+            self.add_to_journal(zone, settings, held.as_deref(), relation, contents, &[]);
+        }
+        Ok(Some(warned(version, seen.as_ref(), relation, settings)))
+    }
+
+    /// Notes what the version that is kept was read from.
+    pub(super) fn note_origin(&self, zone: &Zone, origin: &[Fingerprint]) -> Result<(), Refused> {
+        let Some(state) = &self.state else { return Ok(()) };
+        let failed = |source| Refused::Keep { path: state.path(&zone.apex, ORIGIN), source };
+        state.write_origin(&zone.apex, origin).map_err(failed)
+    }
+
+    /// Serves what the state folder has of a zone; tells whether it does.
+    pub(super) fn serve_kept(&self, zone: &Zone, activity: &Activity) -> bool {
+        let settings = zone.settings();
+        let is_served = self.serve_kept_as(zone, &settings, &[], activity);
+        if is_served && matches!(settings.source, Source::File(_)) {
+            let name = zone.apex.to_string();
+            tracing::warn!(zone = name, "zone {name}: served as it was published last, out of state-dir");
+        }
+        is_served
+    }
+
+    pub(super) fn serve_kept_as(
+        &self,
+        zone: &Zone,
+        settings: &ZoneSettings,
+        origin: &[Fingerprint],
+        activity: &Activity,
+    ) -> bool {
+        let Some(state) = &self.state else { return false };
+        let path = state.path(&zone.apex, ZONE);
+        if !state.has(&zone.apex, ZONE) {
+            return false;
+        }
+        activity.phase("read");
+        let read = |now| match self.map_file(&path, settings, origin, (Made::read(state, &zone.apex), now)) {
+            Ok(Some(version)) => Ok(version),
+            _ => self.build_kept(zone, settings, &path, origin, activity, now),
+        };
+        let now = self.now();
+        let version = read(now).or_else(|error| {
+            let outdated = verified_at(&path).filter(|at| *at != now).and_then(|at| read(at).ok());
+            if outdated.is_some() {
+                say_outdated(zone);
+            }
+            outdated.ok_or(error)
+        });
+        match version {
+            Ok(version) => self.serve(zone, Version { is_new: false, ..version }),
+            Err(error) => {
+                let name = zone.apex.to_string();
+                tracing::warn!(zone = name, "{}: cannot be served: {error}", path.display());
+                false
+            }
+        }
+    }
+
+    fn build_kept(
+        &self,
+        zone: &Zone,
+        settings: &ZoneSettings,
+        path: &Path,
+        origin: &[Fingerprint],
+        activity: &Activity,
+        now: u32,
+    ) -> Result<Version, Refused> {
+        let loaded = load(path, Some(&zone.apex))?;
+        let builder = Builder { settings, key_files: &self.key_files, activity, now };
+        let built = builder.build(loaded.contents, loaded.verification, None)?;
+        // The next start is to map it. Where everything is verified each time, none is.
+        if settings.verify != VerifyChoice::Full
+            && let Err(error) = self.keep(zone, &built, origin)
+        {
+            let name = zone.apex.to_string();
+            tracing::warn!(zone = name, %error, "zone {name}: the next start takes as long as this one: {error}");
+        }
+        Ok(Version::of(built, settings, origin.to_vec()))
+    }
+
+    /// The image that the file at `path` begins with, where it may be served without verifying the zone, with signatures that
+    /// are valid at `now`. `made` is what is known of it where it is the image of a zone that is signed when asked.
+    pub(super) fn map_file(
+        &self,
+        path: &Path,
+        settings: &ZoneSettings,
+        origin: &[Fingerprint],
+        (made, now): (Option<Made>, u32),
+    ) -> Result<Option<Version>, Refused> {
+        let Some((published, verified_at)) = self.open_file(path, settings, (made, now))? else {
+            return Ok(None);
+        };
+        let contents = if settings.keeps_contents() {
+            Some(Arc::new(load(path, Some(&settings.apex))?.contents))
+        } else {
+            None
+        };
+        let records = contents.as_ref().map(|contents| contents.record_count());
+        let verified = "when its image was made".to_owned();
+        let (origin, warnings) = (origin.to_vec(), Vec::new());
+        let is_new = true;
+        Ok(Some(Version { published, contents, records, verified, verified_at, origin, warnings, is_new }))
+    }
+
+    /// As [`map_file`](Self::map_file), without the records behind the image; with it, when its signatures were verified.
+    pub(super) fn open_file(
+        &self,
+        path: &Path,
+        settings: &ZoneSettings,
+        (made, now): (Option<Made>, u32),
+    ) -> Result<Option<(Published, Option<u32>)>, Refused> {
+        // Who asks for all signatures to be verified does not rely on what a file says.
+        if settings.verify == VerifyChoice::Full {
+            return Ok(None);
+        }
+        let Some(file) = open_image(path)? else { return Ok(None) };
+        if file.image().apex() != settings.apex.view() {
+            return Ok(None);
+        }
+        let (recorded, signatures) = (file.record().verification, file.signatures());
+        let recorded = made.as_ref().map_or(recorded, |made| made.verification);
+        let Some(published) = self.publish_file(file, settings, (made, now))? else { return Ok(None) };
+        let verified_at = match recorded {
+            Verification::Full { at } if signatures > 0 => Some(at),
+            _ => None,
+        };
+        Ok(Some((published, verified_at)))
+    }
+
+    /// What an image file is served as by a zone's settings; `None` where the zone is to be verified or made anew.
+    fn publish_file(
+        &self,
+        file: ImageFile,
+        settings: &ZoneSettings,
+        (made, now): (Option<Made>, u32),
+    ) -> Result<Option<Published>, Refused> {
+        let mode = if settings.verify == VerifyChoice::Structural { Mode::Structural } else { Mode::Full };
+        let is_nsec5 = file.image().nsec5_key().is_some();
+        let is_made = matches!(settings.making, Making::Online { .. });
+        if settings.requires_dnssec && !is_made && !file.image().is_signed() {
+            return Err(Refused::NotSigned);
+        }
+        let published = match &settings.making {
+            Making::AsItIs if !is_nsec5 => Published::from_file(file, mode, now),
+            Making::AsItIs | Making::Nsec5 { .. } if is_nsec5 => {
+                let zone = Nsec5Zone::of_image(file.image());
+                let folder = settings.nsec5_folder()?;
+                let source =
+                    if let Source::File(file) = &settings.source { Some(file.as_path()) } else { None };
+                let prover = (self.key_files.prover)(&folder, source, &zone).map_err(Refused::Keys)?;
+                Published::nsec5_from_file(file, prover, mode, now)
+            }
+            Making::Online { mechanism, keys, validity } if !is_nsec5 => {
+                let Some(made) = made else { return Ok(None) };
+                return self.publish_online(file, (*mechanism, keys, *validity), &made, (mode, now));
+            }
+            Making::AsItIs | Making::Nsec5 { .. } | Making::Online { .. } => return Ok(None),
+        };
+        // What does not fit is said when the zone is verified.
+        Ok(published.ok())
+    }
+
+    /// The image of a zone that is signed when asked, where it was made by the same mechanism of the same key records. The
+    /// private keys are loaded, and must fit, each time.
+    fn publish_online(
+        &self,
+        file: ImageFile,
+        (mechanism, folder, validity): (Mechanism, &Path, u32),
+        made: &Made,
+        (mode, now): (Mode, u32),
+    ) -> Result<Option<Published>, Refused> {
+        let apex = file.image().apex().to_name();
+        let (records, pairs) = (self.key_files.signing)(folder, &apex).map_err(Refused::Keys)?;
+        if made.digest != digest_of(mechanism, &records) {
+            return Ok(None);
+        }
+        let dnskeys = file.image().apex_rdatas(Rtype::DNSKEY);
+        let keys = prepare_keys(&apex, &dnskeys, made.has_signed_keys, pairs, validity).map_err(Box::new)?;
+        warn_of_key_signers(&apex, &keys);
+        let published = Published::online_from_file(file, made.verification, (mechanism, keys), mode, now);
+        Ok(published.ok())
+    }
+}
+
+/// When a version that is kept was verified, in seconds since 1970 modulo 2^32.
+fn verified_at(path: &Path) -> Option<u32> {
+    let of_image = open_image(path).ok().flatten().map(|file| file.record().verification);
+    let of_contents = || load(path, None).ok().and_then(|loaded| loaded.verification);
+    match of_image.filter(|found| *found != Verification::Nothing).or_else(of_contents)? {
+        Verification::Full { at } | Verification::Structural { at } => Some(at),
+        Verification::Nothing => None,
+    }
+}
+
+/// What has become of its signatures since, or of the clock, does not take a kept zone away: an answer that nobody can validate is
+/// still one for those who do not.
+fn say_outdated(zone: &Zone) {
+    let name = zone.apex.to_string();
+    tracing::error!(
+        zone = name,
+        "zone {name}: its signatures are not valid at this time; it is served as it was published: sign it anew, or set the clock"
+    );
+}
+
+/// The version with what people are to know of it.
+fn warned(version: Version, seen: Option<&Seen>, relation: Relation, settings: &ZoneSettings) -> Version {
+    let warnings = compare::warnings(seen, &Seen::of(&version.published), relation, settings);
+    Version { warnings, ..version }
+}

@@ -1,0 +1,122 @@
+//! Loading zones: from their files where these have changed, else what was published last.
+
+use super::activity::{Activity, ActivityKind, lock};
+use super::members::Membership;
+use super::settings::{Making, Source, ZoneSettings};
+use super::state::Fingerprint;
+use super::zone::{Update, Zone};
+use super::{Refused, Service, ZoneEvent};
+use crate::zones::ServedZone;
+use nonesuch_net::release_free_memory;
+use nonesuch_zone::load;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Octets of an image from which on what its loading has freed is given back at once.
+const LARGE: usize = 64 << 20;
+/// Times that a file is read again which changes meanwhile.
+const ATTEMPTS: usize = 3;
+
+impl Service {
+    /// Loads a zone when it comes up: its file, else what was published last.
+    pub(super) fn load_first(&self, zone: &Arc<Zone>) {
+        let _one = lock(zone.work());
+        if !self.has(zone) {
+            return;
+        }
+        if let Some(state) = self.state.as_ref().filter(|_| !zone.is_member()) {
+            Membership::forget(state, zone.apex());
+        }
+        self.tell(&ZoneEvent::Added(zone.settings()));
+        let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex.to_string()));
+        let loaded = self.load_version(zone, false, &activity);
+        if loaded.is_err() && lock(&zone.facts).served.is_none() {
+            self.serve_kept(zone, &activity);
+        }
+        self.note(zone, loaded.as_ref().err());
+        if loaded.is_ok_and(|update| update == Update::Waiting) {
+            self.tell(&ZoneEvent::NotLoaded { apex: zone.apex.clone() });
+        }
+        let is_large = |served: &Arc<ServedZone>| served.published().image().octets() >= LARGE;
+        if lock(&zone.facts).served.as_ref().is_some_and(is_large) {
+            release_free_memory();
+        }
+    }
+
+    /// Loads zones when they come up, some side by side.
+    pub(super) fn load_all(&self, zones: &[Arc<Zone>]) {
+        self.for_each(zones, |zone| self.load_first(zone));
+        if !zones.is_empty() {
+            release_free_memory();
+        }
+    }
+
+    /// Looks whether there is another version of a zone, and publishes it. `is_forced`: even where it is the same one.
+    pub(super) fn load_version(
+        &self,
+        zone: &Zone,
+        is_forced: bool,
+        activity: &Activity,
+    ) -> Result<Update, Refused> {
+        let settings = zone.settings();
+        let Source::File(path) = &settings.source else {
+            let is_there = lock(&zone.facts).served.is_some();
+            let is_kept = (!is_there || is_forced) && self.serve_kept(zone, activity);
+            return Ok(match (is_kept, is_there) {
+                (true, _) => Update::Published,
+                (false, true) => Update::Unchanged,
+                (false, false) => Update::Waiting,
+            });
+        };
+        let mut origin = fingerprints(path, &settings)?;
+        let is_same = lock(&zone.facts).origin == origin;
+        if is_same && !is_forced {
+            return Ok(Update::Unchanged);
+        }
+        if self.state.as_ref().is_some_and(|state| state.is_of(&zone.apex, &origin))
+            && self.serve_kept_as(zone, &settings, &origin, activity)
+        {
+            return Ok(Update::Published);
+        }
+        for _ in 0..ATTEMPTS {
+            activity.phase("read");
+            if self.open_file(path, &settings, (None, self.now()))?.is_some() {
+                let version = self.take_image(zone, path, &settings, &origin)?;
+                let after = fingerprints(path, &settings)?;
+                if let Some(version) = version.filter(|_| after == origin) {
+                    self.note_origin(zone, &origin)?;
+                    self.serve(zone, version);
+                    return Ok(Update::Published);
+                }
+                origin = after;
+                continue;
+            }
+            let loaded = load(path, Some(&zone.apex))?;
+            let after = fingerprints(path, &settings)?;
+            if after == origin {
+                for warning in loaded.warnings.iter().take(10) {
+                    let name = zone.apex.to_string();
+                    tracing::warn!(zone = name, "{}: {warning}", path.display());
+                }
+                self.publish_contents(zone, loaded.contents, loaded.verification, &[], origin, activity)?;
+                return Ok(Update::Published);
+            }
+            origin = after;
+        }
+        Err(Refused::Moving(path.clone()))
+    }
+}
+
+/// What tells that the files of a zone are those that they were.
+fn fingerprints(path: &Path, settings: &ZoneSettings) -> Result<Vec<Fingerprint>, Refused> {
+    let keys = match &settings.making {
+        Making::Online { keys, .. } | Making::Nsec5 { keys } => Some(keys.as_path()),
+        Making::AsItIs => None,
+    };
+    let paths = [path].into_iter().chain(keys);
+    paths
+        .map(|path| {
+            Fingerprint::of(path).map_err(|source| Refused::Read { path: path.to_path_buf(), source })
+        })
+        .collect()
+}

@@ -1,0 +1,281 @@
+//! Publishing a version of a zone: verified, compiled, kept, noted in the journal, swapped in, told.
+
+use super::activity::{Activity, lock};
+use super::build::{Before, Builder, Built};
+use super::compare::{self, Relation, Seen};
+use super::settings::{Making, Source, VerifyChoice, ZoneSettings};
+use super::state::{Fingerprint, JOURNAL, REUSED, ZONE};
+use super::zone::Zone;
+use super::{Refused, Service, ZoneEvent};
+use crate::zones::ServedZone;
+use crate::{Published, open_image, seconds_now};
+use nonesuch_proto::{Name, serial};
+use nonesuch_zone::{ChangeSet, Contents, Journal, Verification, load};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A version of a zone on its way to being served.
+pub(super) struct Version {
+    pub(super) published: Published,
+    pub(super) contents: Option<Arc<Contents>>,
+    pub(super) records: Option<u64>,
+    pub(super) verified: String,
+    pub(super) verified_at: Option<u32>,
+    pub(super) origin: Vec<Fingerprint>,
+    /// What is odd about it, beside the one before.
+    pub(super) warnings: Vec<String>,
+    /// Whether it came from a primary or a file: what is kept tells nothing of how old it is.
+    pub(super) is_new: bool,
+}
+
+impl Version {
+    pub(super) fn of(built: Built, settings: &ZoneSettings, origin: Vec<Fingerprint>) -> Self {
+        let verified_at = match built.of_contents {
+            Verification::Full { at } => Some(at),
+            Verification::Nothing | Verification::Structural { .. } => None,
+        };
+        Self {
+            published: built.published,
+            records: Some(built.contents.record_count()),
+            contents: settings.keeps_contents().then(|| Arc::new(built.contents)),
+            verified: built.verified,
+            verified_at,
+            origin,
+            warnings: Vec::new(),
+            is_new: true,
+        }
+    }
+}
+
+impl Service {
+    /// Verifies, compiles, keeps and serves `contents`; returns their serial. `steps` led to them from the version of before,
+    /// where that is known.
+    pub(super) fn publish_contents(
+        &self,
+        zone: &Zone,
+        contents: Contents,
+        recorded: Option<Verification>,
+        steps: &[ChangeSet],
+        origin: Vec<Fingerprint>,
+        activity: &Activity,
+    ) -> Result<u32, Refused> {
+        let settings = zone.settings();
+        let seen = self.seen(zone);
+        let (held, verified_at) = self.last_version(zone, &settings);
+        let before = held.as_deref().zip(verified_at);
+        let before = before.map(|(contents, at)| Before { contents, verified_at: Some(at) });
+        let builder = Builder { settings: &settings, key_files: &self.key_files, activity, now: self.now() };
+        let built = builder.build(contents, recorded, before.as_ref())?;
+        let relation = Relation::of(held.as_deref(), &built.contents);
+        let warnings = compare::warnings(seen.as_ref(), &Seen::of(&built.published), relation, &settings);
+        activity.phase("keep");
+        self.empty_journal(zone, &settings, relation)?;
+        self.keep(zone, &built, &origin)?;
+        self.add_to_journal(zone, &settings, held.as_deref(), relation, &built.contents, steps);
+        drop(held);
+        let serial = built.published.image().serial();
+        let version = Version { warnings, ..Version::of(built, &settings, origin) };
+        if self.serve(zone, version) { Ok(serial) } else { Err(Refused::Unknown) }
+    }
+
+    /// What was published of a zone last, as far as people are warned by it.
+    pub(super) fn seen(&self, zone: &Zone) -> Option<Seen> {
+        if let Some(served) = &lock(&zone.facts).served {
+            return Some(Seen::of(served.published()));
+        }
+        let state = self.state.as_ref().filter(|state| state.has(&zone.apex, ZONE))?;
+        // Where what is kept cannot be read, there is nothing to compare.
+        let file = open_image(&state.path(&zone.apex, ZONE)).ok().flatten()?;
+        Some(Seen::of_image(file.image()))
+    }
+
+    /// The version that was published last, where it is of use for the next one: what has not changed need not be verified
+    /// again, and what has goes into the journal. With it, when its signatures were verified.
+    pub(super) fn last_version(
+        &self,
+        zone: &Zone,
+        settings: &ZoneSettings,
+    ) -> (Option<Arc<Contents>>, Option<u32>) {
+        let facts = lock(&zone.facts);
+        if facts.contents.is_some() {
+            return (facts.contents.clone(), facts.verified_at);
+        }
+        let many =
+            facts.served.as_ref().is_none_or(|served| served.published().image().signatures() > super::FULL);
+        drop(facts);
+        let for_verifying = match settings.verify {
+            VerifyChoice::Changed => true,
+            VerifyChoice::Auto => many,
+            VerifyChoice::Full | VerifyChoice::Structural => false,
+        };
+        let kept = self.state.as_ref().filter(|_| for_verifying || settings.keeps_contents());
+        // What was kept is of use, and no more: where it cannot be read, more is verified.
+        let Some(loaded) = kept.and_then(|state| load(&state.path(&zone.apex, ZONE), Some(&zone.apex)).ok())
+        else {
+            return (None, None);
+        };
+        let verified_at = match loaded.verification {
+            Some(Verification::Full { at }) => Some(at),
+            _ => None,
+        };
+        (Some(Arc::new(loaded.contents)), verified_at)
+    }
+
+    /// Takes out of the journal what does not lead to a version that is about to be kept, where its serial is one that was
+    /// published before. Done first: a stop in between leaves larger transfers, and nothing that leads astray.
+    pub(super) fn empty_journal(
+        &self,
+        zone: &Zone,
+        settings: &ZoneSettings,
+        relation: Relation,
+    ) -> Result<(), Refused> {
+        let Some(state) = self.state.as_ref().filter(|_| settings.keeps_contents()) else { return Ok(()) };
+        let noted = compare::note_reused(state, &zone.apex, relation);
+        let failed = |source| Refused::Keep { path: state.path(&zone.apex, REUSED), source };
+        if noted.map_err(failed)?
+            && let Some(journal) = self.journal(zone, settings, None)
+        {
+            journal.clear().map_err(|error| failed(std::io::Error::other(error)))?;
+        }
+        Ok(())
+    }
+
+    /// Notes what differs from the version of before in the journal that incremental transfers are made of: one entry for
+    /// each step, so that whoever has a version in between is given what follows it. A journal that cannot be written makes
+    /// transfers larger, and nothing else.
+    pub(super) fn add_to_journal(
+        &self,
+        zone: &Zone,
+        settings: &ZoneSettings,
+        before: Option<&Contents>,
+        relation: Relation,
+        contents: &Contents,
+        steps: &[ChangeSet],
+    ) {
+        let (from, before) = match (relation, before) {
+            (Relation::Same, _) => return,
+            (Relation::Follows { from }, Some(before)) => (Some(from), Some(before)),
+            _ => (None, None),
+        };
+        let Some(journal) = self.journal(zone, settings, from) else { return };
+        let is_unambiguous = |from: &u32| {
+            self.state.as_ref().is_some_and(|state| compare::is_unambiguous(state, &zone.apex, *from))
+        };
+        let serials = from.filter(is_unambiguous).zip(contents.soa().map(|soa| soa.serial));
+        let appended = match before.zip(serials) {
+            Some((_, serials)) if leads(steps, serials) => journal.append_all(steps),
+            Some((before, _)) => journal.append(&ChangeSet::between(before, contents, |_| true)).map(drop),
+            None => journal.clear(),
+        };
+        if let Err(error) = appended {
+            let name = zone.apex.to_string();
+            tracing::warn!(zone = name, "zone {name}: no incremental transfers of this change: {error}");
+        }
+    }
+
+    /// The journal of a zone that is transferred. What does not lead to the version with the serial `to` is taken out: that was
+    /// kept without a word in the journal.
+    fn journal(&self, zone: &Zone, settings: &ZoneSettings, to: Option<u32>) -> Option<Arc<Journal>> {
+        let state = self.state.as_ref()?;
+        let is_wanted = settings.keeps_contents()
+            && settings.transfers.journal_octets > 0
+            && !matches!(settings.making, Making::Online { .. });
+        let mut journal = lock(&zone.facts).journal.take().filter(|_| is_wanted);
+        if is_wanted && journal.is_none() && state.is_free(&zone.apex, JOURNAL) {
+            let path = state.path(&zone.apex, JOURNAL);
+            // Not with the facts held: others ask for them, and the disk may be slow.
+            journal = open_journal(&path, &zone.apex, settings.transfers.journal_octets).map(Arc::new);
+        }
+        if let Some((found, journal)) = to.zip(journal.as_ref())
+            && journal.serials().is_some_and(|(_, end)| end != found)
+        {
+            let name = zone.apex.to_string();
+            tracing::warn!(
+                zone = name,
+                "zone {name}: the journal does not lead to serial {found}: begun anew"
+            );
+            if let Err(error) = journal.clear() {
+                tracing::warn!(zone = name, "zone {name}: {error}");
+            }
+        }
+        lock(&zone.facts).journal.clone_from(&journal);
+        journal
+    }
+
+    /// Swaps a version in; tells whether the zone is still there to be served.
+    pub(super) fn serve(&self, zone: &Zone, version: Version) -> bool {
+        let settings = zone.settings();
+        let serial = version.published.image().serial();
+        let journal = self.journal(zone, &settings, Some(serial));
+        let words = version.published.way();
+        let mut facts = lock(&zone.facts);
+        if facts.is_gone {
+            return false;
+        }
+        let mut served = ServedZone::new(version.published, zone.policy());
+        if let Some(contents) = &version.contents {
+            served = served.with_contents(Arc::clone(contents));
+        }
+        if let Some(journal) = journal {
+            served = served.with_journal(journal);
+        }
+        facts.served = Some(Arc::new(served));
+        facts.has_failed = false;
+        // A version that is kept is as old as it was: a primary alone ends the expiry of a zone (RFC 1034 §4.3.5).
+        facts.is_expired &= !version.is_new && settings.source == Source::Primaries;
+        facts.words = words;
+        facts.verified = version.verified;
+        facts.records = version.records;
+        facts.loaded_at = seconds_now();
+        facts.origin = version.origin;
+        facts.contents = version.contents;
+        facts.verified_at = version.verified_at;
+        facts.warnings.clone_from(&version.warnings);
+        let (name, words, verified) = (zone.apex.to_string(), facts.words.clone(), facts.verified.clone());
+        self.show(zone, &facts);
+        drop(facts);
+        tracing::info!(zone = name, serial, "zone {name}: serial {serial}, {words}; verified: {verified}");
+        for warning in &version.warnings {
+            tracing::warn!(zone = name, serial, "zone {name}: {warning}");
+        }
+        self.tell(&ZoneEvent::Published { apex: zone.apex.clone(), serial });
+        true
+    }
+
+    /// Notes why the newest version of a zone is refused, or that it is not.
+    pub(super) fn note(&self, zone: &Zone, refused: Option<&Refused>) {
+        let mut facts = lock(&zone.facts);
+        if facts.is_gone {
+            return;
+        }
+        facts.error = refused.map(ToString::to_string);
+        facts.has_failed = refused.is_some() && facts.served.is_none();
+        let is_served = facts.served.is_some();
+        drop(facts);
+        if let Some(error) = refused {
+            let name = zone.apex.to_string();
+            let rest = if is_served { "the version of before stays" } else { "it is not served" };
+            tracing::error!(zone = name, "zone {name}: refused, {rest}: {error}");
+        }
+    }
+}
+
+fn open_journal(path: &Path, apex: &Name, most: u64) -> Option<Journal> {
+    let zone = apex.to_string();
+    let opened = Journal::open(path, apex, most).map(|(journal, _)| journal);
+    let opened = opened.or_else(|error| {
+        tracing::warn!(zone, "{}: {error}; a new one takes its place", path.display());
+        Journal::replace(path, apex, most)
+    });
+    opened.map_err(|error| tracing::warn!(zone, "zone {zone}: no incremental transfers: {error}")).ok()
+}
+
+/// Whether steps lead from one serial to another, each from where the one in front of it ends.
+fn leads(steps: &[ChangeSet], (from, to): (u32, u32)) -> bool {
+    let serial = |contents: &Contents| contents.soa().map(|soa| soa.serial);
+    let end = steps.iter().try_fold(from, |at, step| {
+        let next = serial(step.added()).filter(|next| serial::is_before(at, *next));
+        next.filter(|_| serial(step.removed()) == Some(at))
+    });
+    !steps.is_empty() && end == Some(to)
+}
