@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::configured::{configure, head, plain_zone, write_beside};
+use common::configured::{Configured, configure, head, plain_zone, write_beside};
 use common::{folder, generate_key, made, nonesuch, run, text};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -35,13 +35,17 @@ fn files_are_checked_without_serving() {
     let folder = folder();
     let dir = folder.path();
     let path = configure(dir, "[zone.\"example.\"]\nfile = \"z\"\n");
+    // The server would start without the zone.
     let ended = check(&path, "--check");
-    assert_eq!(ended.status, 2, "{}", ended.text());
-    assert!(
-        ended.stdout.contains("zone example.: ") && ended.stdout.contains("z: cannot be read"),
-        "{}",
-        ended.stdout
-    );
+    assert_eq!(ended.status, 1, "{}", ended.text());
+    for expected in [
+        "c.toml:7:8: zone.\"example.\".file: ",
+        "z: cannot be read: No such file",
+        "; zone example. would not be loaded",
+        "c.toml: not sound: 1 zone would not be loaded: 1 zone",
+    ] {
+        assert!(ended.stdout.contains(expected), "{expected}\n{}", ended.stdout);
+    }
     fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
     let ended = check(&path, "--check").expect_done("a sound configuration");
     assert!(ended.stdout.contains("sound: 1 zone"), "{}", ended.stdout);
@@ -49,11 +53,81 @@ fn files_are_checked_without_serving() {
     fs::set_permissions(dir.join("state"), fs::Permissions::from_mode(0o777)).expect("open");
     let ended = check(&path, "--check");
     assert!(ended.status == 2 && ended.stdout.contains("chmod o-w"), "{}", ended.text());
+    assert!(ended.stdout.contains("the server would not start"), "{}", ended.text());
+    let ended = run(&mut nonesuch(["serve", "--config", text(&path)]));
+    assert!(ended.status == 2 && ended.stderr.contains("c.toml:4:13: state-dir: "), "{}", ended.text());
     fs::set_permissions(dir.join("state"), fs::Permissions::from_mode(0o700)).expect("closed");
     let user = format!("{}user = \"nobody-of-this-name\"\n[zone.\"example.\"]\nfile = \"z\"\n", head(dir));
     write_beside(&path, &user);
     let ended = check(&path, "--check");
-    assert!(ended.status == 2 && ended.stdout.contains("adduser"), "{}", ended.text());
+    assert!(ended.status == 2 && ended.stdout.contains("c.toml:6:8: user: "), "{}", ended.text());
+}
+
+/// Root reads everything at the start, the user that it becomes does not, and a reload is that user's.
+#[test]
+fn what_a_reload_could_not_read_is_said_before_and_at_the_start() {
+    if !nix::unistd::Uid::effective().is_root() {
+        println!("skipped: takes root");
+        return;
+    }
+    let folder = folder();
+    let dir = folder.path();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("open");
+    fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
+    fs::write(dir.join("secret"), "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch\n").expect("written");
+    fs::set_permissions(dir.join("secret"), fs::Permissions::from_mode(0o600)).expect("closed");
+    let zones =
+        "[key.k]\nsecret-file = \"secret\"\n[zone.\"example.\"]\nfile = \"z\"\ntransfer = [\"key:k.\"]\n";
+    let path = dir.join("c.toml");
+    write_beside(&path, &format!("{}user = \"nobody\"\n{zones}", head(dir)));
+    std::os::unix::fs::chown(dir.join("state"), Some(65_534), Some(65_534)).expect("given");
+    let ended = check(&path, "--check");
+    assert_eq!(ended.status, 2, "{}", ended.text());
+    let expected = "secret: the user nobody may not read it: chgrp nogroup";
+    assert!(
+        ended.stdout.contains("c.toml:8:15: key.k.secret-file: ") && ended.stdout.contains(expected),
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.contains("; a reload would be refused\n"), "{}", ended.stdout);
+    let server = Configured::start(&path);
+    assert!(server.logged().contains(expected), "{}", server.logged());
+    let ended = server.ctl(&["reload"]);
+    assert!(ended.status == 1 && ended.stderr.contains("secret: cannot be read"), "{}", ended.text());
+    assert!(!ended.stderr.contains("there is no key"), "the fault is that of the file: {}", ended.stderr);
+    fs::set_permissions(dir.join("secret"), fs::Permissions::from_mode(0o644)).expect("open");
+    server.ctl(&["reload"]).expect_done("reload");
+    let warned = check(&path, "--json").stdout;
+    assert!(warned.is_empty(), "{warned}");
+}
+
+#[test]
+fn programs_are_told_faults_and_warnings_with_their_places() {
+    let folder = folder();
+    let dir = folder.path();
+    let json = |path: &Path, status: i32| {
+        let ended = run(&mut nonesuch(["serve", "--config", text(path), "--check", "--json"]));
+        assert_eq!(ended.status, status, "{}", ended.text());
+        serde_json::from_str::<serde_json::Value>(&ended.stdout)
+            .unwrap_or_else(|_| panic!("{}", ended.text()))
+    };
+    let zones = "[key.k]\nsecret = \"AAAA\"\n[zone.\"example.\"]\nfile = \"z\"\ndenial = \"compact\"\nkeys = \"keys\"\n";
+    let path = configure(dir, zones);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("open");
+    fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
+    fs::create_dir(dir.join("keys")).expect("a folder");
+    let told = json(&path, 1);
+    assert_eq!((&told["sound"], &told["zones"]), (&false.into(), &1.into()), "{told}");
+    let (fault, warnings) = (&told["faults"][0], told["warnings"].as_array().expect("a list"));
+    assert_eq!((&fault["effect"], &fault["zone"]), (&"zone".into(), &"example.".into()), "{told}");
+    assert_eq!((&fault["line"], &fault["key"]), (&11.into(), &"zone.\"example.\".keys".into()), "{told}");
+    assert!(fault["message"].as_str().is_some_and(|message| message.contains("no key files")), "{told}");
+    let lines: Vec<_> = warnings.iter().map(|warning| (&warning["line"], &warning["key"])).collect();
+    let place = (&7.into(), &"key.k.secret".into());
+    assert_eq!(lines, [place, place], "the secret is open, and short: {told}");
+    let path = configure(dir, "[zone.\"example.\"]\nfiel = \"z\"\n");
+    let told = json(&path, 2);
+    assert_eq!(told["faults"][0]["effect"], "start", "{told}");
 }
 
 #[test]
@@ -92,8 +166,11 @@ fn what_does_not_go_together_on_the_command_line_is_refused() {
         (vec!["serve"], "FILE"),
         (vec!["serve", "zone", "--config", text(&path)], "cannot be used with"),
         (vec!["serve", "zone", "--check"], "--config"),
+        (vec!["serve", "--config", text(&path), "--listen", "127.0.0.1:5300"], "cannot be used with"),
+        (vec!["serve", "--config", text(&path), "--denial", "compact", "--keys", "k"], "cannot be used with"),
         (vec!["serve", "--config", "nowhere.toml"], "nowhere.toml: cannot be read"),
         (vec!["ctl", "--config", "nowhere.toml", "status"], "nowhere.toml: cannot be read"),
+        (vec!["ctl", "--config", "nowhere.toml", "status"], "--socket"),
         (vec!["ctl", "--socket", "nowhere", "status"], "no server answers there"),
     ] {
         let ended = run(&mut nonesuch(&arguments));
@@ -113,6 +190,15 @@ fn keys_beside_a_zone_with_nsec5_are_refused() {
     let path = configure(dir, "[zone.\"keys.example.\"]\nfile = \"public/signed\"\n");
     let ended = check(&path, "--check=zones").expect_done("a zone with NSEC5");
     assert!(ended.stdout.contains("signed with NSEC5"), "{}", ended.stdout);
+    let zone = "[zone.\"keys.example.\"]\nfile = \"public/signed\"\nnsec5-keys = \"keys\"\n";
+    let ended = check(&configure(dir, zone), "--check");
+    let expected = "zone.\"keys.example.\".nsec5-keys: ";
+    assert!(ended.status == 1 && ended.stdout.contains(expected), "{}", ended.text());
+    assert!(
+        ended.stdout.contains("a signing key, in a folder that the server of keys.example."),
+        "{}",
+        ended.text()
+    );
     let zone = "[zone.\"keys.example.\"]\nfile = \"public/signed\"\ndenial = \"compact\"\nkeys = \"keys\"\n";
     let path = configure(dir, zone);
     let ended = check(&path, "--check=zones");

@@ -8,10 +8,11 @@ use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const TWO: &str = "[zone.\"a.example.\"]\nfile = \"a\"\n[zone.\"b.example.\"]\nfile = \"b\"\n";
 
@@ -82,6 +83,49 @@ fn the_server_stops_when_told() {
 }
 
 #[test]
+fn signals_and_commands_are_heard_while_zones_are_loaded() {
+    for by_signal in [true, false] {
+        let folder = folder();
+        let dir = folder.path();
+        // Reading a pipe that nobody writes to takes as long as the test.
+        assert!(Command::new("mkfifo").arg(dir.join("a")).status().expect("mkfifo").success());
+        write_beside(&dir.join("b"), &plain_zone("b.example.", 1));
+        let path = configure(dir, TWO);
+        let mut child = nonesuch(["serve", "--config", text(&path)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("nonesuch starts");
+        let signal = |signal: &str| {
+            let id = child.id().to_string();
+            assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
+        };
+        let ctl = |command: &str| run(&mut nonesuch(["ctl", "--config", text(&path), command]));
+        let end = Instant::now() + Duration::from_secs(20);
+        while ctl("status").status != 0 {
+            assert!(Instant::now() < end, "it does not answer");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        ["-HUP", "-USR1", "-USR2"].into_iter().for_each(&signal);
+        let told = ctl("status").expect_done("status").stdout;
+        assert!(told.contains("0 failed") && !told.contains("last reload"), "{told}");
+        if by_signal {
+            signal("-TERM");
+        } else {
+            ctl("stop").expect_done("stop");
+        }
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("a child") {
+                break status;
+            }
+            assert!(Instant::now() < end, "it does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert_eq!(status.code(), Some(0));
+    }
+}
+
+#[test]
 fn the_socket_is_the_owners_and_one_servers() {
     let folder = folder();
     let server = two_zones(folder.path());
@@ -89,7 +133,7 @@ fn the_socket_is_the_owners_and_one_servers() {
     assert_eq!(fs::metadata(&socket).expect("a socket").permissions().mode() & 0o777, 0o600);
     let ended = run(&mut nonesuch(["serve", "--config", text(&server.configuration)]));
     assert!(
-        ended.status == 2 && ended.stderr.contains("a server answers at this control socket"),
+        ended.status == 3 && ended.stderr.contains("a server answers at this control socket"),
         "{}",
         ended.text()
     );
@@ -97,6 +141,37 @@ fn the_socket_is_the_owners_and_one_servers() {
     assert!(socket.exists(), "who is killed leaves it");
     let server = Configured::start(&folder.path().join("c.toml"));
     assert_eq!(server.serial("a.example."), Some(1));
+}
+
+/// The server becomes a user who may not write to the socket's folder: it cannot take the socket away when it ends.
+#[test]
+fn a_socket_that_could_not_be_taken_away_is_in_nobodys_way() {
+    const USER: &str = "nobody";
+    let id = |option: &str| {
+        let ended = Command::new("id").args([option, USER]).output().expect("id");
+        String::from_utf8_lossy(&ended.stdout).trim().parse::<u32>().ok()
+    };
+    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    let Some((user, group)) = id("-u").zip(id("-g")).filter(|_| is_root) else {
+        println!("skipped: only root may become another user");
+        return;
+    };
+    let folder = folder();
+    let dir = folder.path();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("open");
+    write_beside(&dir.join("a"), &plain_zone("a.example.", 1));
+    let path = dir.join("c.toml");
+    let head = common::configured::head(dir);
+    std::os::unix::fs::chown(dir.join("state"), Some(user), Some(group)).expect("given away");
+    write_beside(&path, &format!("{head}user = \"{USER}\"\n[zone.\"a.example.\"]\nfile = \"a\"\n"));
+    for _ in 0..2 {
+        let mut server = Configured::start(&path);
+        assert_eq!(server.serial("a.example."), Some(1));
+        server.ctl(&["status"]).expect_done("status");
+        server.ctl(&["stop"]).expect_done("stop");
+        assert_eq!(server.wait(), 0);
+        assert!(dir.join("control").exists(), "its folder is root's");
+    }
 }
 
 #[test]
@@ -132,6 +207,77 @@ fn what_is_no_request_is_refused() {
     drop(idle);
 }
 
+/// Somebody's file that stands in the socket's place by a slip stays as it is.
+#[test]
+fn what_is_no_socket_is_not_taken_for_one() {
+    let folder = folder();
+    let dir = folder.path();
+    write_beside(&dir.join("a"), &plain_zone("a.example.", 1));
+    let path = configure(dir, "[zone.\"a.example.\"]\nfile = \"a\"\n");
+    fs::write(dir.join("control"), "precious").expect("written");
+    for more in [&[][..], &["--check"]] {
+        let ended = run(&mut nonesuch([&["serve", "--config", text(&path)], more].concat()));
+        assert_eq!(ended.status, 2, "{}", ended.text());
+        assert!(
+            ended.stderr.contains(":5:18: control-socket: ")
+                && ended.stderr.contains("is there, and no socket"),
+            "{}",
+            ended.stderr
+        );
+        assert_eq!(fs::read_to_string(dir.join("control")).expect("a file"), "precious");
+    }
+}
+
+#[test]
+fn a_running_server_is_reached_whatever_became_of_its_configuration() {
+    let folder = folder();
+    let mut server = two_zones(folder.path());
+    let path = server.configuration.clone();
+    let broken =
+        fs::read_to_string(&path).expect("a file") + "fiel = 7\n[key.k]\nsecret-file = \"nowhere\"\n[[[";
+    write_beside(&path, &broken);
+    assert_eq!(server.ctl_json(&["status"])["serving"], 2);
+    let ended = server.ctl(&["reload"]);
+    assert!(ended.status == 1 && ended.stderr.contains("no TOML"), "{}", ended.text());
+    write_beside(&path, "version = 1\n");
+    let ended = server.ctl(&["status"]);
+    assert!(ended.status == 2 && ended.stderr.contains("--socket"), "{}", ended.text());
+    let socket = folder.path().join("control");
+    run(&mut nonesuch(["ctl", "--socket", text(&socket), "stop"])).expect_done("stop");
+    assert_eq!(server.wait(), 0);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_given_up_and_one_that_works_is_waited_for() {
+    let folder = folder();
+    let dir = folder.path();
+    let silent = dir.join("silent");
+    let _listener = std::os::unix::net::UnixListener::bind(&silent).expect("a socket");
+    let begun = Instant::now();
+    let ended = run(&mut nonesuch(["ctl", "--socket", text(&silent), "--timeout", "1", "status"]));
+    assert!(ended.status == 2 && ended.stderr.contains("no sign of life for 1 s"), "{}", ended.text());
+    assert!(begun.elapsed() < Duration::from_secs(15));
+    // Loading the zone takes as long as nobody writes to the pipe: longer than the time-out.
+    let server = two_zones(dir);
+    let pipe = dir.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    fs::remove_file(dir.join("a")).expect("removed");
+    fs::hard_link(&pipe, dir.join("a")).expect("linked");
+    let mut reload = nonesuch(["ctl", "--config", text(&server.configuration), "--timeout", "2", "reload"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("nonesuch starts");
+    let begun = Instant::now();
+    server.wait_until("the end of its patience", || begun.elapsed() > Duration::from_secs(5));
+    assert!(reload.try_wait().expect("a child").is_none(), "it has been given up");
+    // It was another file when it was read, so it is read again.
+    write_beside(&dir.join("a"), &plain_zone("a.example.", 2));
+    fs::write(&pipe, plain_zone("a.example.", 2)).expect("written");
+    let ended = reload.wait_with_output().expect("ended");
+    let told = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && told.contains("1 updated, 0 refused"), "{told}");
+}
+
 #[test]
 fn systemd_is_told() {
     let folder = folder();
@@ -143,8 +289,8 @@ fn systemd_is_told() {
     let mut child = nonesuch(["serve", "--config", text(&path)])
         .env("NOTIFY_SOCKET", dir.join("notify"))
         .env("WATCHDOG_USEC", "200000")
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
         .spawn()
         .expect("nonesuch starts");
     let wait_for = |wanted: &str| {
@@ -157,11 +303,11 @@ fn systemd_is_told() {
             }
         }
     };
-    assert!(wait_for("READY=1").contains("STATUS=1 zones served"));
+    assert!(wait_for("READY=1").contains("STATUS=1 zone served, 0 waiting, 0 failed"));
     wait_for("WATCHDOG=1");
     let id = child.id().to_string();
     let signal = |signal: &str| {
-        assert!(std::process::Command::new("kill").args([signal, &id]).status().expect("kill").success());
+        assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
     };
     signal("-HUP");
     assert!(wait_for("RELOADING=1").contains("MONOTONIC_USEC="));

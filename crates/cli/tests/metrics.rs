@@ -52,6 +52,12 @@ fn a_server_counts_what_it_is_asked() {
     server.ask("elsewhere.example.", 65280);
     server.ask_over_tcp("watched.example.", 6);
     let address = metrics_address(&server);
+    assert_open(address, 0.0);
+    let open: Vec<TcpStream> =
+        (0..3).map(|_| TcpStream::connect(server.address).expect("connected")).collect();
+    assert_open(address, 3.0);
+    drop(open);
+    assert_open(address, 0.0);
     // An answer is sent before it is counted as sent.
     let text = wait_until("six answers", || {
         let text = scrape(address, OPEN);
@@ -70,7 +76,7 @@ fn a_server_counts_what_it_is_asked() {
         ("nonesuch_responses_total{transport=\"udp\",rcode=\"REFUSED\"}", 1.0),
         ("nonesuch_dnssec_ok_queries_total{transport=\"udp\"}", 5.0),
         ("nonesuch_query_size_bytes_count{transport=\"udp\"}", 5.0),
-        ("nonesuch_connections_total{transport=\"tcp\",outcome=\"accepted\"}", 1.0),
+        ("nonesuch_connections_total{transport=\"tcp\",outcome=\"accepted\"}", 4.0),
         ("nonesuch_zones{state=\"serving\"}", 1.0),
         ("nonesuch_zone_serial{zone=\"watched.example.\"}", 42.0),
         ("nonesuch_zone_is_served{zone=\"watched.example.\"}", 1.0),
@@ -90,6 +96,15 @@ fn a_server_counts_what_it_is_asked() {
     server.stop();
 }
 
+/// Waits until so many connections over TCP are open.
+#[track_caller]
+fn assert_open(address: SocketAddr, connections: f64) {
+    wait_until("open connections", || {
+        let open = value(&scrape(address, OPEN), "nonesuch_open_connections{transport=\"tcp\"}");
+        (open == Some(connections)).then_some(())
+    });
+}
+
 #[test]
 fn real_parsers_read_what_a_server_says() {
     let folder = folder();
@@ -102,7 +117,9 @@ fn real_parsers_read_what_a_server_says() {
         run_on(Command::new("promtool").args(["check", "metrics"]), &file).expect_done("promtool");
     }
     let parser = "import sys\nfrom prometheus_client.openmetrics.parser import text_string_to_metric_families as parse\n\
-        print(len(list(parse(sys.stdin.read()))))";
+        families = {family.name: family.type for family in parse(sys.stdin.read())}\n\
+        assert families['nonesuch_open_connections'] == 'gauge', families\n\
+        print(len(families))";
     let has_parser = |python: &&&str| {
         let mut command = Command::new(python);
         command.args(["-c", "import prometheus_client.openmetrics.parser"]);
@@ -142,7 +159,7 @@ fn an_address_in_use_is_named_with_its_key() {
     let written = format!("version = 1\nlisten = [\"127.0.0.1:0\"]\nmetrics-listen = \"{address}\"\n");
     fs::write(&configuration, written).expect("written");
     let ended = common::run(&mut common::nonesuch(["serve", "--config", text(&configuration)]));
-    assert_eq!(ended.status, 2, "{}", ended.text());
+    assert_eq!(ended.status, 3, "{}", ended.text());
     assert!(
         ended.stderr.contains(&address.to_string()) && ended.stderr.contains("metrics-listen"),
         "{}",

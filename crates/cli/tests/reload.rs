@@ -1,6 +1,6 @@
 //! Reloading a running server: zones come, go, change; what is refused leaves what was there; no query is lost.
 //!
-//! `NONESUCH_SOAK_SECONDS` and `NONESUCH_SOAK_RATE` make the test under load as long and as heavy as wanted (`just soak`).
+//! `NONESUCH_RELOAD_SECONDS` and `NONESUCH_RELOAD_RATE` make the test under load as long and as heavy as wanted (`just reloads`).
 
 mod common;
 
@@ -31,7 +31,28 @@ fn zones_come_and_go_and_change_their_settings() {
     assert!(told.contains("1 added, 1 removed, 0 updated, 0 refused, 1 unchanged"), "{told}");
     assert_eq!((server.serial("b.example."), server.serial("c.example.")), (Some(1), Some(1)));
     assert_eq!(ask(server.address, "a.example.", Rtype::SOA).rcode(), Rcode::REFUSED);
-    assert!(!dir.join("state/zones/a.example.zone").exists(), "what was kept of it is gone");
+    // A zone that is taken out by mistake comes back with its journal and timers: what is kept goes on command.
+    let kept = dir.join("state/zones/a.example.kept");
+    assert!(kept.exists());
+    let ended = server.ctl(&["zone", "purge", "b.example."]);
+    assert!(ended.status == 1 && ended.stderr.contains("zone b.example. is served"), "{}", ended.text());
+    server.ctl(&["zone", "purge", "a.example."]).expect_done("purge");
+    assert!(!kept.exists());
+    let ended = server.ctl(&["zone", "purge", "a.example."]);
+    assert!(
+        ended.status == 1 && ended.stderr.contains("nothing is kept of a zone a.example."),
+        "{}",
+        ended.text()
+    );
+    configure(dir, &zone_table(&["b"]));
+    server.ctl(&["reload"]).expect_done("reload");
+    let told = server.ctl(&["purge"]).expect_done("purge").stdout;
+    assert_eq!(told, "removed what was kept of 1 zone: c.example\n");
+    let told = server.ctl(&["purge"]).expect_done("purge").stdout;
+    assert_eq!(told, "nothing is kept but of zones that are there\n");
+    configure(dir, &zone_table(&["b", "c"]));
+    server.ctl(&["reload"]).expect_done("reload");
+    assert_eq!(server.serial("c.example."), Some(1));
     configure(dir, &format!("{}verify = \"structural\"\n", zone_table(&["b", "c"])));
     let told = server.ctl(&["reload"]).expect_done("reload").stdout;
     assert!(told.contains("0 added, 0 removed, 1 updated, 0 refused, 1 unchanged"), "{told}");
@@ -137,23 +158,39 @@ fn other_keys_and_mechanisms_take_effect() {
     let answer = denial(&server);
     assert_eq!(answer.rcode(), Rcode::NOERROR, "compact denial");
     assert!(answer.records.iter().any(|record| record.rtype == Rtype::RRSIG));
-    // Out of the state folder after a restart.
+    // Out of the state folder after a restart: the image that was made is mapped.
+    let verified = |server: &Configured| {
+        let zone = &server.ready["zones"][0];
+        assert!(zone["served"].as_str().is_some_and(|served| served.contains("compact")), "{zone}");
+        assert_eq!(denial(server).rcode(), Rcode::NOERROR);
+        zone["verified"].as_str().unwrap_or_default().to_owned()
+    };
     server.kill();
     let server = Configured::start(&dir.join("c.toml"));
-    assert_eq!(denial(&server).rcode(), Rcode::NOERROR);
-    assert!(
-        server.ready["zones"][0]["served"].as_str().is_some_and(|served| served.contains("compact")),
-        "{}",
-        server.ready
-    );
+    assert_eq!(verified(&server), "when its image was made");
+    // Another key is published at once, also where it came while the server was down.
+    server.kill();
+    generate_key(&keys, KEYS, "ed25519", &["--csk"]);
+    let server = Configured::start(&dir.join("c.toml"));
+    assert_eq!(verified(&server), "unsigned zone, keys tried");
+    let keys_of = |server: &Configured| {
+        let answer = ask(server.address, KEYS, Rtype::DNSKEY);
+        answer.records.iter().filter(|record| record.rtype == Rtype::DNSKEY).count()
+    };
+    assert_eq!(keys_of(&server), 2);
+    // Without its chain the image is none of a zone that is served as it is.
+    server.kill();
+    configure(dir, &table(""));
+    let server = Configured::start(&dir.join("c.toml"));
+    assert_eq!((denial(&server).rcode(), keys_of(&server)), (Rcode::NXDOMAIN, 0));
 }
 
 /// Queries at a steady rate while all zones are reloaded each second: each is answered.
 #[test]
 fn no_query_is_lost_while_zones_are_reloaded() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
-    let seconds = number("NONESUCH_SOAK_SECONDS").unwrap_or(6);
-    let rate = number("NONESUCH_SOAK_RATE").unwrap_or(2000);
+    let seconds = number("NONESUCH_RELOAD_SECONDS").unwrap_or(6);
+    let rate = number("NONESUCH_RELOAD_RATE").unwrap_or(2000);
     let folder = folder();
     let dir = folder.path();
     let names = ["a", "b", "c", "d"];

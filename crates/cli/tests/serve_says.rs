@@ -87,7 +87,7 @@ fn the_ready_line_says_how_the_zone_is_served() {
     let now = NOW.to_string();
     let ready =
         |file: &Path, more: &[&str]| Told::serve(file, &[&["--now", &now], more].concat()).ready.clone();
-    assert!(ready(&zone, &[]).contains("serial 1, unsigned, 1 workers"), "{}", ready(&zone, &[]));
+    assert!(ready(&zone, &[]).contains("serial 1, unsigned, 1 worker"), "{}", ready(&zone, &[]));
     assert!(ready(&sign(dir, &["--denial", "nsec"]), &[]).contains(", signed with NSEC, "));
     let signed = sign(dir, &["--denial", "nsec3"]);
     assert!(ready(&signed, &[]).contains(", signed with NSEC3, "));
@@ -98,6 +98,24 @@ fn the_ready_line_says_how_the_zone_is_served() {
     assert!(online.contains(", signed when asked (white-lies), "), "{online}");
     let json: serde_json::Value = serde_json::from_str(&ready(&signed, &["--json"])).expect("JSON");
     assert_eq!(json["ready"]["served"], "signed with NSEC3");
+}
+
+/// A server of one file has what a configuration has that says nothing of it.
+#[test]
+fn one_file_is_served_with_cookies_and_by_root_on_loopback_alone() {
+    let folder = with_keys(&[]);
+    let zone = folder.path().join("zone");
+    let told = Told::serve(&zone, &["--json"]);
+    let ready: serde_json::Value = serde_json::from_str(&told.ready).expect("JSON");
+    let server = format!("@{}", ready["ready"]["address"].as_str().expect("an address"));
+    let asked = done(["query", KEYS_ORIGIN, "SOA", &server, "--cookie=0011223344556677"]).stdout;
+    let cookie =
+        asked.lines().find(|line| line.starts_with(";; COOKIE")).unwrap_or_else(|| panic!("{asked}"));
+    assert!(cookie.contains("client 0011223344556677, server 01"), "{cookie}");
+    if nix::unistd::Uid::effective().is_root() {
+        let ended = run(&mut nonesuch(["serve", "--listen", "0.0.0.0:0", text(&zone)]));
+        assert!(ended.status == 2 && ended.stderr.contains("with all rights"), "{}", ended.text());
+    }
 }
 
 #[test]

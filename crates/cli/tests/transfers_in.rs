@@ -2,157 +2,28 @@
 //! catalog zones, zones with NSEC5, restarts.
 
 mod common;
+#[path = "common/transferring.rs"]
+mod transferring;
 
 use common::configured::{Configured, plain_zone, write_beside};
-use common::{Running, done, folder, generate_keys, installed, made, sign, start_peer, text};
-use nonesuch_authoritative::transfer::inbound::{Asked, Inbound, Incoming, TransferBounds, push_question};
-use nonesuch_proto::Name;
-use nonesuch_zone::{Contents, load, write::write_zone};
+use common::{Running, done, folder, generate_keys, installed, made, start_peer, text};
+use nonesuch_authoritative::seconds_now;
+use nonesuch_authoritative::tsig::{self, AnswerFault, Key, sign_request};
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::push_query;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use transferring::{
+    SECRET, ZONE, assert_serves, bind, bind_with, free_port, hang_up, knot, nsd, plain, sign_version,
+    start_at, transferred,
+};
 
-const SECRET: &str = "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch";
-const ZONE: &str = "signed.example.";
-
-/// A port that is free for both transports.
-fn free_port() -> u16 {
-    loop {
-        let tcp = TcpListener::bind("127.0.0.1:0").expect("a listener");
-        let address = tcp.local_addr().expect("bound");
-        if UdpSocket::bind(address).is_ok() {
-            return address.port();
-        }
-    }
-}
-
-/// Starts a secondary at this port; `zones` is the rest of its configuration.
-#[track_caller]
-fn start_at(dir: &Path, port: u16, zones: &str) -> Configured {
-    fs::create_dir_all(dir.join("state")).expect("a folder");
-    let head = format!(
-        "version = 1\nlisten = [\"127.0.0.1:{port}\"]\nworkers = 1\nstate-dir = \"state\"\ncontrol-socket = \"control\"\n\
-         [key.\"transfer.key.\"]\nalgorithm = \"hmac-sha256\"\nsecret = \"{SECRET}\"\n"
-    );
-    let path = dir.join("c.toml");
-    write_beside(&path, &format!("{head}{zones}"));
-    Configured::start(&path)
-}
-
-/// The zone as a server gives it to everyone who may have it.
-#[track_caller]
-fn transferred(server: SocketAddr, zone: &str) -> Contents {
-    let apex: Name = zone.parse().expect("a name");
-    let mut question = vec![0; 2];
-    push_question(&apex, Asked::Axfr, &[], 7, &mut question);
-    let length = (question.len() - 2) as u16;
-    question[..2].copy_from_slice(&length.to_be_bytes());
-    let mut stream = TcpStream::connect(server).expect("connected");
-    stream.write_all(&question).expect("sent");
-    let mut inbound = Inbound::new(apex, 7, Asked::Axfr, TransferBounds::default());
-    loop {
-        let mut length = [0; 2];
-        stream.read_exact(&mut length).expect("a length");
-        let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-        stream.read_exact(&mut message).expect("a message");
-        if inbound.push(&message).expect("an answer") {
-            break;
-        }
-    }
-    match inbound.finish().expect("a zone") {
-        Incoming::Whole { contents, .. } => contents,
-        other => panic!("{other:?}"),
-    }
-}
-
-/// A zone as text; letter case aside, which Knot DNS does not keep.
-fn zone_text(contents: &Contents) -> String {
-    let mut octets = Vec::new();
-    write_zone(contents, &mut octets).expect("a vector takes all");
-    String::from_utf8(octets).expect("text").to_ascii_lowercase()
-}
-
-#[track_caller]
-fn assert_serves(server: &Configured, zone: &str, file: &Path) {
-    let expected = zone_text(&load(file, None).expect("a zone").contents);
-    let found = zone_text(&transferred(server.address, zone));
-    let differing = expected.lines().zip(found.lines()).find(|(a, b)| a != b);
-    assert!(expected == found, "{zone}: {differing:?}");
-}
-
-fn plain(serial: u32) -> String {
-    let mut zone = plain_zone(ZONE, serial);
-    for number in 0..40 {
-        let number = number + serial % 3;
-        zone.push_str(&format!("sub{number} 60 NS ns.sub{number}\nns.sub{number} 60 A 192.0.2.{serial}\n"));
-    }
-    zone
-}
-
-/// Signs the version with this serial into `zone` of the folder.
-fn sign_version(dir: &Path, serial: u32, mechanism: &str) {
-    fs::write(dir.join("plain"), plain(serial)).expect("written");
-    sign(&dir.join("plain"), ZONE, &dir.join("keys"), mechanism, &dir.join("next"));
-    fs::rename(dir.join("next"), dir.join("zone")).expect("renamed");
-}
-
-fn hang_up(peer: &Running) {
-    let status = Command::new("kill").args(["-HUP", &peer.id().to_string()]).status();
-    assert!(status.expect("kill").success());
-}
-
-fn knot(dir: &Path, port: u16, notified: u16) -> Command {
-    let dir = text(dir);
-    let configuration = format!(
-        "server:\n  rundir: {dir}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n\
-         database:\n  storage: {dir}\nlog:\n  - target: stderr\n    any: info\n\
-         key:\n  - id: transfer.key\n    algorithm: hmac-sha256\n    secret: {SECRET}\n\
-         remote:\n  - id: us\n    address: 127.0.0.1@{notified}\n    key: transfer.key\n\
-         acl:\n  - id: us\n    address: 127.0.0.1\n    key: transfer.key\n    action: transfer\n\
-         zone:\n  - domain: {ZONE}\n    file: {dir}/zone\n    zonefile-load: difference\n    zonefile-sync: -1\n    journal-content: changes\n    notify: us\n    acl: us\n"
-    );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("knotd");
-    command.args(["-c", &format!("{dir}/peer.conf")]);
-    command
-}
-
-fn bind(dir: &Path, port: u16, notified: u16) -> Command {
-    let zones = format!("zone \"{ZONE}\" {{ type primary; file \"zone\"; }};\n");
-    bind_with(dir, port, notified, &zones)
-}
-
-fn bind_with(dir: &Path, port: u16, notified: u16, zones: &str) -> Command {
-    let dir = text(dir);
-    let configuration = format!(
-        "key \"transfer.key\" {{ algorithm hmac-sha256; secret \"{SECRET}\"; }};\n\
-         options {{ directory \"{dir}\"; listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }}; recursion no;\n\
-         pid-file \"pid\"; session-keyfile \"session\"; ixfr-from-differences yes; notify explicit; notify-delay 0; notify-rate 1000;\n\
-         startup-notify-rate 1000; dnssec-validation no; check-integrity no; allow-transfer {{ key transfer.key; }};\n\
-         also-notify {{ 127.0.0.1 port {notified} key transfer.key; }}; }};\ncontrols {{ }};\n{zones}"
-    );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("named");
-    command.args(["-g", "-n", "1", "-c", &format!("{dir}/peer.conf")]);
-    command
-}
-
-fn nsd(dir: &Path, port: u16, notified: u16) -> Command {
-    let dir = text(dir);
-    let configuration = format!(
-        "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{dir}\"\n  pidfile: \"{dir}/pid\"\n\
-         \x20 database: \"\"\n  zonelistfile: \"{dir}/list\"\n  xfrdfile: \"{dir}/xfrd\"\n  xfrdir: \"{dir}\"\nremote-control:\n  control-enable: no\n\
-         key:\n  name: \"transfer.key\"\n  algorithm: hmac-sha256\n  secret: \"{SECRET}\"\n\
-         zone:\n  name: \"{ZONE}\"\n  zonefile: \"{dir}/zone\"\n  create-ixfr: yes\n  store-ixfr: yes\n  provide-xfr: 127.0.0.1 transfer.key\n\
-         \x20 notify: 127.0.0.1@{notified} transfer.key\n"
-    );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("nsd");
-    command.args(["-d", "-c", &format!("{dir}/peer.conf")]);
-    command
-}
+/// How a primary is started in a folder, at a port, with the port that it tells of changes.
+type Primary = fn(&Path, u16, u16) -> Command;
 
 /// Signed versions that a peer has, each verified here and compared; one that is broken; a restart.
 fn follow(program: &str, mechanism: &str, command: fn(&Path, u16, u16) -> Command) {
@@ -217,6 +88,62 @@ fn bind_is_followed() {
 #[test]
 fn nsd_is_followed() {
     follow("nsd", "nsec3-opt-out", nsd);
+}
+
+/// BIND with a key whose signatures have half of the hash alone.
+fn bind_truncating(dir: &Path, port: u16, notified: u16) -> Command {
+    let command = bind(dir, port, notified);
+    let path = dir.join("peer.conf");
+    let text = fs::read_to_string(&path).expect("a configuration");
+    write_beside(&path, &text.replace("algorithm hmac-sha256;", "algorithm hmac-sha256-128;"));
+    command
+}
+
+#[test]
+fn bind_is_followed_by_truncated_signatures() {
+    follow("named", "nsec", bind_truncating);
+}
+
+/// What comes of a question to a peer that was signed so many seconds before now.
+fn ask_signed(server: SocketAddr, before: i64) -> Result<(), AnswerFault> {
+    let key = Key::from_argument(&format!("transfer.key:{SECRET}")).expect("a key");
+    let now = seconds_now();
+    let mut message = Vec::new();
+    push_query(&ZONE.parse().expect("a name"), Rtype::SOA, 7, 0, &mut message);
+    let mut verifier = sign_request(&Arc::new(key), &mut message, now.wrapping_add_signed(-before));
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+    socket.send_to(&message, server).expect("sent");
+    let mut answer = [0; 4096];
+    let length = socket.recv(&mut answer).expect("an answer");
+    verifier.verify(&answer[..length], now.wrapping_add_signed(-before)).map(drop)
+}
+
+/// Peers refuse what was signed at another time, and we understand why.
+#[test]
+fn peers_are_heard_about_expired_signatures() {
+    let peers: [(&str, Primary); 3] = [("nsd", nsd), ("knotd", knot), ("named", bind)];
+    for (program, command) in peers {
+        if !installed(program) {
+            continue;
+        }
+        let theirs = folder();
+        let dir = theirs.path();
+        fs::write(dir.join("zone"), plain(1)).expect("written");
+        let peer = start_peer(&dir.join("log"), |address| command(dir, address.port(), free_port()));
+        assert_eq!(ask_signed(peer.address, 0), Ok(()), "{program}");
+        for before in [400, -400] {
+            let found = ask_signed(peer.address, before);
+            match found {
+                Err(AnswerFault::RefusedTime { server: told }) => {
+                    assert!(seconds_now().abs_diff(told) < 60, "{program}: {told}");
+                }
+                // NSD does not sign what it says of the time.
+                Err(AnswerFault::Refused(tsig::Error::BadTime)) if program == "nsd" => {}
+                other => panic!("{program} {before}: {other:?}"),
+            }
+        }
+    }
 }
 
 fn catalog(serial: u32, members: &str) -> String {
@@ -295,7 +222,7 @@ fn members_of_a_catalog_of_knot_come_and_go() {
              key:\n  - id: transfer.key\n    algorithm: hmac-sha256\n    secret: {SECRET}\n\
              remote:\n  - id: us\n    address: 127.0.0.1@{port}\n    key: transfer.key\n\
              acl:\n  - id: us\n    address: 127.0.0.1\n    key: transfer.key\n    action: transfer\n\
-             zone:\n  - domain: catalog.example.\n    catalog-role: generate\n    notify: us\n    acl: us\n"
+             zone:\n  - domain: catalog.example.\n    file: {dir}/catalog.example.\n    catalog-role: generate\n    notify: us\n    acl: us\n"
         );
         for zone in zones {
             configuration.push_str(&format!(
@@ -379,6 +306,23 @@ fn ours_follows_ours() {
         server.wait_for("unsigned.example.", serial);
         assert_serves(&server, ZONE, &dir.join("signed"));
         assert_serves(&server, "unsigned.example.", &dir.join("unsigned"));
+    }
+    // What is stored, or the VRF key, is what names are matched by.
+    for server in [&primary, &server] {
+        assert!(!server.logged().contains("names were not matched"), "{}", server.logged());
+    }
+    // After a restart, primary and secondary map what they have of the zone with NSEC5.
+    let was_mapped = |server: &Configured| {
+        let status = server.ctl_json(&["zone", "status", ZONE]);
+        assert_eq!(status[0]["verified"], "when its image was made", "{status}");
+        assert!(status[0]["served"].as_str().is_some_and(|served| served.contains("NSEC5")), "{status}");
+    };
+    for server in [primary, server] {
+        let path = server.configuration.clone();
+        server.kill();
+        let server = Configured::start(&path);
+        assert_eq!(server.serial(ZONE), Some(4));
+        was_mapped(&server);
     }
 }
 

@@ -36,15 +36,7 @@ pub(crate) struct Holder {
 impl Holder {
     /// Begins to open `count` connections, from a thread on CPU 1.
     pub(crate) fn start(server: SocketAddr, count: usize) -> Self {
-        let limits =
-            nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).expect("a limit");
-        let wanted = (count as u64 + 500).min(limits.1);
-        nix::sys::resource::setrlimit(
-            nix::sys::resource::Resource::RLIMIT_NOFILE,
-            wanted.max(limits.0),
-            limits.1,
-        )
-        .expect("more open files");
+        crate::networks::raise_open_files(count as u64 + 500);
         let counters = Arc::new(Counters::default());
         let shared = Arc::clone(&counters);
         let body = move || {

@@ -5,6 +5,7 @@
 pub mod configured;
 pub mod judges;
 pub mod resign;
+pub mod transfer;
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -78,9 +79,11 @@ pub fn made(folder: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// The command under test.
+/// The command under test: the one that was built with the tests, or the one that `NONESUCH_BINARY` names, as for a long run
+/// that further builds must not disturb.
 pub fn nonesuch<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I>) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nonesuch"));
+    let other = std::env::var_os("NONESUCH_BINARY");
+    let mut command = Command::new(other.unwrap_or_else(|| env!("CARGO_BIN_EXE_nonesuch").into()));
     command.args(arguments);
     command
 }
@@ -209,6 +212,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// A process that was started, at this address.
+    pub fn of(child: Child, address: SocketAddr) -> Self {
+        Self { child, address }
+    }
+
     /// The process.
     pub fn id(&self) -> u32 {
         self.child.id()

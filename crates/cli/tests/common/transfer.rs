@@ -1,0 +1,55 @@
+//! Transfers of a zone from a server, whole or by steps, as a secondary has them.
+
+use nonesuch_authoritative::transfer::inbound::{Asked, Inbound, Incoming, TransferBounds, push_question};
+use nonesuch_proto::Name;
+use nonesuch_zone::{Contents, write::write_zone};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// Longest wait for a message.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The zone as a server gives it to everyone who may have it.
+#[track_caller]
+pub fn transferred(server: SocketAddr, zone: &str) -> Contents {
+    match transfer(server, zone, Asked::Axfr) {
+        Incoming::Whole { contents, .. } => contents,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a server answers to a request for a transfer.
+#[track_caller]
+pub fn transfer(server: SocketAddr, zone: &str, asked: Asked) -> Incoming {
+    let apex: Name = zone.parse().expect("a name");
+    let mut question = vec![0; 2];
+    let soa = match asked {
+        Asked::Axfr => Vec::new(),
+        // Two names, the root, and of the numbers the one that counts (RFC 1995 section 3).
+        Asked::Ixfr { serial } => [&[0, 0][..], &serial.to_be_bytes(), &[0; 16]].concat(),
+    };
+    push_question(&apex, asked, &soa, 7, &mut question);
+    let length = (question.len() - 2) as u16;
+    question[..2].copy_from_slice(&length.to_be_bytes());
+    let mut stream = TcpStream::connect(server).expect("connected");
+    stream.set_read_timeout(Some(LIMIT)).expect("a limit");
+    stream.write_all(&question).expect("sent");
+    let mut inbound = Inbound::new(apex, 7, asked, TransferBounds::default());
+    loop {
+        let mut length = [0; 2];
+        stream.read_exact(&mut length).expect("a length");
+        let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
+        stream.read_exact(&mut message).expect("a message");
+        if inbound.push(&message).expect("an answer") {
+            return inbound.finish().expect("a zone, or steps");
+        }
+    }
+}
+
+/// A zone as text; letter case aside, which Knot DNS does not keep.
+pub fn zone_text(contents: &Contents) -> String {
+    let mut octets = Vec::new();
+    write_zone(contents, &mut octets).expect("a vector takes all");
+    String::from_utf8(octets).expect("text").to_ascii_lowercase()
+}

@@ -1,0 +1,336 @@
+//! The servers of the soak: a primary, the server that is looked at, and those that follow it.
+
+use super::common::configured::{Configured, write_beside};
+use super::common::transfer::{transferred, zone_text};
+use super::common::{free_address, installed, made, nonesuch, run, text};
+use super::load::{Load, Stream};
+use super::peers::{KEY, Program, SECRET, Secondary, records_of};
+use super::zones::{Question, Way, Zone, lines};
+use nonesuch_net::tls::ClientTls;
+use nonesuch_zone::load as load_zone;
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The zone that comes by steps; secondaries of other makes follow it too.
+const BY_STEPS: &str = "example.";
+/// The zone that comes as a whole each time: its primary keeps no journal.
+const WHOLE: &str = "whole.test.";
+/// Zones that a secondary of ours has from the server.
+const FOLLOWED: [&str; 3] = [BY_STEPS, "signed.test.", "plain.test."];
+/// Name in the server's certificate.
+const HOST: &str = "ns.test";
+/// Longest time from a change until a server has it. NOTIFY is repeated within it.
+const ARRIVAL: Duration = Duration::from_secs(90);
+/// The same for servers of other makes, which have a pace of their own.
+const ARRIVAL_THERE: Duration = Duration::from_secs(180);
+/// Of the versions, one in so many is transferred as a whole on request.
+const WHOLE_EACH: u32 = 5;
+
+/// All servers and zones.
+pub(crate) struct Soak {
+    home: PathBuf,
+    certificate: PathBuf,
+    incoming: Vec<Zone>,
+    own: Vec<Zone>,
+    pub(crate) primary: Configured,
+    pub(crate) server: Configured,
+    pub(crate) secondary: Configured,
+    peers: Vec<Secondary>,
+    metrics: SocketAddr,
+}
+
+/// A key, and what the configurations of all three servers begin with.
+fn head(dir: &Path, listen: &str, more: &str) -> String {
+    fs::create_dir_all(dir.join("state")).expect("a folder");
+    format!(
+        "version = 1\nlisten = [\"{listen}\"]\nstate-dir = \"state\"\ncontrol-socket = \"control\"\n{more}\
+         [key.\"{KEY}.\"]\nalgorithm = \"hmac-sha256\"\nsecret = \"{SECRET}\"\n"
+    )
+}
+
+#[track_caller]
+fn start(dir: &Path, configuration: &str) -> Configured {
+    let path = dir.join("c.toml");
+    write_beside(&path, configuration);
+    // There is a secret in it.
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("permitted");
+    Configured::start(&path)
+}
+
+/// Writes a certificate and its key.
+fn certificate(dir: &Path) {
+    let made = rcgen::generate_simple_self_signed(vec![HOST.to_owned()]).expect("a certificate");
+    fs::write(dir.join("certificate.pem"), made.cert.pem()).expect("written");
+    fs::write(dir.join("key.pem"), made.signing_key.serialize_pem()).expect("written");
+}
+
+/// A zone that is transferred from this primary and to everyone here.
+fn transferred_zone(zone: &str, primary: SocketAddr, told: &str) -> String {
+    format!(
+        "[zone.\"{zone}\"]\nprimaries = [\"{primary} key:{KEY}.\"]\ntransfer = [\"127.0.0.1\"]\njournal-size = \"128KiB\"\n\
+         also-notify = [{told}]\n"
+    )
+}
+
+fn start_primary(dir: &Path, zones: &[Zone], told: SocketAddr) -> Configured {
+    let mut configuration = head(dir, "127.0.0.1:0", "workers = 1\n");
+    for zone in zones {
+        let journal = if zone.origin == WHOLE { "0B" } else { "128KiB" };
+        configuration.push_str(&zone.table(&format!(
+            "transfer = [\"key:{KEY}.\"]\nalso-notify = [\"{told} key:{KEY}.\"]\njournal-size = \"{journal}\"\n"
+        )));
+    }
+    start(dir, &configuration)
+}
+
+fn start_server(dir: &Path, places: &Places, zones: &[Zone], primary: SocketAddr) -> Configured {
+    certificate(dir);
+    // The cache is small, so that random names have filled it when the warm-up is over.
+    let more = format!(
+        "listen-tls = [\"127.0.0.1:0\"]\ntls-certificate = \"certificate.pem\"\ntls-key = \"key.pem\"\nworkers = 2\n\
+         metrics-listen = \"{}\"\nsignature-cache = \"2MiB\"\n",
+        places.metrics
+    );
+    let mut configuration = head(dir, &places.server.to_string(), &more);
+    // A machine that stands still ends no connection.
+    configuration.push_str(
+        "[limits]\ntcp-idle = \"60s\"\ntcp-first-message = \"60s\"\ntcp-write = \"60s\"\ntls-handshake = \"60s\"\n",
+    );
+    let mut followers = format!("\"{}\"", places.secondary);
+    places.peers.iter().for_each(|(_, at)| followers.push_str(&format!(", \"{at}\"")));
+    configuration.push_str(&transferred_zone(BY_STEPS, primary, &followers));
+    configuration.push_str(&transferred_zone(WHOLE, primary, ""));
+    let given = format!(
+        "transfer = [\"127.0.0.1\"]\nalso-notify = [\"{}\"]\njournal-size = \"128KiB\"\n",
+        places.secondary
+    );
+    for zone in zones {
+        configuration.push_str(&zone.table(if FOLLOWED.contains(&zone.origin) { &given } else { "" }));
+    }
+    start(dir, &configuration)
+}
+
+fn start_secondary(dir: &Path, at: SocketAddr, primary: SocketAddr) -> Configured {
+    let mut configuration = head(dir, &at.to_string(), "workers = 1\n");
+    FOLLOWED.iter().for_each(|zone| configuration.push_str(&transferred_zone(zone, primary, "")));
+    start(dir, &configuration)
+}
+
+/// Where those listen whom others tell of new versions, and where metrics are.
+struct Places {
+    server: SocketAddr,
+    secondary: SocketAddr,
+    metrics: SocketAddr,
+    peers: Vec<(Program, SocketAddr)>,
+}
+
+impl Places {
+    fn find() -> Self {
+        let peers = [(Program::Nsd, "nsd"), (Program::Knot, "knotd")];
+        let peers = peers.into_iter().filter(|(_, program)| installed(program));
+        Self {
+            server: free_address(),
+            secondary: free_address(),
+            metrics: free_address(),
+            peers: peers.map(|(program, _)| (program, free_address())).collect(),
+        }
+    }
+}
+
+impl Soak {
+    /// Starts a primary, the server, a secondary of ours, and those of others that are installed.
+    pub(crate) fn start(home: &Path) -> Self {
+        let [theirs, dir, behind] = ["primary", "server", "secondary"].map(|name| made(home, name));
+        let incoming = vec![
+            Zone::new(&theirs, BY_STEPS, Way::Signed("nsec3")),
+            Zone::new(&theirs, WHOLE, Way::Signed("nsec")),
+        ];
+        let own = vec![
+            Zone::new(&dir, "signed.test.", Way::Signed("nsec")),
+            Zone::new(&dir, "plain.test.", Way::Unsigned),
+            Zone::new(&dir, "lies.test.", Way::Online("white-lies")),
+            Zone::new(&dir, "compact.test.", Way::Online("compact")),
+            Zone::new(&dir, "nsec5.test.", Way::Nsec5),
+        ];
+        incoming.iter().chain(&own).for_each(|zone| zone.write(1));
+        let places = Places::find();
+        let primary = start_primary(&theirs, &incoming, places.server);
+        let server = start_server(&dir, &places, &own, primary.address);
+        let secondary = start_secondary(&behind, places.secondary, server.address);
+        let peers = places.peers.iter().filter_map(|(program, at)| {
+            let dir = made(home, &format!("{program:?}"));
+            Secondary::start_at(*program, at.port(), server.address, &dir, "hmac-sha256")
+        });
+        let peers = peers.collect();
+        let (home, certificate, metrics) = (home.to_path_buf(), dir.join("certificate.pem"), places.metrics);
+        Self { home, certificate, incoming, own, primary, server, secondary, peers, metrics }
+    }
+
+    /// All zones that the server has.
+    pub(crate) fn zones(&self) -> impl Iterator<Item = &Zone> {
+        self.incoming.iter().chain(&self.own)
+    }
+
+    /// The load, all kinds of it.
+    pub(crate) fn loads<'s>(&self, questions: &'s [Question], rate: u32) -> [(&'static str, Load<'s>); 4] {
+        let (server, tls) = (self.server.address, self.tls());
+        let file = |name: &str, text: String| {
+            let path = self.home.join(name);
+            fs::write(&path, text).expect("written");
+            path
+        };
+        let names: Vec<Question> = self.zones().flat_map(Zone::names).collect();
+        let (queries, names) = (file("queries", lines(questions)), file("names", lines(&names)));
+        let trusted = ClientTls::authenticated(&self.certificate, Some(HOST)).expect("a certificate");
+        // Of a hundred queries.
+        let share = |of: u32| (rate * of / 100).max(1);
+        let stream = |server, tls, of| Load::Stream(Stream { server, tls, questions, rate: share(of) });
+        [
+            ("datagrams", Load::Datagrams { server, queries, rate: share(75), more: &[] }),
+            (
+                "random names",
+                Load::Datagrams { server, queries: names, rate: share(5), more: &["--random-prefix"] },
+            ),
+            ("TCP", stream(server, None, 15)),
+            ("TLS", stream(tls, Some(trusted), 5)),
+        ]
+    }
+
+    fn tls(&self) -> SocketAddr {
+        self.server.ready["tls_addresses"][0].as_str().and_then(|text| text.parse().ok()).expect("an address")
+    }
+
+    /// Changes all zones, and waits until each server has the new version; the longest time that one took.
+    pub(crate) fn change(&self, serial: u32) -> Duration {
+        self.zones().for_each(|zone| zone.write(serial));
+        let begun = Instant::now();
+        self.primary.ctl(&["reload"]).expect_done("reload of the primary");
+        // Transfers in are under way meanwhile.
+        let told = self.server.ctl(&["reload"]).expect_done("reload").stdout;
+        assert!(told.contains(&format!("{} updated, 0 refused", self.own.len())), "{told}");
+        if serial.is_multiple_of(WHOLE_EACH) {
+            self.server.ctl(&["zone", "retransfer", BY_STEPS]).expect_done("retransfer");
+        }
+        let wait = |what: &str, zone: &str, limit: Duration, found: &dyn Fn() -> Option<u32>| {
+            while found() != Some(serial) {
+                assert!(
+                    begun.elapsed() < limit,
+                    "{what}: {zone} is {:?}, not {serial}:\n{}",
+                    found(),
+                    tail(&self.server.logged())
+                );
+                sleep(Duration::from_millis(5));
+            }
+        };
+        for zone in self.zones() {
+            wait("server", zone.origin, ARRIVAL, &|| self.server.serial(zone.origin));
+        }
+        for zone in FOLLOWED {
+            wait("secondary", zone, ARRIVAL, &|| self.secondary.serial(zone));
+        }
+        for peer in &self.peers {
+            wait(&format!("{:?}", peer.program), BY_STEPS, ARRIVAL_THERE, &|| peer.serial());
+        }
+        begun.elapsed()
+    }
+
+    /// A few queries by programs, and the metrics; what they say.
+    pub(crate) fn ask_by_programs(&self, serial: u32) {
+        let tls = self.tls();
+        let (name, authority) = (format!("t.{BY_STEPS}"), text(&self.certificate));
+        let at = format!("@{tls}");
+        let ours =
+            ["query", &at, &name, "TXT", "--short", "--tls", "--tls-ca", authority, "--tls-hostname", HOST];
+        let said = run(&mut nonesuch(ours)).expect_done("query over TLS").stdout;
+        assert!(said.lines().any(|line| line == format!("\"{serial}\"")), "{said}");
+        for (program, server, more) in [
+            ("dig", self.server.address, &["+tries=1", "+tcp"][..]),
+            ("kdig", self.server.address, &["+retry=0"][..]),
+            ("kdig", tls, &["+retry=0", "+tls"][..]),
+        ] {
+            if !installed(program) {
+                continue;
+            }
+            let port = server.port().to_string();
+            let fixed = ["@127.0.0.1", "-p", &port, "none.nsec5.test.", "A", "+dnssec", "+time=50"];
+            let said = run(Command::new(program).args(fixed).args(more)).expect_done(program).stdout;
+            assert!(said.contains("NXDOMAIN"), "{program} {more:?}: {said}");
+        }
+        assert!(self.scrape().contains("nonesuch_"), "metrics");
+    }
+
+    fn scrape(&self) -> String {
+        let mut stream = TcpStream::connect(self.metrics).expect("connected");
+        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: m\r\nConnection: close\r\n\r\n").expect("sent");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("metrics");
+        assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+        text
+    }
+
+    /// What the servers have at the end is what was written last.
+    pub(crate) fn assert_same(&self, serial: u32) {
+        let zone = |origin: &str| {
+            let zone = self.zones().find(|zone| zone.origin == origin);
+            load_zone(&zone.expect("a zone").file(), None).expect("a zone").contents
+        };
+        for origin in FOLLOWED.into_iter().chain([WHOLE]) {
+            let expected = zone_text(&zone(origin));
+            assert!(zone_text(&transferred(self.server.address, origin)) == expected, "server: {origin}");
+            if origin != WHOLE {
+                assert!(
+                    zone_text(&transferred(self.secondary.address, origin)) == expected,
+                    "secondary: {origin}"
+                );
+            }
+        }
+        for peer in &self.peers {
+            assert!(peer.records(serial) == records_of(&zone(BY_STEPS)), "{:?}", peer.program);
+        }
+    }
+
+    /// What the logs must not have in them; other warnings are counted.
+    pub(crate) fn look_at_logs(&self) -> BTreeMap<String, usize> {
+        let mut warnings = BTreeMap::new();
+        for (name, server) in
+            [("primary", &self.primary), ("server", &self.server), ("secondary", &self.secondary)]
+        {
+            for line in server.logged().lines() {
+                assert!(!line.contains("panicked") && !line.contains(" ERROR "), "{name}: {line}");
+                if let Some((_, warning)) = line.split_once("  WARN ") {
+                    *warnings.entry(format!("{name}: {warning}")).or_default() += 1;
+                }
+            }
+        }
+        warnings
+    }
+
+    /// Messages that the server says it has not answered, by reason.
+    pub(crate) fn dropped(&self) -> Vec<String> {
+        let metrics = self.scrape();
+        let lines = metrics.lines().filter(|line| line.starts_with("nonesuch_dropped_total"));
+        lines.filter(|line| !line.ends_with(" 0")).map(str::to_owned).collect()
+    }
+
+    /// Transfers in by kind.
+    pub(crate) fn transfers(&self) -> (usize, usize) {
+        let log = self.server.logged();
+        let count = |kind: &str| {
+            log.lines().filter(|line| line.contains("zone transferred") && line.contains(kind)).count()
+        };
+        (count("kind=IXFR"), count("kind=AXFR"))
+    }
+}
+
+fn tail(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
