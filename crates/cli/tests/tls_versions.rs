@@ -106,7 +106,8 @@ fn zones_are_transferred_over_the_newest_alone() {
         assert_eq!(answer.section(Section::Answer).count() > 1, rcode == Rcode::NOERROR, "{options}");
     }
     let refused = server.logged().matches("over TLS 1.3 with the ALPN protocol dot alone").count();
-    assert_eq!(refused, 2, "{}", server.logged());
+    // One line a second at most.
+    assert!((1..=2).contains(&refused), "{}", server.logged());
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 #[path = "../../authoritative/tests/secondaries/peers.rs"]
 mod peers;
 
-use common::configured::{Configured, configure, write_beside};
+use common::configured::{Configured, configure};
 use common::{Ended, done, folder, generate_keys, installed, made, run, sign, text};
 use nonesuch_authoritative::tsig::{AnswerFault, Key, sign_request};
 use nonesuch_proto::Rtype;
@@ -235,9 +235,18 @@ fn a_journal_survives_a_kill_and_is_made_anew_when_spoilt() {
     server.kill();
     let state = home.path().join("state");
     let found = run(Command::new("find").args([text(&state), "-name", "*.journal"])).stdout;
-    write_beside(Path::new(found.trim()), "spoilt");
-    let server = Configured::start(&configuration);
-    server.wait_for(ZONE, 2);
-    assert!(!is_incremental(&server));
-    assert!(server.logged().contains("no journal, or cut off"), "{}", server.logged());
+    let journal = Path::new(found.trim());
+    let whole = fs::read(journal).expect("a journal");
+    // What is left of a journal is replaced; what never was one stays, and is said.
+    for (octets, said) in
+        [(&whole[..20], "no journal, or cut off"), (b"somebody's notes", "is no journal; move it")]
+    {
+        fs::write(journal, octets).expect("written");
+        let server = Configured::start(&configuration);
+        server.wait_for(ZONE, 2);
+        assert!(!is_incremental(&server));
+        assert!(server.logged().contains(said), "{}", server.logged());
+        server.kill();
+    }
+    assert_eq!(fs::read(journal).expect("a file"), b"somebody's notes");
 }

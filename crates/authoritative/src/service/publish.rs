@@ -181,10 +181,19 @@ impl Service {
             && settings.transfers.journal_octets > 0
             && !matches!(settings.making, Making::Online { .. });
         let mut journal = lock(&zone.facts).journal.take().filter(|_| is_wanted);
-        if is_wanted && journal.is_none() && state.is_free(&zone.apex, JOURNAL) {
+        if is_wanted && journal.is_none() {
             let path = state.path(&zone.apex, JOURNAL);
             // Not with the facts held: others ask for them, and the disk may be slow.
-            journal = open_journal(&path, &zone.apex, settings.transfers.journal_octets).map(Arc::new);
+            if state.is_free(&zone.apex, JOURNAL) {
+                journal = open_journal(&path, &zone.apex, settings.transfers.journal_octets).map(Arc::new);
+            } else {
+                let name = zone.apex.to_string();
+                tracing::warn!(
+                    zone = name,
+                    "zone {name}: no incremental transfers: {} is no journal; move it elsewhere",
+                    path.display()
+                );
+            }
         }
         if let Some((found, journal)) = to.zip(journal.as_ref())
             && journal.serials().is_some_and(|(_, end)| end != found)

@@ -103,12 +103,12 @@ fn start_server(dir: &Path, places: &Places, zones: &[Zone], primary: SocketAddr
     configuration.push_str(
         "[limits]\ntcp-idle = \"60s\"\ntcp-first-message = \"60s\"\ntcp-write = \"60s\"\ntls-handshake = \"60s\"\n",
     );
-    let mut followers = format!("\"{}\"", places.secondary);
+    let mut followers = format!("\"{} key:{KEY}.\"", places.secondary);
     places.peers.iter().for_each(|(_, at)| followers.push_str(&format!(", \"{at}\"")));
     configuration.push_str(&transferred_zone(BY_STEPS, primary, &followers));
     configuration.push_str(&transferred_zone(WHOLE, primary, ""));
     let given = format!(
-        "transfer = [\"127.0.0.1\"]\nalso-notify = [\"{}\"]\njournal-size = \"128KiB\"\n",
+        "transfer = [\"127.0.0.1\"]\nalso-notify = [\"{} key:{KEY}.\"]\njournal-size = \"128KiB\"\n",
         places.secondary
     );
     for zone in zones {
