@@ -82,8 +82,6 @@ fn main() {
         let (cpu, wall) = (median(cpu), median(wall));
         let Report { signatures_verified: verified, signatures_kept: kept, .. } = report;
         let count = report.fault_count();
-        println!(
-            "{way:24} {cpu:8.1} ms CPU {wall:8.1} ms wall; {verified} verified, {kept} kept, {count} faults"
-        );
+        println!("{way:24} {cpu:8.1} ms CPU {wall:8.1} ms wall; {verified} verified, {kept} kept, {count}");
     }
 }
