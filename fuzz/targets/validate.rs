@@ -14,8 +14,8 @@ use nonesuch_dnssec::validate::{
     Budget, Limits, Proved, Question, Status, TrustedKeys, validate, validate_octets,
 };
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
-use nonesuch_proto::message::{Header, Message, Section, flags, push_query};
-use nonesuch_proto::{Name, NameRef, Rtype, edns};
+use nonesuch_proto::message::{Header, Message, Record, Section, flags, push_query};
+use nonesuch_proto::{Class, Name, NameRef, Rtype, edns};
 use nonesuch_zone::{Contents, Image, Node, read::read_text};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -236,7 +236,9 @@ fn check(zone: &Zone, name: &Name, rtype: Rtype, message: &Message, proved: &Opt
             if message.section(Section::Answer).all(|record| record.rtype != Rtype::CNAME) =>
         {
             let Some(rrset) = node.and_then(|node| node.rrset(rtype)) else { panic!("{name} {rtype}") };
-            let answers = message.section(Section::Answer).filter(|r| r.owner == *name && r.rtype == rtype);
+            // Records of another class are none of the RRset that was asked for.
+            let is_asked = |r: &&Record| r.owner == *name && r.rtype == rtype && r.class == Class::IN;
+            let answers = message.section(Section::Answer).filter(is_asked);
             for record in answers {
                 assert!(
                     rrset.rdatas().any(|rdata| rdata.eq_ignore_ascii_case(&record.rdata)),
