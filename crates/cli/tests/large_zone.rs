@@ -134,8 +134,9 @@ fn is_had_from(program: &str, command: fn(&Path, u16, u16) -> Command) {
     let had = ["kind=AXFR", "kind=IXFR"].map(|kind| {
         log.lines().filter(|line| line.contains("zone transferred") && line.contains(kind)).count()
     });
-    // NSD 4.6 adds in the changes that it makes of two zone files what was there already: the zone is had whole then.
-    let is_odd = program == "nsd" && had == [2, 0] && log.contains("the primary's steps do not fit");
+    // NSD 4.6 adds in the changes that it makes of two zone files what was there already, and of a large zone it gives no
+    // changes: the zone is had whole then.
+    let is_odd = program == "nsd" && had == [2, 0];
     assert!(had == [1, 1] || is_odd, "{had:?} {log}");
 }
 
