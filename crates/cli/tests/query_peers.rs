@@ -13,6 +13,7 @@ use common::{Ended, folder, installed, nonesuch, run, start_peer, text};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
 use transferring::{ZONE, bind_over_tls, free_port, knot, nsd_over_tls};
 
 /// Tries until a server that answers has read its zone.
@@ -61,9 +62,9 @@ fn ask_all(server: SocketAddr, tls: Option<SocketAddr>, authority: &Path) {
     assert!(big.contains("truncated over UDP") && big.contains(" over TCP in "), "{big}");
 }
 
-#[test]
-fn nsd_is_asked_in_every_way() {
-    if !installed("nsd") {
+/// Asks a program that answers over TLS too.
+fn ask_over_tls(program: &str, command: impl Fn(&Path, u16, [u16; 2], [&Path; 2]) -> Command) {
+    if !installed(program) {
         return;
     }
     let folder = folder();
@@ -72,27 +73,19 @@ fn nsd_is_asked_in_every_way() {
     let files = Certificates::make(dir);
     let tls = free_port();
     let identity = [&*files.server, &*files.key];
-    let peer = start_peer(&dir.join("log"), |address| {
-        nsd_over_tls(dir, address.port(), [tls, free_port()], identity)
-    });
+    let peer =
+        start_peer(&dir.join("log"), |address| command(dir, address.port(), [tls, free_port()], identity));
     ask_all(peer.address, Some(([127, 0, 0, 1], tls).into()), &files.authority);
 }
 
 #[test]
+fn nsd_is_asked_in_every_way() {
+    ask_over_tls("nsd", nsd_over_tls);
+}
+
+#[test]
 fn bind_is_asked_in_every_way() {
-    if !installed("named") {
-        return;
-    }
-    let folder = folder();
-    let dir = folder.path();
-    write_zone(dir);
-    let files = Certificates::make(dir);
-    let tls = free_port();
-    let identity = [&*files.server, &*files.key];
-    let peer = start_peer(&dir.join("log"), |address| {
-        bind_over_tls(dir, address.port(), [tls, free_port()], identity)
-    });
-    ask_all(peer.address, Some(([127, 0, 0, 1], tls).into()), &files.authority);
+    ask_over_tls("named", bind_over_tls);
 }
 
 #[test]

@@ -6,33 +6,13 @@ mod transferring;
 
 use common::configured::{Configured, ask, plain_zone, write_beside};
 use common::folder;
-use nonesuch_authoritative::transfer::inbound::{
-    Asked, Inbound, Incoming, TransferBounds, apply_steps, push_question,
-};
+use common::transfer::transfer;
+use nonesuch_authoritative::transfer::inbound::{Asked, Incoming, apply_steps};
 use nonesuch_proto::message::{Message, Rcode, push_query};
-use nonesuch_zone::Contents;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 use transferring::{free_port, start_at, transferred, zone_text};
-
-/// Asks over TCP for a transfer, and reads it.
-#[track_caller]
-fn receive(server: SocketAddr, question: &[u8], mut inbound: Inbound) -> Incoming {
-    let mut stream = TcpStream::connect(server).expect("connected");
-    stream.write_all(question).expect("sent");
-    loop {
-        let mut length = [0; 2];
-        stream.read_exact(&mut length).expect("a length");
-        let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-        stream.read_exact(&mut message).expect("a message");
-        if inbound.push(&message).expect("an answer") {
-            break;
-        }
-    }
-    inbound.finish().expect("a zone")
-}
 
 /// The kinds of the transfers from primaries so far, out of a log in JSON.
 fn kinds(server: &Configured) -> Vec<String> {
@@ -66,19 +46,6 @@ fn publish(primary: &Configured, dir: &Path, serial: u32) {
     primary.ctl(&["reload", PLAIN]).expect_done("reload");
 }
 
-/// What a server answers to IXFR from the version with this serial, which was `old`.
-#[track_caller]
-fn changes_from(server: SocketAddr, old: &Contents) -> Incoming {
-    let serial = old.soa().expect("a zone").serial;
-    let asked = Asked::Ixfr { serial };
-    let soa = old.apex_rrset(nonesuch_proto::Rtype::SOA).expect("a zone");
-    let mut question = vec![0; 2];
-    push_question(old.apex(), asked, soa.rdatas().next().expect("one"), 7, &mut question);
-    let length = (question.len() - 2) as u16;
-    question[..2].copy_from_slice(&length.to_be_bytes());
-    receive(server, &question, Inbound::new(old.apex().clone(), 7, asked, TransferBounds::default()))
-}
-
 /// Several versions that come at once are passed on one by one: whoever has one in between gets what follows it.
 #[test]
 fn versions_in_between_are_passed_on() {
@@ -104,7 +71,9 @@ fn versions_in_between_are_passed_on() {
     server.wait_for(PLAIN, 4);
     assert_eq!(kinds(&server), ["AXFR", "IXFR"]);
     for (old, steps_left) in versions[..3].iter().zip([3, 2, 1]) {
-        let Incoming::Steps(steps) = changes_from(server.address, old) else {
+        let Incoming::Steps(steps) =
+            transfer(server.address, PLAIN, Asked::Ixfr { serial: old.soa().expect("a zone").serial })
+        else {
             panic!("no changes from {:?}", old.soa());
         };
         assert_eq!(steps.len(), steps_left);

@@ -41,6 +41,13 @@ fn of_file(dir: &Path) -> Settings {
     Settings { state_dir: Some(dir.join("state")), zones: vec![zone], jobs: 2, ..Settings::default() }
 }
 
+/// A zone of a file that everybody may transfer: it has a journal.
+fn transferable(dir: &Path) -> Settings {
+    let mut settings = of_file(dir);
+    settings.zones[0].transfers.transfer = crate::acl::AccessList::anybody();
+    settings
+}
+
 /// Ends a service: whoever loads lets go of it soon.
 fn end(service: Arc<Service>) {
     while Arc::strong_count(&service) > 1 {
@@ -211,11 +218,7 @@ fn a_reload_adds_removes_and_updates() {
 fn a_zone_that_comes_back_has_its_journal() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
-    let settings = || {
-        let mut settings = of_file(dir.path());
-        settings.zones[0].transfers.transfer = crate::acl::AccessList::anybody();
-        settings
-    };
+    let settings = || transferable(dir.path());
     write(&file, &zone_text(1));
     let service = started(settings());
     write(&file, &zone_text(2));
@@ -377,11 +380,7 @@ fn rights_change_whatever_becomes_of_the_zone() {
 fn a_serial_with_other_records_is_warned_of_and_nothing_leads_from_it() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
-    let settings = || {
-        let mut settings = of_file(dir.path());
-        settings.zones[0].transfers.transfer = crate::acl::AccessList::anybody();
-        settings
-    };
+    let settings = || transferable(dir.path());
     write(&file, &zone_text(3));
     let service = started(settings());
     write(&file, &zone_text(4));
@@ -528,8 +527,7 @@ fn a_compiled_zone_may_be_written_over_in_place() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("zone");
     fs::write(&file, image_of_many(1)).unwrap();
-    let mut settings = of_file(dir.path());
-    settings.zones[0].transfers.transfer = crate::acl::AccessList::anybody();
+    let settings = transferable(dir.path());
     let service = started(settings.clone());
     assert_eq!(serial(&service), Some(1));
     let kept = dir.path().join("state/zones/example.kept");

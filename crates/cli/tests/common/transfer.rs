@@ -3,7 +3,7 @@
 use nonesuch_authoritative::transfer::inbound::{Asked, Inbound, Incoming, TransferBounds, push_question};
 use nonesuch_proto::Name;
 use nonesuch_zone::{Contents, write::write_zone};
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -13,8 +13,13 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// The zone as a server gives it to everyone who may have it.
 #[track_caller]
 pub fn transferred(server: SocketAddr, zone: &str) -> Contents {
-    match transfer(server, zone, Asked::Axfr) {
-        Incoming::Whole { contents, .. } => contents,
+    try_transferred(server, zone).unwrap_or_else(|error| panic!("{server} {zone}: {error}"))
+}
+
+/// As [`transferred`], of a server that may not have it yet.
+pub fn try_transferred(server: SocketAddr, zone: &str) -> io::Result<Contents> {
+    match try_transfer(server, zone, Asked::Axfr)? {
+        Incoming::Whole { contents, .. } => Ok(contents),
         other => panic!("{other:?}"),
     }
 }
@@ -22,6 +27,10 @@ pub fn transferred(server: SocketAddr, zone: &str) -> Contents {
 /// What a server answers to a request for a transfer.
 #[track_caller]
 pub fn transfer(server: SocketAddr, zone: &str, asked: Asked) -> Incoming {
+    try_transfer(server, zone, asked).unwrap_or_else(|error| panic!("{server} {zone}: {error}"))
+}
+
+fn try_transfer(server: SocketAddr, zone: &str, asked: Asked) -> io::Result<Incoming> {
     let apex: Name = zone.parse().expect("a name");
     let mut question = vec![0; 2];
     let soa = match asked {
@@ -32,17 +41,17 @@ pub fn transfer(server: SocketAddr, zone: &str, asked: Asked) -> Incoming {
     push_question(&apex, asked, &soa, 7, &mut question);
     let length = (question.len() - 2) as u16;
     question[..2].copy_from_slice(&length.to_be_bytes());
-    let mut stream = TcpStream::connect(server).expect("connected");
-    stream.set_read_timeout(Some(LIMIT)).expect("a limit");
-    stream.write_all(&question).expect("sent");
+    let mut stream = TcpStream::connect(server)?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.write_all(&question)?;
     let mut inbound = Inbound::new(apex, 7, asked, TransferBounds::default());
     loop {
         let mut length = [0; 2];
-        stream.read_exact(&mut length).expect("a length");
+        stream.read_exact(&mut length)?;
         let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-        stream.read_exact(&mut message).expect("a message");
-        if inbound.push(&message).expect("an answer") {
-            return inbound.finish().expect("a zone, or steps");
+        stream.read_exact(&mut message)?;
+        if inbound.push(&message).map_err(io::Error::other)? {
+            return inbound.finish().map_err(io::Error::other);
         }
     }
 }

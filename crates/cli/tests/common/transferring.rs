@@ -3,20 +3,18 @@
 #![allow(dead_code, unreachable_pub)] // each test program uses its own part
 
 use super::common::configured::{Configured, plain_zone, write_beside};
+pub use super::common::transfer::{transferred, try_transferred, zone_text};
 use super::common::{Running, done, sign, text};
-use nonesuch_authoritative::transfer::inbound::{Asked, Inbound, Incoming, TransferBounds, push_question};
-use nonesuch_proto::Name;
-use nonesuch_zone::{Contents, load, write::write_zone};
+use nonesuch_zone::load;
 use std::fs;
-use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 pub const SECRET: &str = "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch";
 pub const ZONE: &str = "signed.example.";
-/// Longest wait for a version, and for a message.
+/// Longest wait for a version.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A port that is free for both transports.
@@ -49,38 +47,6 @@ pub fn start_with(dir: &Path, port: u16, top: &str, zones: &str) -> Configured {
     Configured::start(&path)
 }
 
-/// The zone as a server gives it to everyone who may have it.
-#[track_caller]
-pub fn transferred(server: SocketAddr, zone: &str) -> Contents {
-    try_transferred(server, zone).unwrap_or_else(|error| panic!("{server} {zone}: {error}"))
-}
-
-/// As [`transferred`], of a server that may not have it yet.
-pub fn try_transferred(server: SocketAddr, zone: &str) -> io::Result<Contents> {
-    let apex: Name = zone.parse().expect("a name");
-    let mut question = vec![0; 2];
-    push_question(&apex, Asked::Axfr, &[], 7, &mut question);
-    let length = (question.len() - 2) as u16;
-    question[..2].copy_from_slice(&length.to_be_bytes());
-    let mut stream = TcpStream::connect(server)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(&question)?;
-    let mut inbound = Inbound::new(apex, 7, Asked::Axfr, TransferBounds::default());
-    loop {
-        let mut length = [0; 2];
-        stream.read_exact(&mut length)?;
-        let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-        stream.read_exact(&mut message)?;
-        if inbound.push(&message).map_err(io::Error::other)? {
-            break;
-        }
-    }
-    match inbound.finish().map_err(io::Error::other)? {
-        Incoming::Whole { contents, .. } => Ok(contents),
-        other => panic!("{other:?}"),
-    }
-}
-
 /// Waits until a server gives the zone as it is in `file`.
 #[track_caller]
 pub fn wait_for_zone(server: SocketAddr, zone: &str, file: &Path, log: impl Fn() -> String) {
@@ -98,13 +64,6 @@ pub fn wait_for_zone(server: SocketAddr, zone: &str, file: &Path, log: impl Fn()
     let (expected, found) = (zone_text(&expected), zone_text(&found));
     let differing = expected.lines().zip(found.lines()).find(|(a, b)| a != b);
     assert!(expected == found, "{zone}: {differing:?}");
-}
-
-/// A zone as text; letter case aside, which Knot DNS does not keep.
-pub fn zone_text(contents: &Contents) -> String {
-    let mut octets = Vec::new();
-    write_zone(contents, &mut octets).expect("a vector takes all");
-    String::from_utf8(octets).expect("text").to_ascii_lowercase()
 }
 
 #[track_caller]
@@ -183,9 +142,14 @@ pub fn bind_with(dir: &Path, port: u16, notified: u16, zones: &str) -> Command {
 }
 
 pub fn nsd(dir: &Path, port: u16, notified: u16) -> Command {
+    nsd_with(dir, port, notified, "")
+}
+
+/// NSD with more lines in its section `server`.
+fn nsd_with(dir: &Path, port: u16, notified: u16, more: &str) -> Command {
     let dir = text(dir);
     let configuration = format!(
-        "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{dir}\"\n  pidfile: \"{dir}/pid\"\n\
+        "server:\n  ip-address: 127.0.0.1@{port}\n{more}  server-count: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{dir}\"\n  pidfile: \"{dir}/pid\"\n\
          \x20 database: \"\"\n  zonelistfile: \"{dir}/list\"\n  xfrdfile: \"{dir}/xfrd\"\n  xfrdir: \"{dir}\"\nremote-control:\n  control-enable: no\n\
          key:\n  name: \"transfer.key\"\n  algorithm: hmac-sha256\n  secret: \"{SECRET}\"\n\
          zone:\n  name: \"{ZONE}\"\n  zonefile: \"{dir}/zone\"\n  create-ixfr: yes\n  store-ixfr: yes\n  provide-xfr: 127.0.0.1 transfer.key\n\
@@ -219,17 +183,8 @@ pub fn bind_over_tls(dir: &Path, port: u16, [tls, notified]: [u16; 2], identity:
 /// NSD, which answers over TLS too.
 pub fn nsd_over_tls(dir: &Path, port: u16, [tls, notified]: [u16; 2], identity: [&Path; 2]) -> Command {
     let [certificate, key] = identity.map(text);
-    let dir = text(dir);
-    let configuration = format!(
-        "server:\n  ip-address: 127.0.0.1@{port}\n  ip-address: 127.0.0.1@{tls}\n  tls-port: {tls}\n  tls-service-pem: \"{certificate}\"\n\
-         \x20 tls-service-key: \"{key}\"\n  server-count: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{dir}\"\n  pidfile: \"{dir}/pid\"\n\
-         \x20 database: \"\"\n  zonelistfile: \"{dir}/list\"\n  xfrdfile: \"{dir}/xfrd\"\n  xfrdir: \"{dir}\"\nremote-control:\n  control-enable: no\n\
-         key:\n  name: \"transfer.key\"\n  algorithm: hmac-sha256\n  secret: \"{SECRET}\"\n\
-         zone:\n  name: \"{ZONE}\"\n  zonefile: \"{dir}/zone\"\n  create-ixfr: yes\n  store-ixfr: yes\n  provide-xfr: 127.0.0.1 transfer.key\n\
-         \x20 notify: 127.0.0.1@{notified} transfer.key\n"
+    let more = format!(
+        "  ip-address: 127.0.0.1@{tls}\n  tls-port: {tls}\n  tls-service-pem: \"{certificate}\"\n  tls-service-key: \"{key}\"\n"
     );
-    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
-    let mut command = Command::new("nsd");
-    command.args(["-d", "-c", &format!("{dir}/peer.conf")]);
-    command
+    nsd_with(dir, port, notified, &more)
 }
