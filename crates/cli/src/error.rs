@@ -55,7 +55,11 @@ pub(crate) enum Failure {
     NoKeys { dir: PathBuf, zone: nonesuch_proto::Name },
     #[error("{}: {source}", path.display())]
     KeyFile { path: PathBuf, source: KeyFileError },
-    #[error("{}: there is no private key file beside it", path.display())]
+    #[error(
+        "{}: there is no private key file beside it: to publish a key that does not sign, move this file away and put the record of \
+         this file into the zone file",
+        path.display()
+    )]
     NoPrivateFile { path: PathBuf },
     #[error("{}: there is no public key file (.key) beside it: restore it from a copy, or move this file away if the key is no longer used", path.display())]
     NoPublicFile { path: PathBuf },

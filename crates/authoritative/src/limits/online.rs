@@ -18,6 +18,9 @@ use std::net::IpAddr;
 
 /// What a worker may spend at once beyond its part, nanoseconds: answers that are ready wait for no longer.
 const AT_ONCE: i64 = 10_000_000;
+/// Operations that a worker without time saves for, as far as [`AT_ONCE`] allows: made at once they share lanes and inversions, and each
+/// costs a fraction of one made alone. More would make others wait for long, which looks like a lack of time.
+const WORTHWHILE: i64 = 8;
 /// How often it is looked how busy the worker is, nanoseconds.
 const WINDOW: u64 = 10_000_000;
 /// Windows that are looked back at: only what each of them left is to spare. Clients that wait for their answers pause now and then
@@ -74,6 +77,8 @@ pub struct WorkerShare {
     spent: i64,
     /// Nanoseconds that may be spent; below zero after a batch that took longer than it should.
     balance: i64,
+    /// All was spent, and there is not enough yet for [`WORTHWHILE`] operations.
+    is_saving: bool,
     /// Nanoseconds of `balance` that operations on the list are expected to take.
     reserved: i64,
     /// Operations on the list that were charged.
@@ -95,6 +100,7 @@ impl WorkerShare {
             window: None,
             spent: 0,
             balance: AT_ONCE,
+            is_saving: false,
             reserved: 0,
             charged: 0,
             each: FIRST_GUESS,
@@ -128,6 +134,8 @@ impl WorkerShare {
         let elapsed = i64::try_from(elapsed).unwrap_or(i64::MAX).min(1_000_000_000);
         let percent = if is_behind { self.busy_percent } else { self.percent_at_present() };
         self.balance = (self.balance + elapsed * percent / 100).min(AT_ONCE);
+        let enough = if percent > self.busy_percent { 1 } else { self.each.saturating_mul(WORTHWHILE) };
+        self.is_saving &= self.balance < enough.min(AT_ONCE / 2);
         self.last = Some(now_ns);
     }
 
@@ -154,12 +162,13 @@ impl WorkerShare {
 
     /// Whether another answer may be made in this batch. One that needs more than there is may: the next ones wait then.
     pub(super) const fn has_time(&self) -> bool {
-        self.balance > 0
+        !self.is_saving
     }
 
     pub(super) fn reserve(&mut self, operations: usize) {
         let cost = self.each.saturating_mul(i64::try_from(operations).unwrap_or(i64::MAX)).min(1_000_000_000);
         self.balance -= cost;
+        self.is_saving = self.balance <= 0;
         self.reserved += cost;
         self.charged += operations;
     }
@@ -182,6 +191,7 @@ impl WorkerShare {
     const fn settle(&mut self, spent: i64) {
         self.balance = (self.balance + self.reserved).saturating_sub(spent);
         (self.reserved, self.charged) = (0, 0);
+        self.is_saving |= self.balance <= 0;
     }
 }
 
@@ -273,11 +283,39 @@ mod tests {
     fn a_worker_that_others_leave_time_makes_as_much_as_that() {
         // Percent of each millisecond that others want, and what is made then.
         for (wanted, expected) in [(0, 48..=51), (30, 48..=51), (50, 37..=41), (70, 18..=21), (95, 4..=9)] {
-            let (others, made) = simulate(|now| (wanted * 10_000, now + 1_000_000, 20));
+            // What came while the batch before was made is there too.
+            let mut taken = 0;
+            let (others, made) = simulate(|now| {
+                let next = now + 1_000_000;
+                let came = next - std::mem::replace(&mut taken, next);
+                (came * wanted / 100, next, 20)
+            });
             assert!(expected.contains(&made), "{wanted}: {made}");
             // With what the busy share takes, 95 percent are more than there is.
             assert!(others + 2 >= wanted.min(92), "{wanted}: {others}");
         }
+    }
+
+    #[test]
+    fn a_worker_without_time_makes_many_at_once() {
+        let mut batches = Vec::new();
+        let mut share = WorkerShare::new(&OnlineSettings::default());
+        let mut now = 0;
+        while now < 1_000_000_000 {
+            share.begin_at(now, true, None);
+            let mut operations = 0;
+            while operations < 64 && share.has_time() {
+                share.reserve(1);
+                operations += 1;
+            }
+            let cost = if operations > 0 { 40_000 + 10_000 * operations as u64 } else { 0 };
+            share.spent(cost, operations);
+            batches.extend((operations > 0).then_some(operations));
+            now += 200_000 + cost;
+        }
+        // The first has what may be spent at once.
+        let few = batches.iter().skip(1).min();
+        assert!(batches.len() > 100 && few >= Some(&(WORTHWHILE as usize)), "{batches:?}");
     }
 
     #[test]
