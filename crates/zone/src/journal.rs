@@ -19,6 +19,8 @@
 //!
 //! A journal has a greatest size. When it is reached, the oldest changes are left out of a new file that takes the old one's
 //! place; readers of the old one go on reading it.
+//!
+//! A server may have a hundred thousand journals: the file is open while changes are appended or read, and not in between.
 
 mod entry;
 mod reader;
@@ -31,9 +33,9 @@ use nonesuch_proto::Name;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 const MAGIC: [u8; 8] = *b"\x89NSCJ\r\n\x1a";
 const VERSION: u32 = 1;
@@ -128,9 +130,36 @@ pub struct Journal {
 }
 
 struct State {
-    file: Arc<File>,
+    /// The file, while somebody reads it.
+    open: Weak<File>,
+    /// Device and number of the file.
+    identity: (u64, u64),
     entries: Vec<Entry>,
     end: u64,
+}
+
+impl State {
+    fn new(file: &File, entries: Vec<Entry>, end: u64) -> io::Result<Self> {
+        Ok(Self { open: Weak::new(), identity: identity_of(file)?, entries, end })
+    }
+
+    /// Opens the file, which must be the one that the entries are of.
+    fn file(&mut self, path: &Path) -> io::Result<Arc<File>> {
+        if let Some(file) = self.open.upgrade() {
+            return Ok(file);
+        }
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        if identity_of(&file)? != self.identity {
+            return Err(io::Error::other("another file has taken its place"));
+        }
+        let file = Arc::new(file);
+        self.open = Arc::downgrade(&file);
+        Ok(file)
+    }
+}
+
+fn identity_of(file: &File) -> io::Result<(u64, u64)> {
+    file.metadata().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 impl Journal {
@@ -162,8 +191,8 @@ impl Journal {
             cut.map_err(|source| error("cut off the end of", source))?;
         }
         let opened = if end < octets { Opened::CutOff { octets: octets - end } } else { Opened::Whole };
-        let state = Mutex::new(State { file: Arc::new(file), entries, end });
-        Ok((Self { path: path.to_owned(), apex: apex.clone(), most, state }, opened))
+        let state = State::new(&file, entries, end).map_err(|source| error("read", source))?;
+        Ok((Self { path: path.to_owned(), apex: apex.clone(), most, state: Mutex::new(state) }, opened))
     }
 
     /// Makes an empty journal in the place of whatever is there.
@@ -172,10 +201,10 @@ impl Journal {
     /// Those of the system.
     pub fn replace(path: &Path, apex: &Name, most: u64) -> Result<Self, JournalError> {
         let written = write_file(path, apex, &[]).and_then(Written::synchronised);
-        let (file, end) =
-            written.map_err(|source| JournalError::Io { path: path.to_owned(), action: "write", source })?;
-        let state = Mutex::new(State { file: Arc::new(file), entries: Vec::new(), end });
-        Ok(Self { path: path.to_owned(), apex: apex.clone(), most, state })
+        let state = written.and_then(|(file, end)| State::new(&file, Vec::new(), end));
+        let state =
+            state.map_err(|source| JournalError::Io { path: path.to_owned(), action: "write", source })?;
+        Ok(Self { path: path.to_owned(), apex: apex.clone(), most, state: Mutex::new(state) })
     }
 
     /// Appends a change, which is on the disk when this returns. It has the SOA record that the zone had before and the one
@@ -193,6 +222,8 @@ impl Journal {
     /// # Errors
     /// As [`append`](Self::append); changes in front of the faulty one may have been appended.
     pub fn append_all(&self, changes: &[ChangeSet]) -> Result<(), JournalError> {
+        // Open until the last of them is synchronised; where that fails, the first one says so.
+        let _open = self.state().file(&self.path);
         let last = changes.len();
         (1..).zip(changes).try_for_each(|(place, change)| self.append_change(change, place == last).map(drop))
     }
@@ -234,11 +265,12 @@ impl Journal {
             self.rewrite(state, (dropped + 1).min(state.entries.len()), Some(new))?;
             return Ok(Appended::Kept);
         }
-        let synchronise = || if is_synchronised { state.file.sync_data() } else { Ok(()) };
-        let written = state.file.write_all_at(octets, state.end).and_then(|()| synchronise());
+        let file = state.file(&self.path)?;
+        let synchronise = || if is_synchronised { file.sync_data() } else { Ok(()) };
+        let written = file.write_all_at(octets, state.end).and_then(|()| synchronise());
         if let Err(error) = written {
             // What is left of it is overwritten by the next one, or cut off when the journal is opened.
-            let _ = state.file.set_len(state.end);
+            let _ = file.set_len(state.end);
             return Err(error);
         }
         state.entries.push(Entry { from: serials.0, to: serials.1, offset: state.end, octets: length });
@@ -248,10 +280,12 @@ impl Journal {
 
     /// Writes the journal anew, without its first `dropped` entries and with a further one, and puts it in its place.
     fn rewrite(&self, state: &mut State, dropped: usize, new: Option<((u32, u32), &[u8])>) -> io::Result<()> {
-        let kept = state.entries.get(dropped..).unwrap_or_default();
-        let start = kept.first().map_or(state.end, |entry| entry.offset);
+        let start = state.entries.get(dropped).map_or(state.end, |entry| entry.offset);
         let mut octets = vec![0; (state.end - start) as usize];
-        state.file.read_exact_at(&mut octets, start)?;
+        if !octets.is_empty() {
+            state.file(&self.path)?.read_exact_at(&mut octets, start)?;
+        }
+        let kept = state.entries.get(dropped..).unwrap_or_default();
         let moved = |entry: &Entry| Entry { offset: entry.offset - start + HEADER as u64, ..*entry };
         let mut entries: Vec<Entry> = kept.iter().map(moved).collect();
         if let Some(((from, to), added)) = new {
@@ -261,20 +295,21 @@ impl Journal {
         }
         let Written { file, end, synchronised } = write_file(&self.path, &self.apex, &octets)?;
         // It is in its place, whether that lasts or not: what is appended to the old one is lost.
-        *state = State { file: Arc::new(file), entries, end };
+        *state = State::new(&file, entries, end)?;
         synchronised
     }
 
-    /// The changes that lead from one serial to another; `None` where there are none.
+    /// The changes that lead from one serial to another; `None` where there are none, and where the file cannot be opened: then the zone is
+    /// transferred whole.
     #[must_use]
     pub fn between(&self, from: u32, to: u32) -> Option<Changes> {
-        let state = self.state();
+        let mut state = self.state();
         let last = state.entries.iter().rposition(|entry| entry.to == to)?;
         let first = state.entries[..=last].iter().rposition(|entry| entry.from == from)?;
         Some(Changes {
             path: self.path.clone(),
             apex: self.apex.clone(),
-            file: Arc::clone(&state.file),
+            file: state.file(&self.path).ok()?,
             entries: state.entries[first..=last].to_vec(),
         })
     }

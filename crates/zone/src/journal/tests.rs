@@ -319,6 +319,48 @@ fn an_entry_that_is_altered_under_way_is_refused() {
     assert!(matches!(changes.read(1).unwrap(), Err(JournalError::Altered { from: 2, .. })));
 }
 
+/// How many open files of this process are the one at `path`.
+fn open_files(path: &Path) -> usize {
+    let files = fs::read_dir("/proc/self/fd").expect("a folder").flatten();
+    files.filter(|file| fs::read_link(file.path()).is_ok_and(|target| target == path)).count()
+}
+
+#[test]
+fn its_file_is_open_while_it_is_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let versions = versions(&[1, 2, 3]);
+    let (path, _) = journal_of(folder.path(), &versions[..2]);
+    let path = path.canonicalize().expect("a path");
+    let (journal, _) = Journal::open(&path, &apex(), 1 << 20).expect("a journal");
+    journal.append(&change(&versions[1], &versions[2])).expect("a change");
+    assert_eq!(open_files(&path), 0);
+    let [one, other] = [(1, 3), (2, 3)].map(|(from, to)| journal.between(from, to).expect("changes"));
+    assert_eq!(open_files(&path), 1);
+    drop(one);
+    assert!(other.read(0).expect("a change").is_ok());
+    drop(other);
+    assert_eq!(open_files(&path), 0);
+}
+
+#[test]
+fn another_file_in_its_place_is_not_written_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let versions = versions(&[1, 2, 3]);
+    let (path, _) = journal_of(folder.path(), &versions[..2]);
+    let (journal, _) = Journal::open(&path, &apex(), 1 << 20).expect("a journal");
+    let copy = folder.path().join("copy");
+    fs::copy(&path, &copy).expect("a copy");
+    fs::rename(&copy, &path).expect("another file");
+    let before = fs::read(&path).expect("a file");
+    assert!(journal.between(1, 2).is_none());
+    let error = journal.append(&change(&versions[1], &versions[2])).expect_err("another file");
+    assert!(error.to_string().contains("another file has taken its place"), "{error}");
+    assert_eq!(fs::read(&path).expect("a file"), before);
+    journal.clear().expect("an empty journal");
+    journal.append(&change(&versions[1], &versions[2])).expect("a change");
+    assert!(journal.between(2, 3).is_some());
+}
+
 #[test]
 fn what_a_crash_leaves_beside_it_does_no_harm() {
     let folder = TempDir::new().unwrap();
