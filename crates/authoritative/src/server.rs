@@ -194,6 +194,8 @@ impl Server {
     /// Where a thread had ended by a panic.
     pub fn stop(self) -> Result<(), NetError> {
         let mut result = Ok(());
+        // All at once: each of them may have a peer that is slow to take its last answer.
+        self.tcp.iter().chain(&self.tls).for_each(TcpServer::begin_stop);
         let stopped = self.udp.into_iter().map(UdpServer::stop);
         let stopped = stopped.chain(self.tcp.into_iter().chain(self.tls).map(TcpServer::stop));
         for stopped in stopped {

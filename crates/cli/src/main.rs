@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         // A reader that has seen enough, as `head` has, is no error.
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("nonesuch: error: {failure}");
+            files::say(&format!("nonesuch: error: {failure}"));
             ExitCode::from(match failure.is_no() {
                 true => 1,
                 false if failure.is_of_system() => 3,

@@ -1,7 +1,7 @@
 //! What several commands do with zones: read one and say what is odd, the time, trust anchors.
 
 use crate::error::Failure;
-use crate::files::{input_name, is_standard, read_input};
+use crate::files::{input_name, is_standard, read_input, say};
 use crate::progress;
 use nonesuch_dnssec::facts::{DenialFacts, KeyFacts, VrfKeyFacts};
 use nonesuch_dnssec::verify::Anchor;
@@ -31,7 +31,7 @@ pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<Loaded, Fa
     if !line.is_hidden() {
         let (records, seconds) = (loaded.contents.record_count(), begun.elapsed().as_secs_f64());
         let rate = progress::rate(records, seconds);
-        eprintln!("{name}: {records} records read in {seconds:.2} s, {rate} records/s");
+        say(&format!("{name}: {records} records read in {seconds:.2} s, {rate} records/s"));
     }
     for warning in &loaded.warnings {
         tracing::warn!("{name}: {warning}");

@@ -67,8 +67,13 @@ impl TcpServer {
         self.statistics.clone()
     }
 
+    /// Has the server stop, without waiting for it.
+    pub fn begin_stop(&self) {
+        self.stop.send_replace(true);
+    }
+
     /// Stops the server and waits for it: nothing more is accepted or read; answers that are being sent are
-    /// sent, which takes at most the write timeout for each share. Streams end where they are.
+    /// sent, which takes at most the write timeout for each share, and the finish timeout for all. Streams end where they are.
     ///
     /// # Errors
     /// [`NetError::Panicked`] when the server had ended by a panic.
@@ -77,7 +82,7 @@ impl TcpServer {
     }
 
     fn end(&mut self) -> Result<(), NetError> {
-        self.stop.send_replace(true);
+        self.begin_stop();
         let joined = self.thread.take().map_or(Ok(()), JoinHandle::join);
         joined.map_err(|_| NetError::Panicked { name: self.name.to_owned() })
     }

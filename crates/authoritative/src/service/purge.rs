@@ -38,8 +38,7 @@ impl Service {
         let state = self.state.as_ref().ok_or(PurgeError::NoState)?;
         // Held, so that the zone does not come meanwhile, and one that goes is gone.
         let _changing = lock(&self.changing);
-        let table = lock(&self.table);
-        if table.contains_key(apex) {
+        if self.zone(apex).is_some() {
             return Err(PurgeError::Served(apex.clone()));
         }
         if state.remove(apex) { Ok(()) } else { Err(PurgeError::NotKept(apex.clone())) }
@@ -53,10 +52,11 @@ impl Service {
     pub fn purge_all(&self) -> Result<Vec<String>, PurgeError> {
         let state = self.state.as_ref().ok_or(PurgeError::NoState)?;
         let _changing = lock(&self.changing);
-        let table = lock(&self.table);
-        let mut known: BTreeSet<String> = table.keys().map(file_stem).collect();
-        let members = Membership::all_but(state, table.keys())?;
-        let awaited = members.iter().filter(|member| table.contains_key(&member.catalog));
+        // The table itself is not held: transfers ask for zones, and the disk may be slow.
+        let zones: BTreeSet<Name> = lock(&self.table).keys().cloned().collect();
+        let mut known: BTreeSet<String> = zones.iter().map(file_stem).collect();
+        let members = Membership::all_but(state, &zones)?;
+        let awaited = members.iter().filter(|member| zones.contains(&member.catalog));
         known.extend(awaited.map(|member| file_stem(&member.zone)));
         let orphans: Vec<String> = state.stems()?.difference(&known).cloned().collect();
         for stem in &orphans {

@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::arguments::{CONFIGURATION, ControlArguments, ControlCommand, ControlZoneCommand, SOCKET};
 use crate::config;
 use crate::error::Failure;
-use crate::files::{counted, print_line};
+use crate::files::{counted, print_line, say};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -63,7 +63,7 @@ fn fail(arguments: &ControlArguments, error: &Value) -> Result<Outcome, Failure>
     if arguments.json {
         print_line(&json!({ "error": error }).to_string())?;
     } else {
-        eprintln!("nonesuch: error: {}", error.as_str().unwrap_or("the server gives no reason"));
+        say(&format!("nonesuch: error: {}", error.as_str().unwrap_or("the server gives no reason")));
     }
     Ok(Outcome::No)
 }

@@ -113,9 +113,14 @@ pub(super) async fn accept_all<H>(
     }
     drop(listener);
     shared.table.borrow().finish_all();
+    let deadline = Instant::now() + shared.options.finish_timeout;
     loop {
         tokio::select! {
             joined = tasks.join_next() => if joined.is_none() { break },
+            () = sleep_until(deadline) => {
+                tasks.shutdown().await;
+                break;
+            }
             () = sleep(interval) => shared.sweep(),
         }
     }

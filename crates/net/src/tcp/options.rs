@@ -25,6 +25,8 @@ pub struct TcpOptions {
     pub message_timeout: Duration,
     /// How long a peer may take to accept 16 KiB of answers, or all where there are fewer. Default 5 s.
     pub write_timeout: Duration,
+    /// How long peers may take the answers that are there when the server stops. Default 10 s.
+    pub finish_timeout: Duration,
     /// How long a TLS handshake may take. Default 5 s.
     pub handshake_timeout: Duration,
     /// Octets of a message that is read; a longer one closes the connection. Default 16 KiB.
@@ -46,6 +48,7 @@ impl Default for TcpOptions {
             first_message_timeout: Duration::from_secs(5),
             message_timeout: Duration::from_secs(5),
             write_timeout: Duration::from_secs(5),
+            finish_timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(5),
             message_max: 1 << 14,
             in_flight_max: 64,
@@ -107,6 +110,13 @@ impl TcpOptions {
     #[must_use]
     pub const fn write_timeout(mut self, limit: Duration) -> Self {
         self.write_timeout = limit;
+        self
+    }
+
+    /// Sets the time for the last answers.
+    #[must_use]
+    pub const fn finish_timeout(mut self, limit: Duration) -> Self {
+        self.finish_timeout = limit;
         self
     }
 

@@ -140,6 +140,20 @@ fn a_peer_that_does_not_read_is_given_up() {
 }
 
 #[test]
+fn a_peer_that_does_not_read_holds_no_stop_up() {
+    let hour = Duration::from_secs(3600);
+    let options = TcpOptions::new().write_timeout(hour).finish_timeout(Duration::from_millis(20));
+    let (server, address) = start("127.0.0.1:0", &options.message_max(65_535));
+    let mut stream = connect(address);
+    stream.set_write_timeout(Some(Duration::from_millis(100))).expect("set");
+    let message = framed(&[1; 65_535]);
+    let waits = (0..4096).any(|_| stream.write_all(&message).is_err());
+    assert!(waits, "the server still takes messages whose answers nobody reads");
+    // It would wait for an hour.
+    server.stop().expect("stopped");
+}
+
+#[test]
 fn the_longest_waiting_connection_makes_room() {
     let (server, address) = start("127.0.0.1:0", &TcpOptions::new().connections_max(2));
     let ask = |stream: &mut TcpStream| ask(stream, b"x").is_ok_and(|answer| answer == b"x");
