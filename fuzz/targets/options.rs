@@ -41,6 +41,9 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     assert_eq!(options.cookie() == CookieStatus::Absent, cookie.is_none());
+    let asks = opt.options().any(|(code, data)| code == edns::EXPIRE && data.is_empty());
+    assert_eq!(options.wants_expire(), asks);
+    let options = options.with_expire((choice & 32 != 0).then_some(7));
     let before = usize::from(u16::from_be_bytes([*high, *low]) % 1200) + 12;
     let least = before + OPT_OCTETS + options.room(settings);
     let limit = least + usize::from(*extra);
@@ -58,6 +61,9 @@ fuzz_target!(|data: &[u8]| {
             edns::EXTENDED_ERROR => assert!(error.is_some()),
             edns::REPORT_CHANNEL => assert!(settings.report_channel.is_some()),
             _ => assert!(opt.option(code).is_some(), "option {code} was not asked for"),
+        }
+        if code == edns::EXPIRE {
+            assert_eq!(edns::read_expire(data), Some(Some(7)));
         }
         if code == edns::COOKIE {
             assert!(CookieOption::read(data).is_some_and(|cookie| cookie.server.len() == 16));

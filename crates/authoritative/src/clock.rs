@@ -1,9 +1,46 @@
 //! The one place where the time of day is read in seconds. What is pure is given it.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Seconds since 1970; 0 before. Signatures of such a clock are taken by nobody.
 #[must_use]
 pub fn seconds_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
+}
+
+/// What is logged once a second at most, since others can cause it at will.
+#[derive(Debug, Default)]
+pub(crate) struct OnceASecond {
+    /// The second of the last line, and how often there was none since.
+    said: AtomicU64,
+    unsaid: AtomicU64,
+}
+
+impl OnceASecond {
+    pub(crate) const fn new() -> Self {
+        Self { said: AtomicU64::new(0), unsaid: AtomicU64::new(0) }
+    }
+
+    /// Whether there may be a line at `now`, in seconds; tells how often there was none before it.
+    pub(crate) fn may_say(&self, now: u64) -> Option<u64> {
+        let said = self.said.load(Relaxed);
+        if now > said && self.said.compare_exchange(said, now, Relaxed, Relaxed).is_ok() {
+            return Some(self.unsaid.swap(0, Relaxed));
+        }
+        self.unsaid.fetch_add(1, Relaxed);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_a_second_tells_of_those_before() {
+        let line = OnceASecond::new();
+        let said = [7, 7, 7, 8, 8, 6, 9].map(|now| line.may_say(now));
+        assert_eq!(said, [Some(0), None, None, Some(2), None, None, Some(2)]);
+    }
 }

@@ -2,8 +2,8 @@
 
 use nonesuch_net::Map;
 use nonesuch_zone::image::file::{PAGE, contents_range, is_image};
-use nonesuch_zone::{ImageFile, ImageFileError, LoadError};
-use std::fs::File;
+use nonesuch_zone::read::read_remedy;
+use nonesuch_zone::{ImageFile, ImageFileError, LoadError, open_regular};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum OpenImageError {
     /// The system refuses.
-    #[error("{}: cannot be read: {source}", path.display())]
+    #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -21,6 +21,21 @@ pub enum OpenImageError {
     /// It is no image that can be used.
     #[error(transparent)]
     Load(#[from] LoadError),
+}
+
+/// Whether the file at `path` begins as an image does, without mapping any of it.
+///
+/// # Errors
+/// Where it cannot be read.
+pub(crate) fn begins_as_image(path: &Path) -> Result<bool, OpenImageError> {
+    let unreadable = |source| OpenImageError::Read { path: path.to_path_buf(), source };
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Ok(false);
+    }
+    let mut page = Vec::with_capacity(PAGE);
+    let file = open_regular(path).map_err(unreadable)?;
+    file.take(PAGE as u64).read_to_end(&mut page).map_err(unreadable)?;
+    Ok(is_image(&page))
 }
 
 /// Maps the image that the file at `path` begins with; `None` where it is no regular file, or does not begin as an image does.
@@ -34,7 +49,8 @@ pub fn open_image(path: &Path) -> Result<Option<ImageFile>, OpenImageError> {
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Ok(None);
     }
-    let file = File::open(path).map_err(unreadable)?;
+    // Another file may have taken its place.
+    let file = open_regular(path).map_err(unreadable)?;
     let mut page = Vec::with_capacity(PAGE);
     (&file).take(PAGE as u64).read_to_end(&mut page).map_err(unreadable)?;
     if !is_image(&page) {
@@ -45,7 +61,8 @@ pub fn open_image(path: &Path) -> Result<Option<ImageFile>, OpenImageError> {
     if found < contents.end {
         return Err(unusable(ImageFileError::Truncated { expected: contents.end, found }).into());
     }
-    let map = Map::open(path, usize::try_from(contents.start).unwrap_or(usize::MAX)).map_err(unreadable)?;
+    let map =
+        Map::of_file(&file, usize::try_from(contents.start).unwrap_or(usize::MAX)).map_err(unreadable)?;
     Ok(Some(ImageFile::open(map).map_err(unusable)?))
 }
 
@@ -67,12 +84,14 @@ mod tests {
         std::fs::write(&path, &octets).unwrap();
         assert_eq!(open_image(&path).unwrap().unwrap().image().serial(), 7);
         std::fs::write(&path, &octets[..octets.len() - 1]).unwrap();
+        assert!(begins_as_image(&path).unwrap());
         let error = open_image(&path).unwrap_err();
         let expected = octets.len() as u64;
         assert!(
             matches!(error, OpenImageError::Load(LoadError::Image { source: ImageFileError::Truncated { expected: all, .. }, .. }) if all == expected)
         );
         std::fs::write(&path, text).unwrap();
+        assert!(!begins_as_image(&path).unwrap() && !begins_as_image(dir.path()).unwrap());
         assert!(open_image(&path).unwrap().is_none() && open_image(dir.path()).unwrap().is_none());
         assert!(matches!(open_image(&dir.path().join("none")), Err(OpenImageError::Read { .. })));
     }

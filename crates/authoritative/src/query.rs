@@ -122,6 +122,15 @@ const fn lower(octets: [u8; 8]) -> [u8; 8] {
     (word | is_capital >> 2).to_ne_bytes()
 }
 
+/// The OPT record of a query that has nothing else, not even a question (RFC 7873 §5.4).
+#[must_use]
+pub(crate) fn read_opt_alone(message: &[u8]) -> Option<Opt<'_>> {
+    Header::read(message).filter(|header| header.counts == [0, 0, 0, 1] && header.opcode() == 0)?;
+    let mut opt = None;
+    let (_, rest) = read_additional(&message[HEADER..], &mut opt)?;
+    opt.filter(|_| rest.is_empty())
+}
+
 /// Whether a message of any opcode, well formed as far as that, has an OPT record: the response has one then (RFC 6891
 /// §6.1.1).
 #[must_use]

@@ -84,6 +84,10 @@ pub struct ReplyOptions {
     nsid: bool,
     keepalive: bool,
     padding: bool,
+    /// Whether it is asked when the zone expires.
+    wants_expire: bool,
+    /// What is told of that.
+    expire: Option<u32>,
 }
 
 impl ReplyOptions {
@@ -94,6 +98,8 @@ impl ReplyOptions {
         nsid: false,
         keepalive: false,
         padding: false,
+        wants_expire: false,
+        expire: None,
     };
 
     /// Reads what a query's options ask for. `now` is in seconds since 1970 modulo 2^32. Of an option that comes twice the
@@ -132,6 +138,8 @@ impl ReplyOptions {
                 edns::COOKIE => cookie = cookie.or(Some(data)),
                 // RFC 7828 §3.3.1: over UDP it means nothing. What it says in a query is nothing either (§3.2.1).
                 edns::KEEPALIVE => read.keepalive = transport != Transport::Udp,
+                // RFC 7314 §2: a question has no data. What has some asks for nothing.
+                edns::EXPIRE => read.wants_expire |= data.is_empty(),
                 // RFC 7830 §6: without encryption it hides nothing.
                 edns::PADDING => read.padding = transport == Transport::Tls && settings.padding_block > 0,
                 // Answers are the same for every network: client subnet is left out of the response (RFC 7871 §7.2.1).
@@ -154,6 +162,19 @@ impl ReplyOptions {
         Self { padding: false, ..self }
     }
 
+    /// Whether it is asked when the zone expires (RFC 7314).
+    #[inline]
+    #[must_use]
+    pub const fn wants_expire(&self) -> bool {
+        self.wants_expire
+    }
+
+    /// The same with the seconds that are left to the zone, for a query that asks for them.
+    #[must_use]
+    pub const fn with_expire(self, seconds: Option<u32>) -> Self {
+        Self { expire: if self.wants_expire { seconds } else { None }, ..self }
+    }
+
     /// What the query's cookie says of its sender.
     #[must_use]
     pub const fn cookie(&self) -> CookieStatus {
@@ -163,7 +184,7 @@ impl ReplyOptions {
     /// Whether nothing is to be added.
     #[inline]
     const fn is_none(&self) -> bool {
-        !(self.nsid | self.keepalive | self.padding | self.cookie.is_some())
+        !(self.nsid | self.keepalive | self.padding | self.cookie.is_some() | self.expire.is_some())
     }
 
     /// Octets that the options take that must be there.
@@ -182,6 +203,9 @@ impl ReplyOptions {
         }
         if self.keepalive {
             room += OPTION_HEADER + 2;
+        }
+        if self.expire.is_some() {
+            room += OPTION_HEADER + 4;
         }
         room
     }
@@ -220,6 +244,9 @@ impl ReplyOptions {
         }
         if self.keepalive {
             edns::push_keepalive(settings.keepalive, out);
+        }
+        if self.expire.is_some() {
+            edns::push_expire(self.expire, out);
         }
         if let Some(error) = error {
             push_error(error, limit, out);

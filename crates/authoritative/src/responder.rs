@@ -4,76 +4,42 @@
 //! A query that wants neither signature, transfer nor work goes straight from [`Responder::answer`] to the image and back.
 //! All else branches off in functions of its own, marked cold.
 
+mod count;
+mod malformed;
 mod online;
 mod other;
+mod shared;
+mod start;
+mod tell;
 mod transfers;
+
+pub use shared::{Shared, TakeNotify};
 
 use crate::answer::{Asked, answer_from, decline, push_bare, refuse};
 use crate::clock::seconds_now;
 use crate::cookies::CookieStatus;
 use crate::extended_errors::ExtendedError;
 use crate::limits::{Action, Class, WorkerShare, hash_name};
-use crate::notify::Notified;
 use crate::online::Online;
 use crate::query::{Malformed, Query};
 use crate::reply_options::{ReplyOptions, ReplySettings};
 use crate::response::{Ending, Transport};
 use crate::settings::Settings;
-use crate::statistics::{self, Carrier, Observation, Seen, Statistics, ThreadStatistics};
-use crate::tap::{Tap, TapThread};
-use crate::transfer::outbound::{self, Outgoing};
+use crate::statistics::{self, ThreadStatistics};
+use crate::tap::TapThread;
+use crate::transfer::outbound::Outgoing;
 use crate::tsig::{Signer, Verified};
-use crate::zones::{ServedZone, Slot, Table, View, ZoneState, Zones};
+use crate::zones::{ServedZone, Slot, Table, View, ZoneState};
 use arc_swap::{ArcSwap, Cache};
-use nonesuch_dnssec::online::{Counters, Workshop};
+use nonesuch_dnssec::online::Workshop;
 use nonesuch_net::{Answer, BATCH, Handler, Stream, TlsSession};
-use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
+use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class as DnsClass, MAX_NAME, NameRef, Rtype};
 use other::push_opt_where_asked;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Takes news of zones that changed at their primaries, and never waits; `false` where it cannot take more.
-pub type TakeNotify = Arc<dyn Fn(Notified) -> bool + Send + Sync>;
-
-/// What all threads of a server work with.
-#[derive(Clone)]
-pub struct Shared {
-    /// The zones.
-    pub zones: Arc<Zones>,
-    /// What a reload may change.
-    pub settings: Arc<ArcSwap<Settings>>,
-    /// Where it is counted what was done.
-    pub statistics: Arc<Statistics>,
-    /// Where messages are copied to.
-    pub tap: Option<Arc<Tap>>,
-    /// The transfers under way.
-    pub outgoing: Arc<Outgoing>,
-    /// Who is told of NOTIFY messages; nobody: zones are not transferred to here.
-    pub notified: Option<TakeNotify>,
-}
-
-impl Shared {
-    /// Answers from `zones`, without keys, limits and transfers to here.
-    #[must_use]
-    pub fn new(zones: Arc<Zones>) -> Self {
-        Self {
-            zones,
-            settings: Arc::default(),
-            statistics: Statistics::new(),
-            tap: None,
-            outgoing: Arc::new(Outgoing::new(outbound::DEFAULT_MOST, seconds_now)),
-            notified: None,
-        }
-    }
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("zones", &self.zones).finish_non_exhaustive()
-    }
-}
+use transfers::ending_with_expiry;
 
 /// One thread's answerer, behind one address.
 pub struct Responder {
@@ -138,48 +104,6 @@ enum Outcome {
 }
 
 impl Responder {
-    /// A responder for messages that come over `transport` to the address `local`. `workshop` says how many octets its cache of
-    /// signatures and proofs takes, and where those are counted; signatures are made `clock_shift` seconds ahead of the clock.
-    #[must_use]
-    pub fn new(
-        shared: &Shared,
-        transport: Transport,
-        local: SocketAddr,
-        workshop: (usize, Arc<Counters>),
-        clock_shift: u32,
-    ) -> Self {
-        let mut view = View::new(Arc::clone(&shared.zones));
-        let mut settings = Cache::new(Arc::clone(&shared.settings));
-        let current = Arc::clone(settings.load());
-        let online = current.limits.as_ref().map(|limits| limits.settings().online.clone());
-        let thread = Thread {
-            transport,
-            begun: Instant::now(),
-            workshop: Workshop::new(workshop.0, workshop.1),
-            share: WorkerShare::new(&online.unwrap_or_default()),
-            statistics: shared.statistics.thread(carrier(transport)),
-            tap: shared.tap.as_ref().map(|tap| tap.thread(carrier(transport), local)),
-            outgoing: Arc::clone(&shared.outgoing),
-            notified: shared.notified.clone(),
-            wanting: Vec::new(),
-            stream: None,
-            idle_timeout: None,
-            session: None,
-            messages: 0,
-            again: false,
-            making: None,
-        };
-        let batch = Batch {
-            table: Arc::clone(view.table()),
-            reply: current.reply.clone(),
-            settings: current,
-            now: 0,
-            milliseconds: 0,
-            clock_shift,
-        };
-        Self { view, settings, batch, thread }
-    }
-
     /// Takes what is newest for the batch that begins. A clone for each batch would have the threads contend for the count of
     /// references.
     fn renew(&mut self) {
@@ -301,11 +225,7 @@ impl Thread {
                 Outcome::Nothing
             }
             Err(Malformed::Opcode(header)) => self.answer_opcode(batch, header, message, sender, out),
-            Err(Malformed::Form(header)) => {
-                push_bare(header, Rcode::FORMERR, out);
-                push_opt_where_asked(message, None, out);
-                self.refuse_bare(batch, header, Rcode::FORMERR, sender, out)
-            }
+            Err(Malformed::Form(header)) => self.answer_malformed(batch, header, message, sender, out),
         }
     }
 
@@ -335,7 +255,7 @@ impl Thread {
         if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) && is_known_edns {
             return self.transfer(batch, message, &asked, verified, sender, out);
         }
-        let limited = match self.answer_asked(batch, &asked, sender, out) {
+        let limited = match self.answer_asked(batch, &asked, verified, sender, out) {
             Ok(limited) => limited,
             Err(outcome) => return outcome,
         };
@@ -352,34 +272,6 @@ impl Thread {
         Outcome::Ready
     }
 
-    /// Counts a query that is answered. The upper bits of a response code are in OPT (RFC 6891 §6.1.3): answers without
-    /// records are looked at for them, others have none.
-    #[inline]
-    fn count(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
-        let has_records = response.get(6..10).is_some_and(|counts| counts != [0; 4]);
-        if has_records {
-            self.statistics.query(query, message, response);
-        } else {
-            self.count_bare(query, message, response);
-        }
-    }
-
-    #[cold]
-    fn count_bare(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
-        let Some(header) = Header::read(response) else { return };
-        let seen = Seen::default()
-            .with(Seen::TRUNCATED, header.flags & flags::TC != 0)
-            .with(Seen::EDNS, query.opt.is_some())
-            .with(Seen::DNSSEC_OK, query.opt.is_some_and(|opt| opt.dnssec_ok()));
-        self.statistics.record(&Observation {
-            qtype: query.qtype,
-            rcode: extended_rcode(response, HEADER + query.question.len()),
-            query_octets: message.len(),
-            response_octets: response.len(),
-            seen,
-        });
-    }
-
     /// Reads the options of a query; `None` where one is malformed.
     fn read_options(&mut self, batch: &Batch, query: &Query<'_>, sender: SocketAddr) -> Option<ReplyOptions> {
         let Some(opt) = &query.opt else { return Some(ReplyOptions::NONE) };
@@ -393,21 +285,12 @@ impl Thread {
         reply.ok()
     }
 
-    fn count_cookie(&mut self, status: CookieStatus) {
-        self.statistics.cookie(match status {
-            CookieStatus::Absent => return,
-            CookieStatus::ClientOnly => statistics::Cookie::Client,
-            CookieStatus::Valid => statistics::Cookie::Valid,
-            CookieStatus::Invalid => statistics::Cookie::Invalid,
-            CookieStatus::Malformed => statistics::Cookie::Malformed,
-        });
-    }
-
     /// Answers from the zone that the name is in. The answer is of a class and a name, by which it is limited.
     fn answer_asked(
         &mut self,
         batch: &Batch,
         asked: &Asked<'_>,
+        verified: Option<&Verified>,
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Result<(Class, u64), Outcome> {
@@ -428,6 +311,7 @@ impl Thread {
         let state = slot.state();
         let zone = match &**state {
             ZoneState::Serving(zone) => zone,
+            other if !self.may_ask(other.policy(), asked, verified, sender.ip(), out) => return Ok(ERROR),
             ZoneState::NotReady(_) => {
                 decline(asked, Rcode::SERVFAIL, Some(ExtendedError::NOT_READY), false, out);
                 return Ok(ERROR);
@@ -437,8 +321,19 @@ impl Thread {
                 return Ok(ERROR);
             }
         };
-        let published = zone.published();
-        if !published.is_online() {
+        let (published, is_plain) = (zone.published(), zone.is_plain());
+        if !is_plain && !self.may_ask(zone.policy(), asked, verified, sender.ip(), out) {
+            return Ok(ERROR);
+        }
+        let ending;
+        let told;
+        let mut asked = asked;
+        if asked.ending.reply.wants_expire() {
+            ending = ending_with_expiry(slot, asked);
+            told = Asked { ending: &ending, ..*asked };
+            asked = &told;
+        }
+        if is_plain || !published.is_online() {
             let answered = answer_from(published.image(), None, asked, out);
             return Ok((answered.class, self.hash(batch, answered.source)));
         }
@@ -474,7 +369,11 @@ impl Thread {
     ) -> bool {
         let Some(limits) = &batch.settings.limits else { return true };
         let cookie = asked.ending.reply.cookie();
-        match limits.response(batch.milliseconds, sender.ip(), class, name, cookie) {
+        let action = limits.response(batch.milliseconds, sender.ip(), class, name, cookie);
+        if action != Action::Send {
+            self.tell_limited(batch, limits, class, sender);
+        }
+        match action {
             Action::Send => return true,
             Action::Drop => {
                 self.statistics.drop(statistics::Dropped::RateLimited);
@@ -501,22 +400,4 @@ fn find_slot<'t>(table: &'t Table, asked: &Asked<'_>) -> Option<&'t Arc<Slot>> {
         return Some(slot);
     }
     asked.name.parent().and_then(|parent| table.find(parent)).or(Some(slot))
-}
-
-/// The response code with its upper bits, where the record at `at` is an OPT record.
-fn extended_rcode(response: &[u8], at: usize) -> Rcode {
-    let lower = Header::read(response).map_or(0, |header| header.flags & 0x0f);
-    let [t, u] = Rtype::OPT.0.to_be_bytes();
-    match response.get(at..at + 6) {
-        Some(&[0, a, b, _, _, upper]) if [a, b] == [t, u] => Rcode(u16::from(upper) << 4 | lower),
-        _ => Rcode(lower),
-    }
-}
-
-const fn carrier(transport: Transport) -> Carrier {
-    match transport {
-        Transport::Udp => Carrier::Udp,
-        Transport::Tcp => Carrier::Tcp,
-        Transport::Tls => Carrier::Tls,
-    }
 }

@@ -21,7 +21,7 @@ pub use event::{Action, Ended, Event};
 pub use machine::Machine;
 pub use status::{Counts, Phase, TransferKind, TransferProgress, ZoneStatus};
 pub use timers::Timers;
-pub use timing::{Held, Span, Timing};
+pub use timing::{Held, Refreshed, Span, Timing};
 pub use transfers::{Transfers, TransfersOptions};
 
 use crate::acl::Remote;
@@ -30,10 +30,13 @@ use nonesuch_proto::Name;
 use nonesuch_zone::{ChangeSet, Contents};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What a transfer brought: a version of the zone that is to be verified and published.
 #[derive(Debug)]
 pub struct Received {
+    /// Who gave it: the zone may be had from others by the time that it is here.
+    pub primary: Remote,
     /// The whole zone.
     pub contents: Contents,
     /// What led to it from the version that was here, one for each serial, in order; empty where the whole zone was
@@ -74,6 +77,9 @@ pub trait Host: Send + Sync + 'static {
 
     /// Serves again what is here of the zone: a primary has said that it is the newest version.
     fn restore(&self, apex: &Name);
+
+    /// Says when the zone expires as things stand, for secondaries that ask (RFC 7314 §3.2); to begin with, and when that changes.
+    fn set_expiry(&self, _apex: &Name, _expires: Option<Instant>) {}
 
     /// The TSIG keys.
     fn keys(&self) -> crate::tsig::Keys;

@@ -7,6 +7,7 @@
 mod cells;
 mod sum;
 mod thread;
+mod told;
 mod transfers;
 
 pub use cells::{LATENCY_BOUNDS, Latencies, Sizes};
@@ -16,6 +17,7 @@ pub use transfers::{Direction, TransferKind, TransferResult, TransferSum, Transf
 
 use std::sync::{Arc, Mutex, PoisonError};
 use thread::Counters;
+use told::Told;
 
 /// What carries messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +50,7 @@ impl Carrier {
 pub struct Statistics {
     threads: Mutex<Vec<Arc<Counters>>>,
     transfers: Transfers,
+    told: Arc<Told>,
 }
 
 impl Statistics {
@@ -64,7 +67,12 @@ impl Statistics {
         let counters = Arc::new(Counters::new(carrier));
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.push(Arc::clone(&counters));
-        ThreadStatistics::new(counters)
+        ThreadStatistics::new(counters, Arc::clone(&self.told))
+    }
+
+    /// Tells in the log of a client whose responses are limited no longer; to be called every second.
+    pub fn tell_unlimited(&self) {
+        self.told.unlimited(crate::seconds_now());
     }
 
     /// Transfers and NOTIFY, which are counted from any thread.

@@ -1,7 +1,9 @@
 //! From query to response, for zones without DNSSEC and with each denial mechanism: what the tests share.
 
+mod allowed;
 mod cases;
 mod checker;
+mod cookie_alone;
 mod form;
 mod online;
 mod oracle;

@@ -5,15 +5,19 @@
 
 use crate::Published;
 use crate::acl::{AccessList, Remote};
-use arc_swap::{ArcSwap, Cache, Guard};
-use nonesuch_proto::{Name, NameRef};
+use arc_swap::{ArcSwap, ArcSwapOption, Cache, Guard};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_zone::image::Owner;
 use nonesuch_zone::{Contents, Journal};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
-/// Who may do what with a zone, and who is told of it. By default nobody.
+/// Who may do what with a zone, and who is told of it. By default everybody may ask, and nobody do anything else.
 #[derive(Clone, Debug, Default)]
 pub struct ZonePolicy {
+    /// Who may ask for what is in the zone; `None` for everybody. Transfers are another matter.
+    pub query: Option<AccessList>,
     /// Who may transfer the zone from us.
     pub transfer: AccessList,
     /// Who may tell us that the zone has changed, beside its primaries.
@@ -31,21 +35,23 @@ pub struct ServedZone {
     policy: Arc<ZonePolicy>,
     contents: Option<Arc<Contents>>,
     journal: Option<Arc<Journal>>,
+    /// One look tells most zones from those that take more.
+    is_plain: bool,
 }
 
 impl ServedZone {
     /// A zone that is answered from, and not transferred.
     #[must_use]
-    pub const fn new(published: Published, policy: Arc<ZonePolicy>) -> Self {
-        Self { published, policy, contents: None, journal: None }
+    pub fn new(published: Published, policy: Arc<ZonePolicy>) -> Self {
+        let is_plain = policy.query.is_none() && !published.is_online();
+        Self { published, policy, contents: None, journal: None, is_plain }
     }
 
     /// The same zone with another policy.
     #[must_use]
     pub fn with_policy(&self, policy: Arc<ZonePolicy>) -> Self {
-        let (published, contents, journal) =
-            (self.published.clone(), self.contents.clone(), self.journal.clone());
-        Self { published, policy, contents, journal }
+        let (contents, journal) = (self.contents.clone(), self.journal.clone());
+        Self { contents, journal, ..Self::new(self.published.clone(), policy) }
     }
 
     /// With its records: those who transfer it want them.
@@ -64,6 +70,13 @@ impl ServedZone {
     #[must_use]
     pub const fn published(&self) -> &Published {
         &self.published
+    }
+
+    /// Whether everybody may ask, and all answers come out of the image as they are.
+    #[inline]
+    #[must_use]
+    pub const fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// Who may do what with it.
@@ -124,6 +137,8 @@ impl ZoneState {
 pub struct Slot {
     apex: Name,
     state: ArcSwap<ZoneState>,
+    /// When the zone expires, where it is transferred from a primary and that is known.
+    expires: ArcSwapOption<Instant>,
 }
 
 impl Slot {
@@ -137,6 +152,23 @@ impl Slot {
     #[must_use]
     pub fn state(&self) -> Guard<Arc<ZoneState>> {
         self.state.load()
+    }
+
+    /// Seconds that are left to the zone (RFC 7314 §3): those of its SOA record, or where it is transferred from a primary, what
+    /// is left of them. `None` where it is not answered from, or nobody has said.
+    #[must_use]
+    pub fn seconds_left(&self) -> Option<u32> {
+        let state = self.state.load();
+        let zone = state.serving()?;
+        if zone.policy().is_secondary {
+            let left = self.expires.load().as_deref()?.saturating_duration_since(Instant::now());
+            return Some(u32::try_from(left.as_secs()).unwrap_or(u32::MAX));
+        }
+        let mut soa = Vec::new();
+        let apex = zone.published().image().find_exact(self.apex.view())?;
+        apex.template(Rtype::SOA)?.append_written_out(Owner::WrittenOut, false, &mut soa);
+        // The last five numbers are serial, refresh, retry, expire, minimum (RFC 1035 §3.3.13).
+        soa.last_chunk::<8>()?.first_chunk().map(|octets| u32::from_be_bytes(*octets))
     }
 }
 
@@ -192,7 +224,10 @@ impl Table {
         self.at_depth[depth] += 1;
         self.depths |= 1 << depth;
         let key = apex.wire().into();
-        self.slots.insert(key, Arc::new(Slot { apex, state: ArcSwap::from_pointee(state) }));
+        self.slots.insert(
+            key,
+            Arc::new(Slot { apex, state: ArcSwap::from_pointee(state), expires: ArcSwapOption::empty() }),
+        );
     }
 
     fn remove(&mut self, apex: NameRef<'_>) -> bool {
@@ -253,6 +288,13 @@ impl Zones {
                 }
             }
             self.table.store(Arc::new(table));
+        }
+    }
+
+    /// Says when a zone that is transferred from a primary expires.
+    pub fn set_expiry(&self, apex: &Name, expires: Option<Instant>) {
+        if let Some(slot) = self.table.load().slot(apex.view().to_canonical().view()) {
+            slot.expires.store(expires.map(Arc::new));
         }
     }
 

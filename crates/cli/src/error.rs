@@ -1,9 +1,11 @@
 //! What can keep a command from being carried out: named by file, line, record and remedy.
 
 use crate::commands::query::QueryError;
+use nonesuch_authoritative::service::Refused;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::nsec5::{Nsec5Error, ProofsFileError};
+use nonesuch_dnssec::denial::{MECHANISMS, Made};
 use nonesuch_dnssec::keys::{KeyFileError, KeySetError};
 use nonesuch_dnssec::online::{KeySetSignError, PrepareError, ProverError};
 use nonesuch_dnssec::sign::SignError;
@@ -43,6 +45,16 @@ pub(crate) enum Failure {
     PreviousNotSound { path: PathBuf, count: usize, first: Fault },
     #[error("{}: cannot be written: there is no folder {}: make it, or give another output file", path.display(), folder.display())]
     NoFolder { path: PathBuf, folder: PathBuf },
+    #[error("{}: a file is there, and is not written over: move it away, or give another", path.display())]
+    FileThere { path: PathBuf },
+    #[error("the server does not export zone {zone}")]
+    NotExported { zone: nonesuch_proto::Name },
+    #[error("the system's random generator fails: {0}")]
+    Random(getrandom::Error),
+    #[error(
+        "'{name}' is no name that every server takes for a TSIG key: use letters, digits, - and _, as in transfer.example."
+    )]
+    TsigName { name: nonesuch_proto::Name },
     #[error("standard output: {0}")]
     Output(io::Error),
     #[error(transparent)]
@@ -56,8 +68,8 @@ pub(crate) enum Failure {
     #[error("{}: {source}", path.display())]
     KeyFile { path: PathBuf, source: KeyFileError },
     #[error(
-        "{}: there is no private key file beside it: to publish a key that does not sign, move this file away and put the record of \
-         this file into the zone file",
+        "{}: there is no private key file beside it: restore it from a copy, or move this file away; a key that is to be published \
+         and not to sign stands in the zone file, as DNSKEY record",
         path.display()
     )]
     NoPrivateFile { path: PathBuf },
@@ -134,9 +146,8 @@ pub(crate) enum Failure {
     )]
     Nsec5KeysNeeded { path: PathBuf, dir: PathBuf },
     #[error(
-        "{}: --keys is for records that are made when asked: say which with --denial minimal-nsec, compact or white-lies, or leave \
-         --keys out",
-        path.display()
+        "{}: --keys is for records that are made when asked: say which with --denial ({}), or leave --keys out",
+        path.display(), made_when_asked()
     )]
     KeysWithoutDenial { path: PathBuf },
     #[error("{}: the zone is not signed with NSEC5: leave --nsec5-keys out", path.display())]
@@ -157,8 +168,6 @@ pub(crate) enum Failure {
     NoVrfKey { dir: PathBuf, zone: nonesuch_proto::Name },
     #[error("{}: {source}", dir.display())]
     Prover { dir: PathBuf, source: ProverError },
-    #[error("{}: {source}", path.display())]
-    Prepare { path: PathBuf, source: PrepareError },
     #[error(transparent)]
     SignKeySet(#[from] KeySetSignError),
     #[error(
@@ -171,12 +180,8 @@ pub(crate) enum Failure {
     Change { path: PathBuf, line: u32, fault: ChangeFault },
     #[error("{}: holds no DS or DNSKEY record of {zone}", path.display())]
     NoAnchor { path: PathBuf, zone: nonesuch_proto::Name },
-    #[error(
-        "{}: the zone is not fit to be served: {}, the first: {first}; `nonesuch zone verify {}` lists all; mend the zone, or sign \
-         it again with `nonesuch zone sign`",
-        path.display(), count_faults(*faults), path.display()
-    )]
-    Unverified { path: PathBuf, faults: usize, first: String },
+    #[error("{}: {source}", path.display())]
+    NotServed { path: PathBuf, source: Refused },
     #[error("{}: {KEY_SET}", path.display())]
     OnlyKeySet { path: PathBuf },
     #[error(transparent)]
@@ -273,13 +278,14 @@ pub(crate) const KEY_SET: &str = "the key set is signed and nothing else, as `no
 
 impl Failure {
     /// Whether the command was carried out, and the answer is "no": a zone does not verify.
-    pub(crate) const fn is_no(&self) -> bool {
-        matches!(
-            self,
-            Self::Unverified { .. }
-                | Self::OnlyKeySet { .. }
-                | Self::Prepare { source: PrepareError::Unsound(_), .. }
-        )
+    pub(crate) fn is_no(&self) -> bool {
+        match self {
+            Self::OnlyKeySet { .. } | Self::NotServed { source: Refused::Unsound { .. }, .. } => true,
+            Self::NotServed { source: Refused::Prepare(error), .. } => {
+                matches!(**error, PrepareError::Unsound(_))
+            }
+            _ => false,
+        }
     }
 }
 
@@ -298,6 +304,12 @@ impl Failure {
                 | Self::ControlTaken { .. }
         )
     }
+}
+
+/// The mechanisms whose records are made when asked.
+fn made_when_asked() -> String {
+    let made = MECHANISMS.iter().filter(|entry| entry.made == Made::WhenAsked);
+    made.map(|entry| entry.name).collect::<Vec<_>>().join(", ")
 }
 
 /// What to do where a file cannot be written.

@@ -57,6 +57,34 @@ pub(crate) fn write_output(
     sync_folder(folder_of(path)).map_err(failed)
 }
 
+/// Writes a file that is not there yet, as a whole or not at all.
+pub(crate) fn write_new(
+    path: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::AlreadyExists => Failure::FileThere { path: path.to_path_buf() },
+        _ => Failure::Write { path: path.to_path_buf(), source },
+    };
+    check_new(path)?;
+    let beside = beside::create(folder_of(path), mode).map_err(|error| failed(error.kind().into()))?;
+    let mut file = beside.as_file();
+    write(&mut file)?;
+    file.sync_all().map_err(failed)?;
+    beside.persist_noclobber(path).map_err(|error| failed(error.error))?;
+    sync_folder(folder_of(path)).map_err(failed)
+}
+
+/// Refuses an output that is there already, or whose folder is not, before any work is done for it.
+pub(crate) fn check_new(path: &Path) -> Result<(), Failure> {
+    check_folder(path)?;
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(Failure::FileThere { path: path.to_path_buf() });
+    }
+    Ok(())
+}
+
 /// The file beside `path`, where the one may take the other's place.
 fn create_beside(path: &Path, mode: u32) -> Result<NamedTempFile, Failure> {
     let failed = |source| Failure::Write { path: path.to_path_buf(), source };
@@ -231,6 +259,8 @@ pub(crate) fn say(line: &str) {
 }
 
 /// A number of things: `1 zone`, `2 zones`.
-pub(crate) fn counted(count: usize, what: &str) -> String {
+pub(crate) fn counted(count: impl TryInto<u64>, what: &str) -> String {
+    // Nothing that is counted here goes beyond 64 bits.
+    let count = count.try_into().unwrap_or(u64::MAX);
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

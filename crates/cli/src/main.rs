@@ -1,7 +1,7 @@
 //! The command `nonesuch`: arguments in, exit status out. What it does stands in the other crates.
 //!
 //! Exit status: 0 done, 1 the answer is "no" (a verification failed), 2 usage or input error, 3 the system does not let a server
-//! with a configuration start.
+//! start.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -55,6 +55,7 @@ fn run(command: Command) -> Result<Outcome, Failure> {
         Command::Zone(ZoneCommand::Compile(arguments)) => commands::compile::run(&arguments),
         Command::Zone(ZoneCommand::Diff(arguments)) => commands::diff::run(&arguments),
         Command::Zone(ZoneCommand::Stat(arguments)) => commands::stat::run(&arguments),
+        Command::Zone(ZoneCommand::Print(arguments)) => commands::print::run(&arguments),
         Command::Zone(ZoneCommand::Generate(arguments)) => commands::generate::run(&arguments),
         Command::Key(command) => commands::key::run(&command),
         Command::Serve(arguments) => commands::serve::run(&arguments),

@@ -41,8 +41,25 @@ pub(crate) struct Snapshot {
     pub(crate) zones: Vec<ZoneRow>,
     /// Zones up to which each has gauges of its own: those of many zones would be more than a monitor can keep.
     pub(crate) most_zones: usize,
+    /// Reloads of the configuration.
+    pub(crate) reloads: Reloads,
     /// The time, in seconds since 1970.
     pub(crate) now: u64,
+}
+
+/// What became of reloads. Times are in seconds since 1970.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reloads {
+    /// Those that were done.
+    pub(crate) done: u64,
+    /// Those whose configuration was refused.
+    pub(crate) refused: u64,
+    /// Whether the last one is one of these.
+    pub(crate) is_refused: bool,
+    /// When the configuration was read last.
+    pub(crate) last: u64,
+    /// When the one that is in force was read.
+    pub(crate) in_force_since: u64,
 }
 
 /// One zone.
@@ -60,6 +77,8 @@ pub(crate) struct ZoneRow {
     pub(crate) nearest_expiration: Option<u64>,
     /// Records.
     pub(crate) records: Option<u64>,
+    /// Whether its newest version was refused, or it is a catalog that is broken.
+    pub(crate) is_refused: bool,
 }
 
 /// Serves what `source` gives at the time of each request, on `listen`.

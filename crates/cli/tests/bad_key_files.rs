@@ -25,8 +25,12 @@ fn damaged_files_are_named_and_the_others_listed() {
         (ended.status, ended.stdout.lines().map(str::to_owned).collect::<Vec<_>>())
     };
     let (status, lines) = rows(&[]);
-    // A line below says what a CSK is.
-    assert_eq!((status, lines.len()), (0, 2 + 4 + 1), "{lines:?}");
+    // Lines below say what a CSK is, and what a key without its private half is good for.
+    assert_eq!((status, lines.len()), (0, 2 + 4 + 2), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.contains("signs nothing") && line.contains("restore the file")),
+        "{lines:?}"
+    );
     let row = |base: &str, words: &[&str]| {
         let line = lines.iter().find(|line| line.ends_with(base)).expect("a row");
         let tag = base.rsplit('+').next().expect("a tag").trim_start_matches('0');
@@ -47,7 +51,7 @@ fn damaged_files_are_named_and_the_others_listed() {
         .expect("copied");
     let (status, lines) = rows(&[]);
     let faults: Vec<&String> = lines.iter().filter(|line| line.starts_with("fault: ")).collect();
-    assert_eq!((status, lines.len(), faults.len()), (1, 2 + 5 + 1 + 4, 4), "{lines:?}");
+    assert_eq!((status, lines.len(), faults.len()), (1, 2 + 5 + 2 + 4, 4), "{lines:?}");
     for (file, reason) in [
         (format!("{damaged}.private"), "this is not a private key file"),
         ("Kjunk.+013+00001.key".to_owned(), "cannot be read"),

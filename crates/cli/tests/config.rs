@@ -49,6 +49,10 @@ fn files_are_checked_without_serving() {
     fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
     let ended = check(&path, "--check").expect_done("a sound configuration");
     assert!(ended.stdout.contains("sound: 1 zone"), "{}", ended.stdout);
+    fs::write(dir.join("z"), plain_zone("other.", 1)).expect("written");
+    let ended = check(&path, "--check=zones");
+    assert!(ended.status == 1 && ended.stdout.contains("name the zone other. "), "{}", ended.text());
+    fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
     // What everybody may write to is served to everybody.
     fs::set_permissions(dir.join("state"), fs::Permissions::from_mode(0o777)).expect("open");
     let ended = check(&path, "--check");
@@ -61,6 +65,51 @@ fn files_are_checked_without_serving() {
     write_beside(&path, &user);
     let ended = check(&path, "--check");
     assert!(ended.status == 2 && ended.stdout.contains("c.toml:6:8: user: "), "{}", ended.text());
+}
+
+/// A fault that another follows from is said once.
+#[test]
+fn of_one_place_one_fault_is_said() {
+    let folder = folder();
+    let dir = folder.path();
+    let path = dir.join("c.toml");
+    let start = "; the server would not start\n";
+    let tls = "version = 1\nlisten = [\"127.0.0.1:0\"]\nlisten-tls = [\"127.0.0.1:0\"]\ntls-certificate = \"c\"\ntls-key = \"k\"\n";
+    write_beside(&path, tls);
+    let ended = check(&path, "--check");
+    let said = ended.stdout.lines().filter(|line| line.starts_with("fault: ")).count();
+    assert_eq!((ended.status, said, ended.stdout.matches(start).count()), (2, 2, 2), "{}", ended.stdout);
+    write_beside(&path, "version = 1\nlisten = [\"127.0.0.1:0\"]\nstate-dir = \"s\"\n");
+    fs::write(dir.join("s"), "").expect("written");
+    let ended = check(&path, "--check");
+    let said: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with("fault: ")).collect();
+    assert!(said.len() == 1 && said[0].contains("no folder: name one"), "{}", ended.stdout);
+}
+
+/// What a start refuses of root, the check refuses of root.
+#[test]
+fn root_without_a_user_is_refused_by_check_and_start_alike() {
+    if !nix::unistd::Uid::effective().is_root() {
+        println!("skipped: takes root");
+        return;
+    }
+    let folder = folder();
+    let path = folder.path().join("c.toml");
+    for (key, line) in [("listen", 2), ("listen-tls", 3)] {
+        let listen = if key == "listen" {
+            "[\"0.0.0.0:0\"]"
+        } else {
+            "[\"127.0.0.1:0\"]\nlisten-tls = [\"0.0.0.0:0\"]"
+        };
+        let files = if key == "listen" { "" } else { "tls-certificate = \"c\"\ntls-key = \"k\"\n" };
+        write_beside(&path, &format!("version = 1\nlisten = {listen}\n{files}"));
+        let place = format!("c.toml:{line}:{}: {key}: this runs as root", key.len() + 4);
+        let ended = check(&path, "--check");
+        assert!(ended.status == 2 && ended.stdout.contains(&place), "{place}: {}", ended.text());
+        assert!(ended.stderr.contains("runuser -u USER"), "{}", ended.stderr);
+        let ended = run(&mut nonesuch(["serve", "--config", text(&path)]));
+        assert!(ended.status == 2 && ended.stderr.contains(&place), "{place}: {}", ended.text());
+    }
 }
 
 /// Root reads everything at the start, the user that it becomes does not, and a reload is that user's.
@@ -123,8 +172,12 @@ fn programs_are_told_faults_and_warnings_with_their_places() {
     assert_eq!((&fault["line"], &fault["key"]), (&11.into(), &"zone.\"example.\".keys".into()), "{told}");
     assert!(fault["message"].as_str().is_some_and(|message| message.contains("no key files")), "{told}");
     let lines: Vec<_> = warnings.iter().map(|warning| (&warning["line"], &warning["key"])).collect();
-    let place = (&7.into(), &"key.k.secret".into());
-    assert_eq!(lines, [place, place], "the secret is open, and short: {told}");
+    let (unused, place) = ((&6.into(), &"key.k".into()), (&7.into(), &"key.k.secret".into()));
+    assert_eq!(
+        lines,
+        [unused, place, place],
+        "no zone speaks of it, and the secret is open, and short: {told}"
+    );
     let path = configure(dir, "[zone.\"example.\"]\nfiel = \"z\"\n");
     let told = json(&path, 2);
     assert_eq!(told["faults"][0]["effect"], "start", "{told}");
@@ -164,6 +217,8 @@ fn what_does_not_go_together_on_the_command_line_is_refused() {
     let path = configure(folder.path(), "");
     for (arguments, expected) in [
         (vec!["serve"], "FILE"),
+        (vec!["serve"], "serve --config <FILE>"),
+        (vec!["serve", "--check"], "serve --config <FILE> [--check[=zones]]"),
         (vec!["serve", "zone", "--config", text(&path)], "cannot be used with"),
         (vec!["serve", "zone", "--check"], "--config"),
         (vec!["serve", "--config", text(&path), "--listen", "127.0.0.1:5300"], "cannot be used with"),

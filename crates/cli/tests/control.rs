@@ -16,6 +16,13 @@ use std::time::{Duration, Instant};
 
 const TWO: &str = "[zone.\"a.example.\"]\nfile = \"a\"\n[zone.\"b.example.\"]\nfile = \"b\"\n";
 
+/// Writes a zone that takes minutes to read, as long as the file `slow` beside it is full of remarks, which it includes again and
+/// again.
+fn write_slow(path: &Path, origin: &str, serial: u32) {
+    fs::write(path.with_file_name("slow"), "; a remark\n".repeat(1 << 19)).expect("written");
+    write_beside(path, &(plain_zone(origin, serial) + &"$INCLUDE slow\n".repeat(20_000)));
+}
+
 fn two_zones(dir: &Path) -> Configured {
     write_beside(&dir.join("a"), &plain_zone("a.example.", 1));
     write_beside(&dir.join("b"), &plain_zone("b.example.", 1));
@@ -87,8 +94,7 @@ fn signals_and_commands_are_heard_while_zones_are_loaded() {
     for by_signal in [true, false] {
         let folder = folder();
         let dir = folder.path();
-        // Reading a pipe that nobody writes to takes as long as the test.
-        assert!(Command::new("mkfifo").arg(dir.join("a")).status().expect("mkfifo").success());
+        write_slow(&dir.join("a"), "a.example.", 1);
         write_beside(&dir.join("b"), &plain_zone("b.example.", 1));
         let path = configure(dir, TWO);
         let mut child = nonesuch(["serve", "--config", text(&path)])
@@ -257,12 +263,9 @@ fn a_server_that_says_nothing_is_given_up_and_one_that_works_is_waited_for() {
     let ended = run(&mut nonesuch(["ctl", "--socket", text(&silent), "--timeout", "1", "status"]));
     assert!(ended.status == 2 && ended.stderr.contains("no sign of life for 1 s"), "{}", ended.text());
     assert!(begun.elapsed() < Duration::from_secs(15));
-    // Loading the zone takes as long as nobody writes to the pipe: longer than the time-out.
+    // Loading the zone takes longer than the time-out.
     let server = two_zones(dir);
-    let pipe = dir.join("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
-    fs::remove_file(dir.join("a")).expect("removed");
-    fs::hard_link(&pipe, dir.join("a")).expect("linked");
+    write_slow(&dir.join("a"), "a.example.", 2);
     let mut reload = nonesuch(["ctl", "--config", text(&server.configuration), "--timeout", "2", "reload"])
         .stdout(Stdio::piped())
         .spawn()
@@ -270,9 +273,7 @@ fn a_server_that_says_nothing_is_given_up_and_one_that_works_is_waited_for() {
     let begun = Instant::now();
     server.wait_until("the end of its patience", || begun.elapsed() > Duration::from_secs(5));
     assert!(reload.try_wait().expect("a child").is_none(), "it has been given up");
-    // It was another file when it was read, so it is read again.
-    write_beside(&dir.join("a"), &plain_zone("a.example.", 2));
-    fs::write(&pipe, plain_zone("a.example.", 2)).expect("written");
+    write_beside(&dir.join("slow"), "");
     let ended = reload.wait_with_output().expect("ended");
     let told = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success() && told.contains("1 updated, 0 refused"), "{told}");
@@ -340,4 +341,31 @@ fn a_zone_that_cannot_be_loaded_is_answered_with_servfail_and_named() {
     write_beside(&dir.join("b"), &plain_zone("b.example.", 4));
     server.ctl(&["reload"]).expect_done("reload");
     assert_eq!(server.serial("b.example."), Some(4));
+}
+
+#[test]
+fn what_is_no_regular_file_is_no_zone_file_and_nothing_waits_for_it() {
+    let folder = folder();
+    let dir = folder.path();
+    let (zone, pipe) = (dir.join("a"), dir.join("pipe"));
+    assert!(Command::new("mkfifo").arg(&zone).status().expect("mkfifo").success());
+    write_beside(&dir.join("b"), &plain_zone("b.example.", 1));
+    let server = Configured::start(&configure(dir, TWO));
+    assert_eq!((&server.ready["serving"], &server.ready["failed"]), (&1.into(), &1.into()));
+    let error = server.ctl_json(&["zone", "status", "a.example."])[0]["error"].to_string();
+    assert!(error.contains("/a: cannot be read: it is a pipe") && error.contains("name that"), "{error}");
+    let checked = run(&mut nonesuch(["serve", "--config", text(&server.configuration), "--check=zones"]));
+    assert!(checked.status == 1 && checked.stdout.contains("it is a pipe"), "{}", checked.text());
+    write_beside(&zone, &plain_zone("a.example.", 2));
+    server.ctl(&["reload"]).expect_done("reload");
+    assert_eq!(server.serial("a.example."), Some(2));
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    fs::rename(&pipe, &zone).expect("renamed");
+    let ended = server.ctl(&["reload"]);
+    assert!(ended.stdout.contains("1 refused"), "{}", ended.text());
+    fs::remove_file(&zone).expect("removed");
+    fs::create_dir(&zone).expect("a folder");
+    let ended = server.ctl(&["reload", "a.example."]);
+    assert!(ended.stderr.contains("it is a folder"), "{}", ended.text());
+    assert_eq!(server.serial("a.example."), Some(2), "the version of before stays");
 }

@@ -14,7 +14,7 @@ use nonesuch_authoritative::transfer::inbound::{Asked, Incoming, apply_steps};
 use nonesuch_proto::Name;
 use nonesuch_zone::{Journal, load};
 use operations::{Kind, Operation, Scene, large};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -135,12 +135,14 @@ fn note(counts: &mut Counts, operation: &Operation, phase: Option<String>, seen:
 /// Each file that is kept is one that can be read.
 #[track_caller]
 fn assert_state_is_whole(state: &Path, kill: u32) {
+    let mut seen = BTreeSet::new();
     for entry in fs::read_dir(state).expect("a folder") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         let Some((zone, suffix)) = name.rsplit_once('.').filter(|_| !name.starts_with('.')) else { continue };
+        seen.insert(suffix.to_owned());
         match suffix {
-            "zone" => {
+            "kept" => {
                 let loaded = load(&path, None);
                 assert!(loaded.is_ok(), "kill {kill}: {name}: {:?}", loaded.err());
             }
@@ -155,11 +157,12 @@ fn assert_state_is_whole(state: &Path, kill: u32) {
             }
             "timers" => {
                 let text = fs::read_to_string(&path).expect("timers");
-                assert!(text.lines().count() == 3 && text.ends_with('\n'), "kill {kill}: {name}: {text}");
+                assert!(text.lines().count() == 4 && text.ends_with('\n'), "kill {kill}: {name}: {text}");
             }
             _ => {}
         }
     }
+    assert!(["kept", "journal"].iter().all(|suffix| seen.contains(*suffix)), "kill {kill}: {seen:?}");
 }
 
 /// Clients get what they saw, or the version that was on its way; octet for octet, and steps that lead to it.

@@ -37,6 +37,7 @@ fn systemd_finds_the_unit_sound_and_little_exposed() {
     let folder = folder();
     let unit = folder.path().join("nonesuch.service");
     let packaged = fs::read_to_string(repository().join("pkg/systemd/nonesuch.service")).expect("the unit");
+    assert!(packaged.contains("Documentation=man:nonesuch-serve(1) man:nonesuch.toml(5) "), "{packaged}");
     // What it starts must be there.
     let started = packaged.replace("/usr/bin/nonesuch", env!("CARGO_BIN_EXE_nonesuch"));
     assert_ne!(started, packaged);

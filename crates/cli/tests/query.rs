@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::configured::{Configured, configure};
 use common::{
     Ended, KEYS_ORIGIN, Running, done, folder, free_address, generate_key, installed, made, nonesuch,
     prepared, run, serve, sign, start_peer, text,
@@ -154,12 +155,18 @@ fn answers_of_every_kind_are_printed_in_full() {
         ),
         (&["--short", "ns.keys.example"], "192.0.2.1\n"),
         (&["--short", "a.w.keys.example", "txt"], "\"x\"\n"),
+        // Where there is no data, nothing is printed, as `dig +short` has it.
+        (&["--short", "ns.keys.example", "AAAA"], ""),
+        (&["--short", "no.keys.example"], ""),
     ] {
         expect(&query(at, words), 0, golden);
     }
     let refused = query(at, &["example.org", "SOA"]);
     assert_eq!((refused.status, refused.stderr.as_str()), (1, ""), "{}", refused.text());
     assert!(refused.stdout.starts_with(";; QUERY REFUSED, id "), "{}", refused.stdout);
+    let short = query(at, &["example.org", "SOA", "--short"]);
+    assert_eq!((short.status, short.stdout.as_str()), (1, ""), "{}", short.text());
+    assert!(short.stderr.starts_with(&format!("nonesuch: {at}: REFUSED, EDE 20 ")), "{}", short.stderr);
 }
 
 #[test]
@@ -457,11 +464,70 @@ fn bind_is_asked_in_every_way() {
     assert!(transfer.contains("over TLS") && transfer.contains(";; AXFR: 8 records"), "{transfer}");
 }
 
+/// Keys are given as a server's configuration has them: the secret alone in a file, or one of BIND's keys by name.
+#[test]
+fn keys_are_taken_in_every_form_that_servers_take() {
+    let folder = prepared();
+    let dir = folder.path();
+    let secret = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+    fs::write(dir.join("bare"), format!("{secret}\n")).expect("written");
+    let statement = |name: &str, secret: &str| {
+        format!("key \"{name}\" {{ algorithm hmac-sha256; secret \"{secret}\"; }};\n")
+    };
+    fs::write(dir.join("one"), statement("k", secret)).expect("written");
+    let two = statement("other", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=") + &statement("K.", secret);
+    fs::write(dir.join("two"), two).expect("written");
+    let zone = format!(
+        "[key.k]\nsecret-file = \"bare\"\n[zone.\"{KEYS_ORIGIN}\"]\nfile = \"zone\"\ntransfer = [\"key:k.\"]\n"
+    );
+    let server = Configured::start(&configure(dir, &zone));
+    let file = |name: &str| text(&dir.join(name)).to_owned();
+    for key in [
+        file("one"),
+        format!("k:hmac-sha256:{secret}"),
+        format!("k:{}", file("bare")),
+        format!("k:hmac-sha256:{}", file("bare")),
+        format!("hmac-sha256:k:{}", file("bare")),
+        format!("k.:{}", file("two")),
+        format!("k:hmac-sha256:{}", file("two")),
+    ] {
+        let ended = query(server.address, &[KEYS_ORIGIN, "--axfr", "--tsig-key", &key]);
+        assert!(ended.status == 0 && ended.stdout.contains(";; AXFR: "), "{key}: {}", ended.text());
+    }
+    for (key, says) in [
+        (file("bare"), "holds a secret, and not the name of its key: give NAME:"),
+        (file("two"), "holds more than one key"),
+        (format!("x:{}", file("two")), "holds no key x."),
+        (format!("k:hmac-sha512:{}", file("two")), "the key is of hmac-sha256: leave the algorithm out"),
+        (format!("k:{}", file("zone")), "is no Base64"),
+        (format!("k:{}", file("none")), "NAME:FILE"),
+    ] {
+        let ended = query(server.address, &[KEYS_ORIGIN, "--axfr", "--tsig-key", &key]);
+        assert!(ended.status == 2 && ended.stderr.contains(says), "{key}: {}", ended.text());
+        assert!(!ended.stderr.contains(secret), "{}", ended.stderr);
+    }
+    let wrong = query(server.address, &[KEYS_ORIGIN, "SOA", "--short", "--tsig-key", "k:AAAA"]);
+    assert!(
+        wrong.status == 1 && wrong.stderr.contains("NOTAUTH") && wrong.stderr.contains(": TSIG key k.: "),
+        "{}",
+        wrong.text()
+    );
+}
+
 #[test]
 fn the_manual_page_describes_it() {
     let folder = folder();
     done(["manual", "--dir", text(folder.path())]);
-    let page = fs::read_to_string(folder.path().join("nonesuch-query.1")).expect("a page");
+    let page = |name: &str| fs::read_to_string(folder.path().join(name)).expect("a page");
+    for (name, others) in [
+        ("nonesuch-serve.1", ".SH SEE ALSO\n.BR nonesuch.toml (5),\n.BR nonesuch\\-ctl (1),\n"),
+        ("nonesuch-zone-sign.1", ".SH SEE ALSO\n.BR nonesuch\\-key (1),\n"),
+        ("nonesuch-ctl-reload.1", ".BR nonesuch.toml (5),\n"),
+        ("nonesuch.1", ".BR nonesuch.toml (5)\n"),
+    ] {
+        assert!(page(name).contains(others), "{name}");
+    }
+    let page = page("nonesuch-query.1");
     for option in ["tls\\-ca", "tsig\\-key", "ixfr", "Exit status"] {
         assert!(page.contains(option), "{option}");
     }

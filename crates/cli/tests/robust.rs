@@ -301,7 +301,10 @@ fn a_folder_in_the_outputs_place_is_told() {
 fn a_key_without_its_private_half_is_told() {
     let bench = Bench::new();
     fs::remove_file(bench.path().join("keys").join(format!("{}.private", bench.key))).expect("removed");
-    bench.refused(&mut bench.sign("output"), &[&bench.key, "no private key file beside it"]);
+    bench.refused(
+        &mut bench.sign("output"),
+        &[&bench.key, "no private key file beside it", "restore it from a copy"],
+    );
 }
 
 /// A key file is listed and is gone, or cannot be read, when it is opened.

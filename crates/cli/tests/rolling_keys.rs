@@ -213,6 +213,6 @@ fn a_key_whose_private_half_is_elsewhere_is_refused_with_the_way_to_publish_it()
     let (zone, keys) = (rolled.path("zone"), rolled.path("keys"));
     let refused = run(&mut nonesuch(["zone", "sign", "-o", ORIGIN, "--keys", text(&keys), text(&zone)]));
     assert_eq!(refused.status, 2);
-    assert!(refused.stderr.contains("put the record of this file into the zone file"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("stands in the zone file, as DNSKEY record"), "{}", refused.stderr);
     assert!(!Path::new(&format!("{}.signed", text(&zone))).exists());
 }

@@ -191,6 +191,13 @@ fn unsigned_notify_of_a_primary_with_a_key_is_refused() {
         let zones = format!("[zone.\"{PLAIN}\"]\nprimaries = [\"{primary}\"]\n{more}");
         let server = start_at(home.path(), free_port(), &zones);
         assert_eq!(notify(&server), expected, "{primary} {more}");
+        // RFC 1996 §3.10.
+        let is_refused = expected == Rcode::REFUSED;
+        let is_logged = || server.logged().contains("NOTIFY refused: ");
+        if is_refused {
+            server.wait_until("a line in the log", is_logged);
+        }
+        assert_eq!(is_logged(), is_refused, "{primary} {more}");
     }
 }
 
@@ -237,9 +244,11 @@ fn an_image_is_made_anew_where_keys_have_changed_meanwhile() {
 /// What is kept of zones, by the names of their files, and when each was written.
 fn kept(dir: &Path) -> std::collections::BTreeMap<String, std::time::SystemTime> {
     let entries = fs::read_dir(dir.join("state/zones")).expect("a folder").flatten();
-    let written =
-        |entry: &fs::DirEntry| entry.metadata().and_then(|metadata| metadata.modified()).expect("a time");
-    entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), written(&entry))).collect()
+    // One that is being written may be gone again.
+    let written = |entry: &fs::DirEntry| entry.metadata().and_then(|metadata| metadata.modified()).ok();
+    let named =
+        |entry: fs::DirEntry| Some((entry.file_name().to_string_lossy().into_owned(), written(&entry)?));
+    entries.filter_map(named).collect()
 }
 
 #[test]

@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{KEYS_ORIGIN, KEYS_ZONE, done, generate_key, made, nonesuch, prepared, run, text};
+use common::configured::{Configured, configure};
+use common::{KEYS_ORIGIN, KEYS_ZONE, Running, done, generate_key, made, nonesuch, prepared, run, text};
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -126,7 +127,7 @@ fn signatures_that_come_to_their_end_are_warned_of() {
     at(END - 2 * 86_400 + 600, &[])
         .expect("signatures expire at 20250629150640, in 47 h; sign the zone again");
     // While the server runs they expire, and nobody has signed the zone again.
-    at(END - 1, &[]).expect("have expired at 20250629150640, ");
+    at(END - 2, &[]).expect("have expired at 20250629150640, ");
     // From an image that is mapped too; and far from the end nothing is said.
     let image = folder.path().join("image");
     done(["zone", "compile", text(&signed), "--now", &NOW.to_string(), "-f", text(&image)]);
@@ -134,6 +135,22 @@ fn signatures_that_come_to_their_end_are_warned_of() {
     Told::serve(&image, &["--now", &now]).expect("signatures expire at 20250629150640, in 2");
     let quiet = Told::serve(&image, &["--now", &later, "-v"]);
     assert!(!quiet.log().contains("expire"), "{}", quiet.log());
+}
+
+/// As soon as it is loaded, and not when somebody looks next.
+#[test]
+fn a_zone_of_a_configuration_whose_signatures_are_near_their_end_is_warned_of() {
+    let folder = with_keys(&[]);
+    let (zone, keys, signed) =
+        (folder.path().join("zone"), folder.path().join("keys"), folder.path().join("signed"));
+    let now = nonesuch_authoritative::seconds_now();
+    let (inception, expiration) = ((now - 7200).to_string(), (now + 600).to_string());
+    let files = ["zone", "sign", text(&zone), "--keys", text(&keys), "-f", text(&signed)];
+    done([&files[..], &["--inception", &inception, "--expiration", &expiration]].concat());
+    let table = format!("[zone.\"{KEYS_ORIGIN}\"]\nfile = \"signed\"\n");
+    let server = Configured::start(&configure(folder.path(), &table));
+    let words = "zone keys.example.: signatures expire at ";
+    server.wait_until("it is warned of", || server.logged().contains(words));
 }
 
 #[test]
@@ -169,6 +186,12 @@ fn a_key_set_file_is_told_from_a_broken_zone() {
         assert_eq!(ended.status, 1, "{command:?}: {}", ended.text());
         assert!(ended.text().contains("the key set is signed and nothing else"), "{}", ended.text());
     }
+    // A zone of a configuration too.
+    let configuration = dir.join("c.toml");
+    fs::write(&configuration, format!("version = 1\n[zone.\"{KEYS_ORIGIN}\"]\nfile = \"zone.keys\"\n"))
+        .expect("written");
+    let checked = run(&mut nonesuch(["serve", "--config", text(&configuration), "--check=zones"])).stdout;
+    assert!(checked.contains("zone keys.example.: the key set is signed and nothing else"), "{checked}");
     let json = run(&mut nonesuch(["zone", "verify", "--json", text(&key_set)])).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json["key_set"], &json["verified"]), (&true.into(), &false.into()));
@@ -261,5 +284,35 @@ fn headings_of_the_help_are_right() {
         for option in others {
             assert!(help.find(option).is_some_and(|place| place < at), "{option}: {help}");
         }
+    }
+}
+
+#[test]
+fn lines_that_cannot_be_written_are_lost_and_the_zone_is_served() {
+    let folder = common::folder();
+    let zone = folder.path().join("zone");
+    fs::write(&zone, KEYS_ZONE).expect("a file");
+    let full = || File::options().write(true).open("/dev/full").expect("a device");
+    for is_closed in [false, true] {
+        // Another process may take the address in between: then another one is tried.
+        let served = (0..5).any(|_| {
+            let address = common::free_address();
+            let mut command = nonesuch(["serve", "-v", "-o", KEYS_ORIGIN, "--listen", &address.to_string()]);
+            command.arg(&zone).stderr(full());
+            let mut child = command
+                .stdout(if is_closed { Stdio::piped() } else { full().into() })
+                .spawn()
+                .expect("started");
+            drop(child.stdout.take());
+            let mut server = Running::of(child, address);
+            let begun = Instant::now();
+            while begun.elapsed() < LIMIT && !server.has_ended() {
+                if common::ask(address, "www.keys.example.", 1, Duration::from_millis(100)).is_some() {
+                    return true;
+                }
+            }
+            false
+        });
+        assert!(served, "reader gone: {is_closed}");
     }
 }

@@ -187,10 +187,17 @@ fn follow(program: &str, command: fn(&Path, u16, [u16; 2], [&Path; 2]) -> Comman
 
 /// Another name and another authority: nothing is asked, and the log says why.
 fn is_refused(primary: u16, files: &Certificates) {
-    for (host, authority, reason) in [
+    let named = format!("tls:{HOST}");
+    let cases: [(&str, &Path, &str); 2] = [
         ("tls:other.example", &files.authority, "give the name that the server's certificate is for"),
-        (&*format!("tls:{HOST}"), &files.stranger, "not of an authority"),
-    ] {
+        (&named, &files.stranger, "not of an authority"),
+    ];
+    is_refused_as(primary, &cases);
+}
+
+/// What is asked for by a name, with an authority, and why nothing comes of it.
+fn is_refused_as(primary: u16, cases: &[(&str, &Path, &str)]) {
+    for &(host, authority, reason) in cases {
         let home = folder();
         let server = start_secondary(home.path(), free_port(), primary, host, authority);
         server.wait_until("a refusal", || {
@@ -200,6 +207,35 @@ fn is_refused(primary: u16, files: &Certificates) {
         assert_eq!(server.serial(ZONE), None);
         let status = server.ctl_json(&["zone", "status", ZONE]).to_string();
         assert!(status.contains(reason), "{status}");
+    }
+}
+
+/// Whoever the primary is: with a certificate that has expired nothing is had of it, and the log and the zone's status say why.
+#[test]
+fn a_primary_whose_certificate_has_expired_is_refused() {
+    let home = folder();
+    let files = Certificates::make(home.path());
+    let expired = Certificates { server: files.expired.clone(), ..files.clone() };
+    let reason = "the server's certificate expired";
+    let primary = start_primary(home.path(), &expired, "127.0.0.1:9");
+    let named = format!("tls:{HOST}");
+    is_refused_as(
+        tls_address(&primary).port(),
+        &[(&named, &files.authority, reason), (&named, &files.expired, reason)],
+    );
+    for (program, command) in
+        [("named", bind_over_tls as fn(&Path, u16, [u16; 2], [&Path; 2]) -> Command), ("nsd", nsd_over_tls)]
+    {
+        if !installed(program) {
+            continue;
+        }
+        let theirs = folder();
+        fs::copy(home.path().join("zone"), theirs.path().join("zone")).expect("copied");
+        let tls = free_port();
+        let _peer = start_peer(&theirs.path().join("log"), |address| {
+            command(theirs.path(), address.port(), [tls, 9], [&files.expired, &files.key])
+        });
+        is_refused_as(tls, &[(&named, &files.authority, reason)]);
     }
 }
 

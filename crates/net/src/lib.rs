@@ -24,5 +24,5 @@ pub mod udp;
 pub use bind::{Listeners, bind, bind_tcp, has_address};
 pub use error::{ClientError, ClientPhase, NetError, TlsError, Transport};
 pub use handler::{Answer, Handler, Stream, StreamError, TlsSession};
-pub use map::{Map, physical_memory, release_free_memory};
+pub use map::{Map, keep_little_free_memory, physical_memory, release_free_memory};
 pub use sys::{BATCH, ChildUsage, ReceiveBatch, SendBatch, pin_current_thread, wait_with_usage};

@@ -3,6 +3,8 @@
 //! TLS 1.3 and 1.2 with the ALPN protocol `dot`. Sessions are resumed by tickets that only this process reads; early data
 //! (0-RTT), which can be replayed, is neither sent nor taken.
 
+mod believed;
+
 use std::fmt;
 use std::fs;
 use std::net::IpAddr;
@@ -10,21 +12,21 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::client::{WebPkiServerVerifier, verify_server_name};
 use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{
-    ClientConfig, DigitallySignedStruct, Error, InconsistentKeys, RootCertStore, ServerConfig,
-    SignatureScheme, SupportedProtocolVersion,
+    ClientConfig, DigitallySignedStruct, Error, InconsistentKeys, ServerConfig, SignatureScheme,
+    SupportedProtocolVersion,
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use zeroize::Zeroizing;
 
 use crate::error::TlsError;
+use believed::Believed;
+pub(crate) use believed::describe;
 
 /// The ALPN protocol of DNS over TLS.
 const ALPN: &[u8] = b"dot";
@@ -128,7 +130,8 @@ impl fmt::Debug for ClientTls {
 
 impl ClientTls {
     /// Believes servers with a certificate for `hostname`, or without it for the address asked, that one of the authorities
-    /// in `authorities` (PEM) has signed, or that stands in that file itself (the strict profile of RFC 8310 section 5).
+    /// in `authorities` (PEM) has signed, or that stands in that file itself (the strict profile of RFC 8310 section 5). Neither
+    /// of them may be outside its validity.
     ///
     /// # Errors
     /// [`TlsError`] names the file and what to do.
@@ -155,15 +158,9 @@ impl ClientTls {
     ) -> Result<Self, TlsError> {
         let trusted = read_certificates(authorities)?;
         let refused = |reason: String| TlsError::Certificate { path: authorities.to_owned(), reason };
-        let mut roots = RootCertStore::empty();
-        for certificate in &trusted {
-            roots.add(certificate.clone()).map_err(|error| refused(error.to_string()))?;
-        }
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .build()
-            .map_err(|error| refused(error.to_string()))?;
-        Self::new((Arc::new(Trust::Some { chain, trusted }), true), provider, hostname, versions)
+        let believed = Believed::new(trusted, &provider).map_err(refused)?;
+        Self::new((Arc::new(Trust::Some(believed)), true), provider, hostname, versions)
     }
 
     /// Believes every server: what is sent is hidden from those who only listen (the opportunistic profile of RFC 8310
@@ -237,11 +234,7 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
 #[derive(Debug)]
 enum Trust {
     All(Arc<CryptoProvider>),
-    Some {
-        chain: Arc<WebPkiServerVerifier>,
-        /// What the file of authorities holds.
-        trusted: Vec<CertificateDer<'static>>,
-    },
+    Some(Believed),
 }
 
 impl ServerCertVerifier for Trust {
@@ -253,15 +246,8 @@ impl ServerCertVerifier for Trust {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Self::Some { chain, trusted } = self else { return Ok(ServerCertVerified::assertion()) };
-        match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            // A certificate that signed itself is no authority's: it is believed where the user has named it.
-            Err(_) if trusted.contains(end_entity) => {
-                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)
-                    .map(|()| ServerCertVerified::assertion())
-            }
-            verdict => verdict,
-        }
+        let Self::Some(believed) = self else { return Ok(ServerCertVerified::assertion()) };
+        believed.verify(end_entity, intermediates, server_name, ocsp_response, now)
     }
 
     fn verify_tls12_signature(
@@ -277,7 +263,7 @@ impl ServerCertVerifier for Trust {
                 signature,
                 &provider.signature_verification_algorithms,
             ),
-            Self::Some { chain, .. } => chain.verify_tls12_signature(message, certificate, signature),
+            Self::Some(believed) => believed.chain.verify_tls12_signature(message, certificate, signature),
         }
     }
 
@@ -294,14 +280,14 @@ impl ServerCertVerifier for Trust {
                 signature,
                 &provider.signature_verification_algorithms,
             ),
-            Self::Some { chain, .. } => chain.verify_tls13_signature(message, certificate, signature),
+            Self::Some(believed) => believed.chain.verify_tls13_signature(message, certificate, signature),
         }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         match self {
             Self::All(provider) => provider.signature_verification_algorithms.supported_schemes(),
-            Self::Some { chain, .. } => chain.supported_verify_schemes(),
+            Self::Some(believed) => believed.chain.supported_verify_schemes(),
         }
     }
 }

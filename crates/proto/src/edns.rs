@@ -5,9 +5,9 @@ use crate::Rtype;
 mod options;
 
 pub use options::{
-    CLIENT_SUBNET, COOKIE, CookieOption, EXTENDED_ERROR, KEEPALIVE, NSID, Options, PADDING, REPORT_CHANNEL,
-    push_extended_error, push_keepalive, push_option, push_padding, read_extended_error, read_keepalive,
-    read_report_channel,
+    CLIENT_SUBNET, COOKIE, CookieOption, EXPIRE, EXTENDED_ERROR, KEEPALIVE, NSID, Options, PADDING,
+    REPORT_CHANNEL, push_expire, push_extended_error, push_keepalive, push_option, push_padding, read_expire,
+    read_extended_error, read_keepalive, read_report_channel,
 };
 
 /// DNSSEC OK, in the low 16 bits of OPT's TTL (RFC 3225 §3).

@@ -150,7 +150,9 @@ pub enum CompiledError {
     #[error("{0}")]
     Zone(ZoneFault),
     /// The zone is another one than was asked for.
-    #[error("compiled of the zone {found}, but the origin is {origin}: give the right origin (-o)")]
+    #[error(
+        "compiled of the zone {found}, but the origin is {origin}: name the zone {found} (the origin, -o, on a command line), or give the file of {origin}"
+    )]
     WrongOrigin {
         /// The zone of the file.
         found: Name,

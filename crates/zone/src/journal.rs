@@ -33,7 +33,7 @@ use nonesuch_proto::Name;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -475,7 +475,9 @@ fn write_file(path: &Path, apex: &Name, entries: &[u8]) -> io::Result<Written> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let mut options = OpenOptions::new();
-    let mut file = options.read(true).write(true).create(true).truncate(true).open(&beside)?;
+    // It holds records of the zone, which not everybody may transfer.
+    options.read(true).write(true).create(true).truncate(true).mode(0o640);
+    let mut file = options.open(&beside)?;
     let written = file.write_all(&header_of(apex)).and_then(|()| file.write_all(entries));
     let moved = written.and_then(|()| file.sync_all()).and_then(|()| fs::rename(&beside, path));
     if let Err(error) = moved {

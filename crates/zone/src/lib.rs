@@ -15,6 +15,7 @@ mod lexer;
 pub mod load;
 pub mod ordered;
 pub mod read;
+mod regular;
 mod rules;
 mod splice;
 pub mod standing;
@@ -28,8 +29,9 @@ pub use compiled::{CompiledError, StoredZone, Verification};
 pub use contents::{Contents, Node, Rrset, Run, Soa};
 pub use image::{Image, ImageFile, ImageFileError};
 pub use journal::Journal;
-pub use load::{LoadError, Loaded, compare_signed, load, load_octets, open_compiled};
+pub use load::{LoadError, Loaded, compare_signed, load, load_octets, load_regular, open_compiled};
 pub use read::{ReadError, ReadFault, Reading};
+pub use regular::open_regular;
 pub use splice::Splice;
 pub use standing::{Standing, standings};
 

@@ -5,7 +5,8 @@ use crate::builder::Warning;
 use crate::compiled::{self, Compared, CompiledError, MAGIC_OCTETS, StoredZone, Verification};
 use crate::contents::Contents;
 use crate::image::file::{ImageFileError, PAGE, contents_range, is_image};
-use crate::read::{self, ReadError, ReadFault};
+use crate::read::{self, Open, ReadError, ReadFault};
+use crate::regular::open_regular;
 use nonesuch_proto::Name;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -47,15 +48,27 @@ pub enum LoadError {
     },
 }
 
-/// Reads the zone file or compiled zone at `path`. `origin` is the apex where it is known.
+/// Reads the zone file or compiled zone at `path`, which may be a pipe. `origin` is the apex where it is known.
 ///
 /// # Errors
 /// What keeps the file from being a zone, or one of that origin.
 pub fn load(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
+    load_by(path, origin, |path| File::open(path))
+}
+
+/// As [`load`], for those who must not wait: what is no regular file is refused, among the files that are included too.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_regular(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
+    load_by(path, origin, open_regular)
+}
+
+fn load_by(path: &Path, origin: Option<&Name>, open: Open) -> Result<Loaded, LoadError> {
     let unreadable =
         |error| ReadError { file: path.to_path_buf(), line: 0, column: 0, fault: ReadFault::Io(error) };
     let compiled = |source| LoadError::Compiled { path: path.to_path_buf(), source };
-    let mut file = File::open(path).map_err(unreadable)?;
+    let mut file = open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         // A pipe is read once.
@@ -66,7 +79,7 @@ pub fn load(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
     let mut magic = [0; MAGIC_OCTETS];
     let is_compiled = fill(&mut file, &mut magic).map_err(unreadable)? && compiled::is_compiled(&magic);
     if before == 0 && !is_compiled {
-        return Ok(of_text(read::read_file(path, origin)?));
+        return Ok(of_text(read::read_file_by(path, origin, open)?));
     }
     let found = compiled::read_file(&file, before, metadata.len().saturating_sub(before));
     found.and_then(|found| of_compiled(found, origin)).map_err(compiled)
@@ -105,7 +118,7 @@ pub fn load_octets(
 /// What keeps the file from being a compiled zone, as far as it is looked at, or one of that origin.
 pub fn open_compiled(path: &Path, origin: Option<&Name>) -> Result<Option<StoredZone>, LoadError> {
     let compiled = |source| LoadError::Compiled { path: path.to_path_buf(), source };
-    let Some(mut file) = open_regular(path) else { return Ok(None) };
+    let Some(mut file) = open_where_regular(path) else { return Ok(None) };
     let before = image_octets(&mut file, path)?;
     let mut magic = [0; MAGIC_OCTETS];
     let is_there = file.seek(io::SeekFrom::Start(before)).and_then(|_| fill(&mut file, &mut magic));
@@ -125,18 +138,16 @@ pub fn open_compiled(path: &Path, origin: Option<&Name>) -> Result<Option<Stored
 /// Those of reading.
 pub fn compare_signed(path: &Path, new: &Contents) -> Result<Option<Compared>, LoadError> {
     let unreadable = |source| LoadError::Compiled { path: path.to_path_buf(), source };
-    let Some(file) = open_regular(path) else { return Ok(None) };
+    let Some(file) = open_where_regular(path) else { return Ok(None) };
     let length = file.metadata().map_err(|error| unreadable(error.into()))?.len();
     compiled::compare_text(file, length, new).map_err(unreadable)
 }
 
 /// Opens a regular file: a pipe would wait for its writer. What cannot be opened is for the reader of zone files to complain
-/// of.
-fn open_regular(path: &Path) -> Option<File> {
-    if !std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
-        return None;
-    }
-    File::open(path).ok()
+/// of. A pipe is not even opened, which its writer would take for a reader.
+fn open_where_regular(path: &Path) -> Option<File> {
+    std::fs::metadata(path).ok().filter(|metadata| metadata.is_file())?;
+    open_regular(path).ok()
 }
 
 /// Octets of the image in front of the contents, in a file that begins with `head`; 0 where there is none.

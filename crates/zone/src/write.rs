@@ -84,6 +84,23 @@ pub fn write_zone(contents: &Contents, out: &mut impl Write) -> io::Result<()> {
     )
 }
 
+/// Writes `zone` as a zone file, chunk by chunk: of a compiled zone a few chunks are in memory at a time.
+///
+/// # Errors
+/// Those of `out`, and of reading the zone.
+pub fn write_stored(zone: &StoredZone, out: &mut impl Write) -> io::Result<()> {
+    for_each_ordered(
+        zone.chunks().len(),
+        |chunk, (): &mut (), text: &mut Vec<u8>| {
+            text.clear();
+            push_part(&zone.load(chunk).map_err(io::Error::other)?, text);
+            Ok(())
+        },
+        |text| out.write_all(text),
+    )?;
+    zone.check_as_before()
+}
+
 /// Octets of `contents` as [`write_zone`] writes it.
 #[must_use]
 pub fn text_octets(contents: &Contents) -> u64 {

@@ -9,6 +9,7 @@
 //! limited, and more is made for it.
 
 mod buckets;
+mod network;
 pub mod online;
 pub mod rates;
 mod settings;
@@ -214,14 +215,14 @@ pub fn hash_name(name: NameRef<'_>) -> u64 {
 
 /// What makes a client of many addresses: their first bits.
 #[derive(Clone, Copy, Debug)]
-struct Networks {
+pub(crate) struct Networks {
     ipv4: u32,
     ipv6: u64,
 }
 
 impl Networks {
     /// Of so many bits, of an IPv6 address 64 at most.
-    fn new(ipv4: u8, ipv6: u8) -> Self {
+    pub(crate) fn new(ipv4: u8, ipv6: u8) -> Self {
         Self {
             ipv4: u32::MAX.checked_shl(32 - u32::from(ipv4.min(32))).unwrap_or(0),
             ipv6: u64::MAX.checked_shl(64 - u32::from(ipv6.min(64))).unwrap_or(0),
@@ -230,7 +231,7 @@ impl Networks {
 
     /// An address's network as a number. Numbers of the two families differ.
     #[inline]
-    const fn number_of(self, client: IpAddr) -> u64 {
+    pub(crate) const fn number_of(self, client: IpAddr) -> u64 {
         match client.to_canonical() {
             // Multicast addresses, which nobody sends from, begin like this (RFC 4291 §2.7).
             IpAddr::V4(address) => 0xff << 56 | (address.to_bits() & self.ipv4) as u64,

@@ -133,6 +133,24 @@ fn padding_is_for_tls_alone() {
     assert_eq!(written(&options, &plain, None, (65_522, 65_535, 0)).0, []);
 }
 
+/// RFC 7314 §2, §3: an empty option asks, and where the zone is known it is answered.
+#[test]
+fn what_is_left_to_a_zone_is_told_where_it_is_asked() {
+    let plain = ReplySettings::default();
+    for (data, is_asked) in [(&b""[..], true), (&[0; 4], false), (&[0; 3], false)] {
+        let options = read(&query(&[(edns::EXPIRE, data)]), Transport::Udp, &plain).expect("well-formed");
+        assert_eq!(options.wants_expire(), is_asked);
+        assert_eq!(options.room(&plain), 0);
+        assert_eq!(written(&options, &plain, None, (50, 1232, 0)).0, []);
+        let told = options.with_expire(Some(0x0001_0203));
+        let (found, octets) = written(&told, &plain, None, (50, 1232, 0));
+        let expected = is_asked.then(|| (edns::EXPIRE, vec![0, 1, 2, 3]));
+        assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        assert_eq!(octets, 50 + OPT_OCTETS + told.room(&plain));
+        assert_eq!(told.with_expire(None), options);
+    }
+}
+
 #[test]
 fn an_error_goes_in_as_far_as_it_fits() {
     let error = ExtendedError::OVER_BUDGET;
@@ -163,11 +181,13 @@ proptest! {
         list in proptest::collection::vec((0u16..20, proptest::collection::vec(any::<u8>(), 0..41)), 0..6),
         transport in prop::sample::select(vec![Transport::Udp, Transport::Tcp, Transport::Tls]),
         before in 12usize..1300, extra in 0usize..600, behind in 0usize..100, has_error: bool, is_plain: bool,
+        left in any::<Option<u32>>(),
     ) {
         let settings = if is_plain { ReplySettings::default() } else { settings() };
         let options: Vec<(u16, &[u8])> = list.iter().map(|(code, data)| (*code, &data[..])).collect();
         let rdata = query(&options);
         let Ok(options) = read(&rdata, transport, &settings) else { return Ok(()) };
+        let options = options.with_expire(left);
         let least = before + OPT_OCTETS + options.room(&settings) + behind;
         let error = has_error.then_some(ExtendedError::OVER_BUDGET);
         let (found, octets) = written(&options, &settings, error, (before, least + extra, behind));
@@ -175,6 +195,7 @@ proptest! {
         let codes: Vec<u16> = found.iter().map(|(code, _)| *code).collect();
         for (code, is_given) in [
             (edns::NSID, !is_plain && list.iter().any(|(code, _)| *code == edns::NSID)),
+            (edns::EXPIRE, left.is_some() && list.iter().any(|(code, data)| *code == edns::EXPIRE && data.is_empty())),
             (edns::COOKIE, list.iter().any(|(code, _)| *code == edns::COOKIE)),
             (edns::KEEPALIVE, transport != Transport::Udp && list.iter().any(|(code, _)| *code == edns::KEEPALIVE)),
         ] {

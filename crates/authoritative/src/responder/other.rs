@@ -1,8 +1,9 @@
-//! Messages that are no query that can be answered: NOTIFY, UPDATE, what is not implemented, what cannot be read; and who signed a
-//! message (TSIG).
+//! Messages that are no query that can be answered: NOTIFY, UPDATE, what is not implemented, what cannot be read; who signed a
+//! message (TSIG), and who may ask.
 
 use super::{Batch, Outcome, Thread};
-use crate::answer::push_bare;
+use crate::answer::{Asked, decline, push_bare};
+use crate::clock::OnceASecond;
 use crate::cookies::CookieStatus;
 use crate::extended_errors::ExtendedError;
 use crate::limits::{Action, Class};
@@ -11,10 +12,10 @@ use crate::query::{Query, has_opt};
 use crate::response::{Transport, UDP_PAYLOAD};
 use crate::statistics::{self, Tsig};
 use crate::tsig::{self, Verified};
-use crate::zones::Table;
+use crate::zones::{Table, ZonePolicy};
 use nonesuch_proto::message::{HEADER, Header, Rcode};
 use nonesuch_proto::{NameRef, edns};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The opcode (RFC 2136 §1.3).
 const UPDATE: u8 = 5;
@@ -30,7 +31,7 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        match self.verify(batch, message, query.opt.is_some(), out) {
+        match self.verify(batch, message, query.opt.is_some(), sender, out) {
             Ok(verified) => self.answer_query(batch, message, query, verified.as_ref(), sender, out),
             Err(rcode) => self.refuse_bare(batch, query.header, rcode, sender, out),
         }
@@ -42,6 +43,7 @@ impl Thread {
         batch: &Batch,
         message: &[u8],
         has_opt: bool,
+        sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Result<Option<Verified>, Rcode> {
         match batch.settings.keys.verify(message, batch.now) {
@@ -54,7 +56,7 @@ impl Thread {
             Err(refused) => {
                 let error = refused.error();
                 self.statistics.tsig(count_as(error));
-                tracing::debug!(%error, "message with a TSIG record refused");
+                self.tell_refused_signature(batch, &refused, message, sender);
                 let mut opt = Vec::new();
                 if has_opt {
                     edns::push_opt(UDP_PAYLOAD, 0, 0, &mut opt);
@@ -63,6 +65,25 @@ impl Thread {
                 Err(if error == tsig::Error::Form { Rcode::FORMERR } else { Rcode::NOTAUTH })
             }
         }
+    }
+
+    /// Whether the sender may ask for what is in a zone; where not, `out` says so (RFC 8914 §4.19).
+    #[cold]
+    pub(super) fn may_ask(
+        &mut self,
+        policy: &ZonePolicy,
+        asked: &Asked<'_>,
+        verified: Option<&Verified>,
+        sender: IpAddr,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(list) = &policy.query else { return true };
+        if list.allows_over(sender, verified.map(Verified::name), self.transport == Transport::Tls) {
+            return true;
+        }
+        self.statistics.prohibit();
+        decline(asked, Rcode::REFUSED, Some(ExtendedError::PROHIBITED), false, out);
+        false
     }
 
     /// Ends an answer that is a header or little more, to a message that is no readable query.
@@ -81,6 +102,7 @@ impl Thread {
             let action = limits.response(batch.milliseconds, sender.ip(), Class::Error, 0, cookie);
             // There is nothing that could be asked again over TCP.
             if !matches!(action, Action::Send) {
+                self.tell_limited(batch, limits, Class::Error, sender);
                 self.statistics.drop(statistics::Dropped::RateLimited);
                 out.clear();
                 return Outcome::Nothing;
@@ -105,7 +127,7 @@ impl Thread {
             push_opt_where_asked(message, None, out);
             return self.refuse_bare(batch, header, Rcode::NOTIMP, sender, out);
         }
-        let verified = match self.verify(batch, message, has_opt(message), out) {
+        let verified = match self.verify(batch, message, has_opt(message), sender, out) {
             Ok(verified) => verified,
             Err(rcode) => return self.refuse_bare(batch, header, rcode, sender, out),
         };
@@ -150,12 +172,24 @@ impl Thread {
                 return Standing::Primary;
             }
             let allows = policy.notify_from.allows_over(sender.ip(), key, self.transport == Transport::Tls);
+            if !allows {
+                say_refused(apex, sender, key, batch.now);
+            }
             Standing::Secondary { allows }
         };
         match (notify::handle(message, sender.ip(), ask, out), &self.notified) {
             (Some(notified), Some(take)) => take(notified),
             _ => true,
         }
+    }
+}
+
+/// Logs that somebody who may not tells us of a zone (RFC 1996 §3.10): once a second, since anybody can cause it.
+fn say_refused(zone: NameRef<'_>, peer: SocketAddr, key: Option<NameRef<'_>>, now: u64) {
+    static LINE: OnceASecond = OnceASecond::new();
+    if let Some(before) = LINE.may_say(now) {
+        let key = key.map(tracing::field::display);
+        tracing::info!(%zone, %peer, key, before, "NOTIFY refused: neither a primary of the zone, with its key, nor the zone's 'notify-from' allows it");
     }
 }
 

@@ -4,12 +4,12 @@ use super::{Batch, Outcome, Thread};
 use crate::answer::{Asked, decline};
 use crate::extended_errors::ExtendedError;
 use crate::limits::Class;
-use crate::response::Transport;
+use crate::response::{Ending, Transport};
 use crate::transfer::outbound::{self, Transfer, ZoneToSend};
 use crate::tsig::Verified;
-use crate::zones::ZoneState;
-use nonesuch_proto::Class as DnsClass;
+use crate::zones::{Slot, ZoneState};
 use nonesuch_proto::message::Rcode;
+use nonesuch_proto::{Class as DnsClass, Rtype};
 use std::net::SocketAddr;
 
 impl Thread {
@@ -53,7 +53,12 @@ impl Thread {
             is_online: zone.published().is_signed_when_asked(),
         });
         let mut opt = Vec::new();
-        asked.push_opt_alone(&mut opt);
+        match slot.filter(|_| asked.ending.reply.wants_expire()) {
+            Some(slot) => {
+                Asked { ending: &ending_with_expiry(slot, asked), ..*asked }.push_opt_alone(&mut opt)
+            }
+            None => asked.push_opt_alone(&mut opt),
+        }
         let request = outbound::Asked {
             message,
             query: asked.query,
@@ -96,4 +101,13 @@ impl Thread {
         self.count(asked.query, message, out);
         Outcome::Ready
     }
+}
+
+/// The end of an answer to who asks when the zone expires: told to those that look after a copy of it, with its SOA record and with its
+/// transfer (RFC 7314 §4).
+#[cold]
+pub(super) fn ending_with_expiry<'s>(slot: &Slot, asked: &Asked<'s>) -> Ending<'s> {
+    let is_of_copies = matches!(asked.query.qtype, Rtype::SOA | Rtype::AXFR | Rtype::IXFR);
+    let seconds = slot.seconds_left().filter(|_| is_of_copies && slot.apex().view() == asked.name);
+    Ending { reply: asked.ending.reply.with_expire(seconds), ..*asked.ending }
 }

@@ -1,5 +1,6 @@
 //! One thread for all zones: it waits for the next thing to happen, tells the zone's machine, and does what that says.
 
+mod behind;
 mod jobs;
 
 use super::event::{Action, Ended, Event};
@@ -7,11 +8,12 @@ use super::machine::Machine;
 use super::queue::Queue;
 use super::status::{Counts, Phase, Progress, TransferKind, ZoneStatus};
 use super::timers::Timers;
-use super::timing::Held;
+use super::timing::{Held, Refreshed};
 use super::transfers::{Command, Shown, TransfersOptions};
 use super::{Host, SecondaryZone};
 use crate::acl::Remote;
 use crate::notify::{Notified, Outbox};
+use behind::Behind;
 use jobs::Done;
 use nonesuch_proto::{Name, serial};
 use std::collections::{BTreeSet, HashMap};
@@ -54,6 +56,9 @@ struct Zone {
     by_steps: bool,
     task: Option<Task>,
     last_error: Option<String>,
+    /// When it expires, as the host knows it.
+    expires: Option<u64>,
+    behind: Behind,
 }
 
 /// NOTIFY messages that wait for zones which are being loaded.
@@ -95,7 +100,6 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(options: TransfersOptions, host: Arc<dyn Host>, shown: Arc<Mutex<Shown>>) -> Self {
         let (done, ended) = mpsc::unbounded_channel();
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             probes: Queue::new(options.probes, options.probes),
             transfers: Queue::new(options.transfers, options.transfers_each),
@@ -113,7 +117,7 @@ impl Driver {
             ended,
             stores: JoinSet::new(),
             began: Instant::now(),
-            offset: since.as_millis() as u64,
+            offset: milliseconds_since_1970(),
         }
     }
 
@@ -237,11 +241,20 @@ impl Driver {
         let held = self.host.contents(&settings.apex).and_then(|contents| Held::of(&contents));
         let stored = settings.timers.as_deref().and_then(Timers::read);
         let stored = stored.filter(|timers| held.is_some_and(|held| held.serial == timers.serial));
-        let refreshed = stored.map(|timers| timers.refreshed.saturating_mul(1000));
+        let refreshed = stored.map(|timers| Refreshed {
+            at: timers.refreshed.saturating_mul(1000),
+            left: timers.left.map(|seconds| u64::from(seconds) * 1000),
+        });
         self.add_zone(settings, held, refreshed, now);
     }
 
-    fn add_zone(&mut self, settings: SecondaryZone, held: Option<Held>, refreshed: Option<u64>, now: u64) {
+    fn add_zone(
+        &mut self,
+        settings: SecondaryZone,
+        held: Option<Held>,
+        refreshed: Option<Refreshed>,
+        now: u64,
+    ) {
         self.last_number += 1;
         let number = self.last_number;
         let noise = number ^ now << 20;
@@ -258,6 +271,8 @@ impl Driver {
             by_steps: false,
             task: None,
             last_error: None,
+            expires: None,
+            behind: Behind::default(),
         };
         self.zones.insert(number, zone);
         self.settle(number);
@@ -306,6 +321,9 @@ impl Driver {
             self.act(number, action);
         }
         let Some(zone) = self.zones.get_mut(&number) else { return };
+        let held = zone.machine.held().map(|held| held.serial);
+        let primaries = &zone.settings.primaries;
+        zone.behind.settle(held, |address| primaries.iter().any(|remote| remote.address == address));
         let next = zone.machine.poll_timeout();
         if next != zone.due {
             if let Some(due) = zone.due {
@@ -315,6 +333,12 @@ impl Driver {
                 self.due.insert((next, number));
             }
             zone.due = next;
+        }
+        let expires = zone.machine.expires_at();
+        if expires != zone.expires {
+            zone.expires = expires;
+            let at = |at: u64| self.began + Duration::from_millis(at.saturating_sub(self.offset));
+            self.host.set_expiry(&zone.settings.apex, expires.map(at).map(Instant::into_std));
         }
         self.show(number);
     }
@@ -326,7 +350,8 @@ impl Driver {
             Action::Probe { primary } | Action::Transfer { primary, .. } => {
                 let Some(remote) = zone.settings.primaries.get(primary) else {
                     let is_probe = matches!(action, Action::Probe { .. });
-                    let event = if is_probe { Event::ProbeFailed } else { Event::Transferred(Ended::Failed) };
+                    let failed = Event::Transferred { ended: Ended::Failed, expire: None };
+                    let event = if is_probe { Event::ProbeFailed } else { failed };
                     let now = self.offset + self.began.elapsed().as_millis() as u64;
                     return zone.machine.handle_event(event, now);
                 };
@@ -349,7 +374,10 @@ impl Driver {
                 tracing::info!(zone = %apex, "zone is served again");
                 self.host.restore(apex);
             }
-            Action::Store => store(zone, &mut self.stores),
+            Action::Store => {
+                let now = self.offset + self.began.elapsed().as_millis() as u64;
+                store(zone, now, &mut self.stores);
+            }
         }
     }
 
@@ -362,12 +390,13 @@ impl Driver {
             phase: zone.phase,
             serial: machine.held().map(|held| held.serial),
             primary: primary.map_or_else(String::new, |remote| remote.address.to_string()),
-            refreshed: machine.refreshed().map(|at| at / 1000),
+            refreshed: machine.refreshed().map(|refreshed| refreshed.at / 1000),
             next: machine.next_round().map(|at| at / 1000),
             expires: machine.expires_at().map(|at| at / 1000),
             is_expired: machine.is_expired(),
             failures: machine.failed_rounds(),
             last_error: zone.last_error.clone(),
+            behind: zone.behind.lines(&zone.settings.apex),
             transfer: None,
         };
         let transfer = zone.task.as_ref().and_then(|task| task.progress.clone());
@@ -380,14 +409,26 @@ const fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
+fn milliseconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// Milliseconds as [`Driver::now`] tells them, as the system's clock tells them: it may have been set since the driver began, and the
+/// next start goes by it.
+const fn by_system(at: u64, now: u64, system_now: u64) -> u64 {
+    at.saturating_add(system_now).saturating_sub(now)
+}
+
 /// Stores when a zone was refreshed.
-fn store(zone: &Zone, stores: &mut JoinSet<()>) {
+fn store(zone: &Zone, now: u64, stores: &mut JoinSet<()>) {
     let (Some(path), Some(held), Some(refreshed)) =
         (zone.settings.timers.clone(), zone.machine.held(), zone.machine.refreshed())
     else {
         return;
     };
-    let timers = Timers { serial: held.serial, refreshed: refreshed / 1000 };
+    let left = refreshed.left.map(|left| u32::try_from(left / 1000).unwrap_or(u32::MAX));
+    let at = by_system(refreshed.at, now, milliseconds_since_1970());
+    let timers = Timers { serial: held.serial, refreshed: at / 1000, left };
     let apex = zone.settings.apex.clone();
     // The disk may be slow, and other zones wait for nothing.
     stores.spawn_blocking(move || {
@@ -395,4 +436,19 @@ fn store(zone: &Zone, stores: &mut JoinSet<()>) {
             tracing::warn!(zone = %apex, file = %path.display(), %error, "timers cannot be stored: make the folder writable for this user");
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::by_system;
+
+    #[test]
+    fn times_are_stored_by_the_clock_that_the_next_start_goes_by() {
+        // A machine that began in 1970, and was told the time after an hour; one whose clock was set back; one that was right.
+        let (hour, today) = (3_600_000, 1_800_000_000_000);
+        assert_eq!(by_system(hour - 5000, hour, today), today - 5000);
+        assert_eq!(by_system(today - 5000, today, today - hour), today - hour - 5000);
+        assert_eq!(by_system(today - 5000, today, today), today - 5000);
+        assert_eq!(by_system(5000, hour, 0), 0);
+    }
 }

@@ -16,12 +16,22 @@ pub enum Event {
     Refresh,
     /// Somebody wants the whole zone to be transferred, whatever its serial.
     Retransfer,
-    /// The primary that was probed has this serial.
-    Serial(u32),
+    /// The primary that was probed has a version.
+    Serial {
+        /// Its serial.
+        serial: u32,
+        /// Seconds that are left to the zone there, where it says so (RFC 7314).
+        expire: Option<u32>,
+    },
     /// The primary that was probed gave no answer that can be used.
     ProbeFailed,
     /// The transfer ended.
-    Transferred(Ended),
+    Transferred {
+        /// How.
+        ended: Ended,
+        /// Seconds that are left to the zone at the primary, where it says so (RFC 7314).
+        expire: Option<u32>,
+    },
 }
 
 /// How a transfer ended.

@@ -4,11 +4,13 @@
 use super::transfers::TransfersOptions;
 use crate::acl::{Remote, TlsName};
 use crate::clock::seconds_now;
+use crate::response::UDP_PAYLOAD;
 use crate::tsig::{self, AnswerVerifier, Key, Keys};
 use nonesuch_net::client::{ConnectOptions, Connection, DatagramOptions, exchange_udp};
 use nonesuch_net::tls::ClientTls;
 use nonesuch_proto::NameRef;
-use nonesuch_proto::message::{HEADER, Header, flags};
+use nonesuch_proto::edns::{self, Options};
+use nonesuch_proto::message::{HEADER, Header, Message, Rcode, flags};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +20,22 @@ pub(super) fn key_of(remote: &Remote, keys: &Keys) -> Result<Option<Arc<Key>>, S
     let Some(name) = &remote.key else { return Ok(None) };
     let found = keys.find(name).cloned();
     found.map(Some).ok_or_else(|| format!("there is no TSIG key {name}: define it"))
+}
+
+/// Asks, with a question that ends without additional records, how long the zone has at its primary (RFC 7314 §4).
+pub(super) fn push_expire_question(question: &mut Vec<u8>) {
+    let start = question.len();
+    edns::push_opt(UDP_PAYLOAD, 0, 0, question);
+    edns::push_expire(None, question);
+    edns::set_options_length(start, question);
+    question[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
+}
+
+/// Seconds that the zone has at the primary, where its answer says so.
+pub(super) fn read_expire(answer: &[u8]) -> Option<u32> {
+    let message = Message::parse(answer).ok()?;
+    let (_, data) = Options::new(&message.opt()?.rdata).find(|(code, _)| *code == edns::EXPIRE)?;
+    edns::read_expire(data)?
 }
 
 /// Asks in one datagram, or over TLS where the remote wants that; returns the whole answer, verified where there is a key.
@@ -67,7 +85,18 @@ pub(super) async fn ask_by_stream(
 
 fn verify(verifier: Option<AnswerVerifier>, answer: &[u8]) -> Result<(), String> {
     let Some(mut verifier) = verifier else { return Ok(()) };
-    verifier.verify(answer, seconds_now()).map(drop).map_err(|fault| fault.to_string())
+    verifier
+        .verify(answer, seconds_now())
+        .map(drop)
+        .map_err(|fault| refused_words(&fault.to_string(), answer))
+}
+
+/// Why an answer is not taken, and the error that it tells, which nobody vouches for and which may well be why.
+fn refused_words(fault: &str, answer: &[u8]) -> String {
+    match Header::read(answer).map(Header::rcode) {
+        None | Some(Rcode::NOERROR) => fault.to_owned(),
+        Some(rcode) => format!("{fault}; it says {rcode}"),
+    }
 }
 
 /// Whether `answer` has identifier, opcode and question of `question`, or says with an error that it could not read it.
@@ -134,4 +163,17 @@ fn client_tls(name: &TlsName, options: &TransfersOptions) -> Result<ClientTls, S
         }
     };
     made.map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_not_signed_is_told_with_its_error() {
+        let answer = |rcode: Rcode| Header { id: 1, flags: flags::QR | rcode.0, counts: [0; 4] }.to_octets();
+        let words = |rcode| refused_words("the answer is not signed", &answer(rcode));
+        assert_eq!(words(Rcode::NOTAUTH), "the answer is not signed; it says NOTAUTH");
+        assert_eq!(words(Rcode::NOERROR), "the answer is not signed");
+    }
 }

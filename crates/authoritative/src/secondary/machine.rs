@@ -2,10 +2,11 @@
 //!
 //! A *round* asks the primaries in turn for the serial of their version, until one has the version that is here (the zone is
 //! refreshed) or a newer one (it is transferred). Rounds begin REFRESH seconds after a successful one, RETRY seconds after one
-//! that failed, and when a NOTIFY comes. The zone expires EXPIRE seconds after the last success.
+//! that failed, and when a NOTIFY comes. The zone expires EXPIRE seconds after the last success, or as soon as it does at the primary
+//! that was asked, which may have it of another (RFC 7314 §4).
 
 use super::event::{Action, Ended, Event};
-use super::timing::{Held, Timing};
+use super::timing::{Held, Refreshed, Timing};
 use nonesuch_proto::serial;
 use std::collections::VecDeque;
 
@@ -51,15 +52,15 @@ pub struct Machine {
     uses_steps: bool,
     health: Vec<Health>,
     held: Option<Held>,
-    refreshed: Option<u64>,
+    refreshed: Option<Refreshed>,
     is_expired: bool,
     state: State,
     /// Primaries that are still to be asked in this round.
     order: VecDeque<usize>,
     /// What began this round.
     hint: Hint,
-    /// Whether a primary has the version that is here.
-    saw_current: bool,
+    /// Milliseconds that the zone has at a primary which has the version that is here: the most that one told in this round.
+    current: Option<u64>,
     /// What came during this round.
     again: Option<Hint>,
     next: Option<u64>,
@@ -85,7 +86,7 @@ impl Machine {
         uses_steps: bool,
         primaries: usize,
         held: Option<Held>,
-        refreshed: Option<u64>,
+        refreshed: Option<Refreshed>,
         noise: u64,
         now: u64,
     ) -> Self {
@@ -95,12 +96,15 @@ impl Machine {
             health: vec![Health::default(); primaries.max(1)],
             held,
             // A time to come is the word of a clock that was wrong.
-            refreshed: held.map(|_| refreshed.unwrap_or(now).min(now)),
+            refreshed: held.map(|_| {
+                let Refreshed { at, left } = refreshed.unwrap_or(Refreshed { at: now, left: None });
+                Refreshed { at: at.min(now), left }
+            }),
             is_expired: false,
             state: State::Idle,
             order: VecDeque::new(),
             hint: Hint::default(),
-            saw_current: false,
+            current: None,
             again: None,
             next: Some(now),
             round_began: 0,
@@ -112,8 +116,8 @@ impl Machine {
             noise,
             actions: VecDeque::new(),
         };
-        if let (Some(held), Some(at)) = (held, refreshed) {
-            let wait = machine.timing.refresh.milliseconds(held.refresh);
+        if let (Some(held), Some(Refreshed { at, left })) = (held, refreshed) {
+            let wait = machine.refresh_wait(held, left);
             machine.next = Some((at.min(now) + machine.spread(wait)).max(now));
         }
         machine
@@ -135,8 +139,8 @@ impl Machine {
     /// When the zone expires or expired.
     #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
-        let (held, refreshed) = (self.held?, self.refreshed?);
-        Some(refreshed.saturating_add(self.timing.expire.milliseconds(held.expire)))
+        let (limit, refreshed) = (self.expire_limit()?, self.refreshed?);
+        Some(refreshed.at.saturating_add(refreshed.left.map_or(limit, |left| left.min(limit))))
     }
 
     /// When the next round begins; none while one is under way.
@@ -147,8 +151,24 @@ impl Machine {
 
     /// When a primary last had the version that is here.
     #[must_use]
-    pub const fn refreshed(&self) -> Option<u64> {
+    pub const fn refreshed(&self) -> Option<Refreshed> {
         self.refreshed
+    }
+
+    /// Milliseconds from a success to the zone's expiry, as its SOA record and the settings say.
+    fn expire_limit(&self) -> Option<u64> {
+        self.held.map(|held| self.timing.expire.milliseconds(held.expire))
+    }
+
+    /// Milliseconds that a zone has of which a primary says that so many seconds are left.
+    fn left_by(&self, expire: Option<u32>) -> u64 {
+        let (Some(held), Some(limit)) = (self.held, self.expire_limit()) else { return 0 };
+        match expire {
+            // The bounds are for what SOA records say: they do not lengthen what is left.
+            Some(seconds) if seconds < held.expire => limit.min(u64::from(seconds) * 1000),
+            // RFC 7314 §4: no more than the SOA record says.
+            _ => limit,
+        }
     }
 
     /// The version that is here.
@@ -215,16 +235,18 @@ impl Machine {
                 let is_whole = event == Event::Retransfer;
                 self.take_hint(Hint { is_forced: true, is_whole, ..Hint::default() }, now);
             }
-            (Event::Serial(serial), State::Probing { primary }) => self.take_serial(primary, serial, now),
+            (Event::Serial { serial, expire }, State::Probing { primary }) => {
+                self.take_serial(primary, serial, expire, now);
+            }
             (Event::ProbeFailed, State::Probing { primary }) => {
                 self.blame(primary, now);
                 self.ask_next(now);
             }
-            (Event::Transferred(ended), State::Transferring { primary, by_steps }) => {
-                self.take_transfer(primary, by_steps, ended, now);
+            (Event::Transferred { ended, expire }, State::Transferring { primary, by_steps }) => {
+                self.take_transfer(primary, by_steps, (ended, expire), now);
             }
             // What is told of something that is not under way is out of date.
-            (Event::Serial(_) | Event::ProbeFailed | Event::Transferred(_), _) => {}
+            (Event::Serial { .. } | Event::ProbeFailed | Event::Transferred { .. }, _) => {}
         }
     }
 
@@ -264,7 +286,7 @@ impl Machine {
     fn begin_round(&mut self, now: u64) {
         self.round_began = now;
         self.next = None;
-        self.saw_current = false;
+        self.current = None;
         self.order = self.order_of_primaries(now);
         self.ask_next(now);
     }
@@ -287,10 +309,9 @@ impl Machine {
             if self.hint.serial.is_some() {
                 self.quiet_until = now + NOTIFY_GAP;
             }
-            if self.saw_current {
-                self.end_refreshed(now);
-            } else {
-                self.end_failed(now);
+            match self.current {
+                Some(left) => self.end_refreshed(left, now),
+                None => self.end_failed(now),
             }
             return;
         };
@@ -307,11 +328,11 @@ impl Machine {
         self.actions.push_back(Action::Transfer { primary, by_steps });
     }
 
-    fn take_serial(&mut self, primary: usize, serial: u32, now: u64) {
+    fn take_serial(&mut self, primary: usize, serial: u32, expire: Option<u32>, now: u64) {
         self.praise(primary);
         let Some(held) = self.held else { return self.transfer(primary, false) };
         if serial == held.serial {
-            return self.take_current(now);
+            return self.take_current(expire, now);
         }
         let was_refused = self.refused.is_some_and(|(refused, until)| refused == serial && now < until);
         if serial::is_before(held.serial, serial) && !was_refused {
@@ -322,8 +343,11 @@ impl Machine {
     }
 
     /// A primary has the version that is here. Where a NOTIFY named a newer one, another primary may have it.
-    fn take_current(&mut self, now: u64) {
-        self.saw_current = true;
+    fn take_current(&mut self, expire: Option<u32>, now: u64) {
+        // RFC 7314 §4: what another one said before stands where it is more.
+        let before = self.expires_at().map_or(0, |at| at.saturating_sub(now));
+        let left = self.left_by(expire).max(before).max(self.current.unwrap_or(0));
+        self.current = Some(left);
         let is_newer_known = self
             .hint
             .serial
@@ -332,21 +356,30 @@ impl Machine {
         if is_newer_known {
             self.ask_next(now);
         } else {
-            self.end_refreshed(now);
+            self.end_refreshed(left, now);
         }
     }
 
-    fn take_transfer(&mut self, primary: usize, by_steps: bool, ended: Ended, now: u64) {
+    fn take_transfer(
+        &mut self,
+        primary: usize,
+        by_steps: bool,
+        (ended, expire): (Ended, Option<u32>),
+        now: u64,
+    ) {
         match ended {
             Ended::Published(held) => {
                 self.praise(primary);
                 self.held = Some(held);
                 (self.wants_whole, self.refused) = (false, None);
-                self.end_refreshed(now);
+                let left = self.left_by(expire);
+                // What was published is served: where nothing is left to it, it expires anew.
+                self.is_expired &= left > 0;
+                self.end_refreshed(left, now);
             }
             Ended::UpToDate { serial } if self.held.is_some_and(|held| held.serial == serial) => {
                 self.praise(primary);
-                self.take_current(now);
+                self.take_current(expire, now);
             }
             Ended::UpToDate { .. } => self.ask_next(now),
             Ended::NotBySteps if by_steps => self.transfer(primary, false),
@@ -381,17 +414,26 @@ impl Machine {
         }
     }
 
-    fn end_refreshed(&mut self, now: u64) {
-        self.refreshed = Some(now);
+    /// A primary has the version that is here, and the zone has so many milliseconds.
+    fn end_refreshed(&mut self, left: u64, now: u64) {
+        let left = Some(left).filter(|left| self.expire_limit().is_none_or(|limit| *left < limit));
+        self.refreshed = Some(Refreshed { at: now, left });
         self.failed_rounds = 0;
-        if self.is_expired {
+        if self.is_expired && left != Some(0) {
             self.is_expired = false;
             self.actions.push_back(Action::Restore);
         }
         self.actions.push_back(Action::Store);
-        let wait = self.held.map_or(FIRST_RETRY, |held| self.timing.refresh.milliseconds(held.refresh));
+        let wait = self.held.map_or(FIRST_RETRY, |held| self.refresh_wait(held, left));
         let wait = self.spread(wait);
         self.end(now + wait, now);
+    }
+
+    /// REFRESH, or sooner where that little is left to the zone: the primary may have reached its own meanwhile.
+    fn refresh_wait(&self, held: Held, left: Option<u64>) -> u64 {
+        let refresh = self.timing.refresh.milliseconds(held.refresh);
+        let least = u64::from(self.timing.retry.least) * 1000;
+        left.map_or(refresh, |left| refresh.min((left / 2).max(least)))
     }
 
     fn end_failed(&mut self, now: u64) {

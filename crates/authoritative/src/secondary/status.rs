@@ -77,6 +77,8 @@ pub struct ZoneStatus {
     pub failures: u32,
     /// What went wrong last, until the next success.
     pub last_error: Option<String>,
+    /// Primaries whose version is before the one that is here, each in a sentence.
+    pub behind: Vec<String>,
     /// The transfer that is under way.
     pub transfer: Option<TransferProgress>,
 }
@@ -100,6 +102,8 @@ pub struct Counts {
     pub refused: u64,
     /// Zones that expired.
     pub expired: u64,
+    /// Messages of transfers.
+    pub messages: u64,
     /// Octets of transfers.
     pub octets: u64,
     /// NOTIFY messages acted on.

@@ -11,7 +11,7 @@ use crate::clock::seconds_now;
 use crate::notify::Announcement;
 use crate::transfer::inbound::{Asked, Inbound, InboundError, Incoming, apply_steps, push_question};
 use crate::tsig::{self, Keys};
-use nonesuch_proto::message::{Message, Rcode, Section, flags, push_query};
+use nonesuch_proto::message::{Header, Message, Rcode, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, serial};
 use nonesuch_zone::Contents;
 use std::net::SocketAddr;
@@ -29,33 +29,61 @@ pub(super) fn random_id() -> Result<u16, String> {
     Ok(u16::from_be_bytes(octets))
 }
 
-/// Asks a primary for the serial of its version: by datagrams, and over TCP where these stay without a whole answer.
+/// A primary's version.
+pub(super) struct Version {
+    pub(super) serial: u32,
+    /// Seconds that are left to the zone there, where it says so.
+    pub(super) expire: Option<u32>,
+}
+
+/// Asks a primary for its version.
 pub(super) async fn probe(
     apex: &Name,
     remote: &Remote,
     keys: &Keys,
     options: &TransfersOptions,
-) -> Result<u32, String> {
-    let mut outcome = Err(String::new());
-    for patience in PATIENCE {
+) -> Result<Version, String> {
+    let mut answer = ask_for_soa(apex, true, remote, keys, options).await?;
+    if Header::read(&answer).is_some_and(|header| knows_no_edns(header.rcode())) {
+        answer = ask_for_soa(apex, false, remote, keys, options).await?;
+    }
+    Ok(Version { serial: read_serial(&answer, apex)?, expire: exchange::read_expire(&answer) })
+}
+
+/// RFC 6891 §7: what servers say to EDNS that do not know it.
+const fn knows_no_edns(rcode: Rcode) -> bool {
+    matches!(rcode, Rcode::FORMERR | Rcode::NOTIMP)
+}
+
+/// Asks for the SOA record: by datagrams, and over TCP where these stay without a whole answer.
+async fn ask_for_soa(
+    apex: &Name,
+    has_edns: bool,
+    remote: &Remote,
+    keys: &Keys,
+    options: &TransfersOptions,
+) -> Result<Vec<u8>, String> {
+    let question = || {
         let mut question = Vec::with_capacity(300);
         push_query(apex, Rtype::SOA, random_id()?, 0, &mut question);
-        outcome = exchange::ask(remote, question, keys, patience, options).await;
+        if has_edns {
+            exchange::push_expire_question(&mut question);
+        }
+        Ok::<_, String>(question)
+    };
+    let mut outcome = Err(String::new());
+    for patience in PATIENCE {
+        outcome = exchange::ask(remote, question()?, keys, patience, options).await;
         if outcome.is_ok() || remote.tls.is_some() {
             break;
         }
     }
     let is_whole = |answer: &Vec<u8>| answer.get(2).is_some_and(|octet| octet & (flags::TC >> 8) as u8 == 0);
-    let answer = match outcome {
-        Ok(answer) if is_whole(&answer) => answer,
-        Err(error) if remote.tls.is_some() => return Err(error),
-        _ => {
-            let mut question = Vec::with_capacity(300);
-            push_query(apex, Rtype::SOA, random_id()?, 0, &mut question);
-            exchange::ask_by_stream(remote, question, keys, PATIENCE[2], options).await?
-        }
-    };
-    read_serial(&answer, apex)
+    match outcome {
+        Ok(answer) if is_whole(&answer) => Ok(answer),
+        Err(error) if remote.tls.is_some() => Err(error),
+        _ => exchange::ask_by_stream(remote, question()?, keys, PATIENCE[2], options).await,
+    }
 }
 
 /// The serial in the answer to a question for the SOA record.
@@ -102,6 +130,8 @@ pub(super) struct Job {
 pub(super) struct Report {
     pub(super) ended: Ended,
     pub(super) error: Option<String>,
+    /// Seconds that are left to the zone at the primary, where it says so.
+    pub(super) expire: Option<u32>,
     /// How it was had in the end: a primary may send the whole zone where steps were asked for.
     kind: TransferKind,
     messages: u64,
@@ -120,6 +150,7 @@ impl Report {
         Self {
             ended: Ended::Failed,
             error: None,
+            expire: None,
             kind: if by_steps { TransferKind::Ixfr } else { TransferKind::Axfr },
             messages: 0,
             records: 0,
@@ -150,6 +181,7 @@ impl Report {
     }
 
     pub(super) fn add_to(&self, counts: &mut Counts) {
+        counts.messages += self.messages;
         counts.octets += self.octets;
         match (self.ended, self.kind) {
             (Ended::Published(_), TransferKind::Axfr) => counts.axfr += 1,
@@ -178,7 +210,8 @@ pub(super) async fn transfer(job: Job) -> Report {
     let began = Instant::now();
     let mut report = Report::begun(job.by_steps);
     let outcome = match receive_in_time(&job).await {
-        Ok((inbound, old)) => {
+        Ok(Answered { inbound, old, expire }) => {
+            report.expire = expire;
             (report.messages, report.records, report.octets) =
                 (inbound.messages(), inbound.records(), inbound.octets());
             job.progress.is_publishing.store(true, Relaxed);
@@ -199,9 +232,18 @@ pub(super) async fn transfer(job: Job) -> Report {
     report
 }
 
-async fn receive_in_time(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), Failure> {
+/// What a primary answered.
+struct Answered {
+    inbound: Inbound,
+    /// The version that it was asked to change.
+    old: Option<Arc<Contents>>,
+    /// Seconds that are left to the zone there.
+    expire: Option<u32>,
+}
+
+async fn receive_in_time(job: &Job) -> Result<Answered, Failure> {
     let limit = job.options.time_limit;
-    tokio::time::timeout(limit, receive(job)).await.unwrap_or_else(|_| {
+    tokio::time::timeout(limit, receive(job, true)).await.unwrap_or_else(|_| {
         let seconds = limit.as_secs();
         Err(format!("the transfer took longer than {seconds} s: raise transfer-in-time where that is right")
             .into())
@@ -209,7 +251,7 @@ async fn receive_in_time(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), 
 }
 
 /// Asks, and reads all messages of the answer.
-async fn receive(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), Failure> {
+async fn receive(job: &Job, has_edns: bool) -> Result<Answered, Failure> {
     let remote = job.settings.primaries.get(job.primary);
     let remote = remote.ok_or_else(|| "the primary was taken out of the configuration".to_string())?;
     let apex = &job.settings.apex;
@@ -220,12 +262,15 @@ async fn receive(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), Failure>
     let id = random_id()?;
     let mut question = Vec::with_capacity(600);
     push_question(apex, asked, soa.unwrap_or_default(), id, &mut question);
+    if has_edns {
+        exchange::push_expire_question(&mut question);
+    }
     let key = exchange::key_of(remote, &job.host.keys())?;
     let mut verifier = key.map(|key| tsig::sign_request(&key, &mut question, seconds_now()));
     let mut link = Link::open(remote, &job.options, job.options.idle_limit).await?;
     link.send(&question).await?;
     let mut inbound = Inbound::new(apex.clone(), id, asked, job.settings.bounds);
-    let mut message = Vec::new();
+    let (mut message, mut expire) = (Vec::new(), None);
     loop {
         if let Err(error) = link.receive(&mut message).await {
             // RFC 1995 §2 has a primary answer so over UDP that wants to be asked for the whole zone; some do over TCP.
@@ -236,7 +281,16 @@ async fn receive(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), Failure>
         if let Some(verifier) = &mut verifier {
             end = verifier.verify(&message, seconds_now()).map_err(|fault| fault.to_string())?.end;
         }
-        let is_complete = inbound.push(&message[..end]).map_err(|error| blame(&error, asked))?;
+        if inbound.messages() == 0 {
+            expire = exchange::read_expire(&message);
+        }
+        let is_complete = match inbound.push(&message[..end]) {
+            Ok(is_complete) => is_complete,
+            Err(InboundError::Rcode(rcode)) if has_edns && knows_no_edns(rcode) => {
+                return Box::pin(receive(job, false)).await;
+            }
+            Err(error) => return Err(blame(&error, asked)),
+        };
         job.progress.octets.store(inbound.octets(), Relaxed);
         job.progress.records.store(inbound.records(), Relaxed);
         if is_complete {
@@ -246,7 +300,7 @@ async fn receive(job: &Job) -> Result<(Inbound, Option<Arc<Contents>>), Failure>
     if let Some(verifier) = &verifier {
         verifier.finish().map_err(|fault| fault.to_string())?;
     }
-    Ok((inbound, old))
+    Ok(Answered { inbound, old, expire })
 }
 
 /// Whether the whole zone is to be asked for instead.
@@ -262,6 +316,7 @@ fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended
     let asked = if old.is_some() { Asked::Ixfr { serial: 0 } } else { Asked::Axfr };
     let outside = inbound.outside();
     let apex = &job.settings.apex;
+    let primary = job.settings.primaries[job.primary].clone();
     let (received, kind) = match inbound.finish().map_err(|error| blame(&error, asked))? {
         Incoming::UpToDate { serial } => return Ok((Ended::UpToDate { serial }, TransferKind::Ixfr)),
         Incoming::Newer { .. } => return Err("the answer ended after its first record".to_string().into()),
@@ -269,7 +324,7 @@ fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended
             for warning in warnings.iter().take(3) {
                 tracing::warn!(zone = %apex, %warning, "odd zone from primary");
             }
-            (Received { contents, steps: Vec::new() }, TransferKind::Axfr)
+            (Received { primary, contents, steps: Vec::new() }, TransferKind::Axfr)
         }
         Incoming::Steps(steps) => {
             let old = old.ok_or_else(|| "steps came that were not asked for".to_string())?;
@@ -277,7 +332,7 @@ fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended
                 ended: Ended::NotBySteps,
                 error: format!("the primary's steps do not fit: {error}"),
             })?;
-            (Received { contents, steps }, TransferKind::Ixfr)
+            (Received { primary, contents, steps }, TransferKind::Ixfr)
         }
     };
     if outside > 0 {

@@ -1,6 +1,7 @@
 //! Every transition of a zone's machine, in virtual time; the driver against primaries of our own making.
 
 mod driven;
+mod expiry;
 mod peers;
 mod primary;
 
@@ -19,6 +20,7 @@ fn held(serial: u32) -> Held {
 }
 
 fn machine(primaries: usize, held: Option<Held>, refreshed: Option<u64>) -> Machine {
+    let refreshed = refreshed.map(|at| Refreshed { at, left: None });
     Machine::new(Timing::default(), true, primaries, held, refreshed, 1, NOW)
 }
 
@@ -54,7 +56,16 @@ const fn notified(serial: Option<u32>) -> Event {
 }
 
 const fn ended(ended: Ended) -> Event {
-    Event::Transferred(ended)
+    Event::Transferred { ended, expire: None }
+}
+
+/// The primary has the version with this serial.
+const fn has(serial: u32) -> Event {
+    Event::Serial { serial, expire: None }
+}
+
+fn refreshed(machine: &Machine) -> Option<u64> {
+    machine.refreshed().map(|refreshed| refreshed.at)
 }
 
 /// Between nine tenths of `wait` and all of it after `now`.
@@ -68,7 +79,7 @@ fn assert_next(machine: &Machine, now: u64, wait: u64) {
 fn fresh(primaries: usize) -> Machine {
     let mut machine = machine(primaries, Some(HELD), None);
     assert_eq!(wake(&mut machine, NOW), [probe(0)]);
-    assert_eq!(tell(&mut machine, Event::Serial(10), NOW), [Action::Store]);
+    assert_eq!(tell(&mut machine, has(10), NOW), [Action::Store]);
     machine
 }
 
@@ -78,7 +89,7 @@ fn a_zone_that_is_not_here_is_transferred_at_once() {
     assert_eq!(machine.poll_timeout(), Some(NOW));
     assert_eq!(wake(&mut machine, NOW), [whole(0)]);
     assert_eq!(tell(&mut machine, ended(Ended::Published(held(3))), NOW + 5), [Action::Store]);
-    assert_eq!((machine.held(), machine.refreshed()), (Some(held(3)), Some(NOW + 5)));
+    assert_eq!((machine.held(), refreshed(&machine)), (Some(held(3)), Some(NOW + 5)));
     assert_next(&machine, NOW + 5, 2 * HOUR);
 }
 
@@ -107,7 +118,7 @@ fn a_zone_that_was_stored_waits_for_its_time() {
 fn a_clock_that_was_ahead_does_no_harm() {
     let machine = machine(1, Some(HELD), Some(NOW + 1000 * HOUR));
     assert_next(&machine, NOW, 2 * HOUR);
-    assert_eq!(machine.refreshed(), Some(NOW));
+    assert_eq!(refreshed(&machine), Some(NOW));
 }
 
 #[test]
@@ -115,7 +126,7 @@ fn a_zone_that_expired_while_the_server_was_down_is_not_served() {
     let mut machine = machine(1, Some(HELD), Some(NOW - 1_209_600_000));
     assert_eq!(wake(&mut machine, NOW), [Action::Expire, probe(0)]);
     assert!(machine.is_expired());
-    assert_eq!(tell(&mut machine, Event::Serial(10), NOW), [Action::Restore, Action::Store]);
+    assert_eq!(tell(&mut machine, has(10), NOW), [Action::Restore, Action::Store]);
     assert!(!machine.is_expired());
 }
 
@@ -124,31 +135,31 @@ fn newer_versions_are_transferred_by_steps_and_older_ones_are_not() {
     let mut machine = fresh(1);
     let mut now = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, now), [probe(0)]);
-    assert_eq!(tell(&mut machine, Event::Serial(11), now), [steps(0)]);
+    assert_eq!(tell(&mut machine, has(11), now), [steps(0)]);
     assert_eq!(tell(&mut machine, ended(Ended::Published(held(11))), now), [Action::Store]);
     now = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, now), [probe(0)]);
     // A primary that is behind tells nothing of how old our version is: the next round is that of a failure.
-    assert_eq!(tell(&mut machine, Event::Serial(10), now), []);
+    assert_eq!(tell(&mut machine, has(10), now), []);
     assert_next(&machine, now, HOUR);
     now = machine.poll_timeout().unwrap();
     wake(&mut machine, now);
     // Half the circle away (RFC 1982): neither newer nor older.
-    assert_eq!(tell(&mut machine, Event::Serial(11u32.wrapping_add(1 << 31)), now), []);
+    assert_eq!(tell(&mut machine, has(11u32.wrapping_add(1 << 31)), now), []);
 }
 
 #[test]
 fn steps_that_cannot_be_had_are_followed_by_the_whole_zone() {
     let mut machine = fresh(1);
     tell(&mut machine, notified(Some(11)), NOW);
-    tell(&mut machine, Event::Serial(11), NOW);
+    tell(&mut machine, has(11), NOW);
     assert_eq!(tell(&mut machine, ended(Ended::NotBySteps), NOW), [whole(0)]);
     // It is no endless loop.
     assert_eq!(tell(&mut machine, ended(Ended::NotBySteps), NOW), []);
     assert_next(&machine, NOW, HOUR);
     let mut plain = Machine::new(Timing::default(), false, 1, Some(HELD), None, 1, NOW);
     wake(&mut plain, NOW);
-    assert_eq!(tell(&mut plain, Event::Serial(11), NOW), [whole(0)]);
+    assert_eq!(tell(&mut plain, has(11), NOW), [whole(0)]);
 }
 
 #[test]
@@ -156,14 +167,14 @@ fn primaries_are_asked_in_turn_and_those_that_fail_come_last() {
     let mut machine = machine(3, Some(HELD), None);
     assert_eq!(wake(&mut machine, NOW), [probe(0)]);
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), [probe(1)]);
-    assert_eq!(tell(&mut machine, Event::Serial(11), NOW), [steps(1)]);
+    assert_eq!(tell(&mut machine, has(11), NOW), [steps(1)]);
     assert_eq!(tell(&mut machine, ended(Ended::Failed), NOW), [probe(2)]);
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), []);
     assert_eq!(machine.failed_rounds(), 1);
     // All have failed lately: the one that answered last is first.
     assert_eq!(tell(&mut machine, Event::Refresh, NOW + 1), [probe(1)]);
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW + 1), [probe(0)]);
-    assert_eq!(tell(&mut machine, Event::Serial(10), NOW + 1), [Action::Store]);
+    assert_eq!(tell(&mut machine, has(10), NOW + 1), [Action::Store]);
     let now = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, now), [probe(0)]);
     assert_eq!(machine.failed_rounds(), 0);
@@ -194,7 +205,7 @@ fn failures_are_repeated_at_the_retry_interval_until_the_zone_expires() {
     let now = machine.poll_timeout().unwrap();
     assert!(now > expiry);
     assert_eq!(wake(&mut machine, now), [probe(0)]);
-    assert_eq!(tell(&mut machine, Event::Serial(11), now), [steps(0)]);
+    assert_eq!(tell(&mut machine, has(11), now), [steps(0)]);
     let done = tell(&mut machine, ended(Ended::Published(held(11))), now);
     assert_eq!(done, [Action::Restore, Action::Store]);
 }
@@ -203,7 +214,7 @@ fn failures_are_repeated_at_the_retry_interval_until_the_zone_expires() {
 fn a_zone_may_expire_during_a_transfer() {
     let mut machine = fresh(1);
     tell(&mut machine, notified(Some(11)), NOW);
-    tell(&mut machine, Event::Serial(11), NOW);
+    tell(&mut machine, has(11), NOW);
     let expiry = machine.poll_timeout().unwrap();
     assert_eq!(wake(&mut machine, expiry), [Action::Expire]);
     assert_eq!(machine.poll_timeout(), None);
@@ -220,15 +231,15 @@ fn notifies_begin_a_round_where_they_tell_anything_new() {
     }
     let event = Event::Notified { serial: Some(11), primary: Some(1) };
     assert_eq!(tell(&mut machine, event, NOW + 1000), [probe(1)]);
-    assert_eq!(tell(&mut machine, Event::Serial(11), NOW + 1000), [steps(1)]);
+    assert_eq!(tell(&mut machine, has(11), NOW + 1000), [steps(1)]);
 }
 
 #[test]
 fn a_notify_of_a_version_that_one_primary_lacks_has_the_others_asked() {
     let mut machine = fresh(2);
     assert_eq!(tell(&mut machine, notified(Some(11)), NOW), [probe(0)]);
-    assert_eq!(tell(&mut machine, Event::Serial(10), NOW), [probe(1)]);
-    assert_eq!(tell(&mut machine, Event::Serial(10), NOW), [Action::Store]);
+    assert_eq!(tell(&mut machine, has(10), NOW), [probe(1)]);
+    assert_eq!(tell(&mut machine, has(10), NOW), [Action::Store]);
     assert_next(&machine, NOW, 2 * HOUR);
 }
 
@@ -241,7 +252,7 @@ fn notifies_without_a_serial_cannot_have_us_ask_for_ever() {
         wanted.extend(tell(&mut machine, notified(None), now));
         if wanted == [probe(0)] {
             rounds += 1;
-            tell(&mut machine, Event::Serial(10), now);
+            tell(&mut machine, has(10), now);
         }
     }
     assert!((4..=6).contains(&rounds), "{rounds}");
@@ -257,8 +268,8 @@ fn notifies_that_tell_what_is_not_so_cannot_have_us_ask_for_ever() {
         // Each round asks both, the one first that was reached last.
         if let [Action::Probe { primary }] = wanted[..] {
             rounds += 1;
-            assert_eq!(tell(&mut machine, Event::Serial(10), now), [probe(1 - primary)]);
-            assert_eq!(tell(&mut machine, Event::Serial(10), now), [Action::Store]);
+            assert_eq!(tell(&mut machine, has(10), now), [probe(1 - primary)]);
+            assert_eq!(tell(&mut machine, has(10), now), [Action::Store]);
         }
     }
     assert!((4..=6).contains(&rounds), "{rounds}");
@@ -266,7 +277,7 @@ fn notifies_that_tell_what_is_not_so_cannot_have_us_ask_for_ever() {
     let mut machine = fresh(1);
     for serial in 11..20 {
         assert_eq!(tell(&mut machine, notified(Some(serial)), NOW), [probe(0)]);
-        assert_eq!(tell(&mut machine, Event::Serial(serial), NOW), [steps(0)]);
+        assert_eq!(tell(&mut machine, has(serial), NOW), [steps(0)]);
         assert_eq!(tell(&mut machine, ended(Ended::Published(held(serial))), NOW), [Action::Store]);
     }
 }
@@ -285,7 +296,7 @@ fn a_first_version_that_is_refused_is_not_had_again_because_of_a_notify_of_it() 
 fn a_notify_during_a_round_is_followed_by_one_more_round() {
     let mut machine = fresh(1);
     tell(&mut machine, notified(Some(11)), NOW);
-    tell(&mut machine, Event::Serial(11), NOW);
+    tell(&mut machine, has(11), NOW);
     for serial in [12, 11, 13, 12] {
         assert_eq!(tell(&mut machine, notified(Some(serial)), NOW), []);
     }
@@ -293,7 +304,7 @@ fn a_notify_during_a_round_is_followed_by_one_more_round() {
     assert_eq!(done, [Action::Store, probe(0)]);
     // What came before the version that is here is of no interest.
     tell(&mut machine, notified(Some(13)), NOW);
-    tell(&mut machine, Event::Serial(13), NOW);
+    tell(&mut machine, has(13), NOW);
     assert_eq!(tell(&mut machine, ended(Ended::Published(held(13))), NOW), [Action::Store]);
     assert_next(&machine, NOW, 2 * HOUR);
 }
@@ -302,22 +313,22 @@ fn a_notify_during_a_round_is_followed_by_one_more_round() {
 fn a_version_that_is_refused_is_had_again_as_a_whole_after_the_retry_interval() {
     let mut machine = fresh(2);
     tell(&mut machine, notified(Some(11)), NOW);
-    assert_eq!(tell(&mut machine, Event::Serial(11), NOW), [steps(0)]);
+    assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
     assert_eq!(tell(&mut machine, ended(Ended::Refused { serial: 11 }), NOW), []);
     assert_eq!((machine.held(), machine.next_round()), (Some(HELD), Some(NOW + HOUR)));
     // Being told of it again changes nothing; being told of a newer one does.
     assert_eq!(tell(&mut machine, notified(Some(11)), NOW + 1), []);
     let mut other = fresh(1);
     tell(&mut other, notified(Some(11)), NOW);
-    tell(&mut other, Event::Serial(11), NOW);
+    tell(&mut other, has(11), NOW);
     tell(&mut other, ended(Ended::Refused { serial: 11 }), NOW);
     assert_eq!(tell(&mut other, notified(Some(12)), NOW + 1), [probe(0)]);
-    assert_eq!(tell(&mut other, Event::Serial(12), NOW + 1), [whole(0)]);
+    assert_eq!(tell(&mut other, has(12), NOW + 1), [whole(0)]);
     assert_eq!(wake(&mut machine, NOW + HOUR), [probe(0)]);
-    assert_eq!(tell(&mut machine, Event::Serial(11), NOW + HOUR), [whole(0)]);
+    assert_eq!(tell(&mut machine, has(11), NOW + HOUR), [whole(0)]);
     assert_eq!(tell(&mut machine, ended(Ended::Published(held(11))), NOW + HOUR), [Action::Store]);
     tell(&mut machine, notified(Some(12)), NOW + HOUR);
-    assert_eq!(tell(&mut machine, Event::Serial(12), NOW + HOUR), [steps(0)]);
+    assert_eq!(tell(&mut machine, has(12), NOW + HOUR), [steps(0)]);
 }
 
 #[test]
@@ -325,7 +336,7 @@ fn whoever_asks_for_a_refresh_or_the_whole_zone_gets_it() {
     let mut machine = fresh(1);
     assert_eq!(tell(&mut machine, Event::Refresh, NOW + 1), [probe(0)]);
     assert_eq!(tell(&mut machine, Event::Retransfer, NOW + 2), []);
-    assert_eq!(tell(&mut machine, Event::Serial(10), NOW + 3), [Action::Store, whole(0)]);
+    assert_eq!(tell(&mut machine, has(10), NOW + 3), [Action::Store, whole(0)]);
     assert_eq!(tell(&mut machine, ended(Ended::Published(held(10))), NOW + 4), [Action::Store]);
     assert_next(&machine, NOW + 4, 2 * HOUR);
 }
@@ -341,7 +352,7 @@ fn what_soa_records_ask_for_is_bounded() {
         let held = Held { serial: 1, refresh: seconds, retry: seconds, expire: seconds };
         let mut machine = Machine::new(timing, true, 1, Some(held), None, 1, NOW);
         wake(&mut machine, NOW);
-        tell(&mut machine, Event::Serial(1), NOW);
+        tell(&mut machine, has(1), NOW);
         assert_next(&machine, NOW, refresh * 1000);
         assert_eq!(machine.expires_at(), Some(NOW + expire * 1000));
         tell(&mut machine, Event::Refresh, NOW);
@@ -353,9 +364,7 @@ fn what_soa_records_ask_for_is_bounded() {
 #[test]
 fn events_of_what_is_not_under_way_are_passed_over() {
     let mut machine = fresh(1);
-    for event in
-        [Event::Serial(99), Event::ProbeFailed, ended(Ended::Published(held(99))), ended(Ended::Failed)]
-    {
+    for event in [has(99), Event::ProbeFailed, ended(Ended::Published(held(99))), ended(Ended::Failed)] {
         assert_eq!(tell(&mut machine, event, NOW), []);
     }
     assert_eq!(machine.held(), Some(HELD));
@@ -368,7 +377,7 @@ fn other_settings_take_effect_at_once() {
     machine.reconfigure(timing, false, 2, NOW);
     assert_eq!(actions(&mut machine), [probe(0)]);
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), [probe(1)]);
-    assert_eq!(tell(&mut machine, Event::Serial(10), NOW), [Action::Store]);
+    assert_eq!(tell(&mut machine, has(10), NOW), [Action::Store]);
     assert_next(&machine, NOW, 5000);
 }
 
@@ -380,7 +389,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             .prop_map(|(serial, primary)| Event::Notified { serial, primary }),
         Just(Event::Refresh),
         Just(Event::Retransfer),
-        serial.clone().prop_map(Event::Serial),
+        serial.clone().prop_map(has),
         Just(Event::ProbeFailed),
         serial.clone().prop_map(|serial| ended(Ended::UpToDate { serial })),
         serial.clone().prop_map(|serial| ended(Ended::Published(held(serial)))),
@@ -407,7 +416,7 @@ proptest! {
                 if is_event {
                     machine.handle_event(event, now);
                     under_way = match (event, under_way) {
-                        (Event::Serial(_) | Event::ProbeFailed, Some(true)) | (Event::Transferred(_), Some(false)) => None,
+                        (Event::Serial { .. } | Event::ProbeFailed, Some(true)) | (Event::Transferred { .. }, Some(false)) => None,
                         (_, under_way) => under_way,
                     };
                 } else {

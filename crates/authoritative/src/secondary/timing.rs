@@ -40,6 +40,16 @@ impl Default for Timing {
     }
 }
 
+/// When a primary last had the version that is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refreshed {
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// Milliseconds that were left to the zone then, where the primary, which has it of another, said that they are less than the
+    /// EXPIRE of the SOA record (RFC 7314 §4).
+    pub left: Option<u64>,
+}
+
 /// What the SOA record of the version that is here says, times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {

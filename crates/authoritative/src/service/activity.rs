@@ -127,12 +127,12 @@ impl Activity {
 impl Drop for Activity {
     fn drop(&mut self) {
         lock(&self.all.going).retain(|other| !Arc::ptr_eq(other, &self.shared));
-        let (seconds, zone) = (self.seconds(), self.shared.zone.as_deref().unwrap_or("all"));
-        let kind = self.shared.kind;
+        let (seconds, zone, kind) = (self.seconds(), self.shared.zone.as_deref(), self.shared.kind);
+        let of = zone.map_or_else(|| kind.to_string(), |zone| format!("{kind} of {zone}"));
         if seconds >= SLOW {
-            tracing::info!(zone, seconds, "{kind} took {seconds:.1} s");
+            tracing::info!(zone, seconds, "{of} took {seconds:.1} s");
         } else {
-            tracing::debug!(zone, seconds, "{kind} took {seconds:.3} s");
+            tracing::debug!(zone, seconds, "{of} took {seconds:.3} s");
         }
     }
 }

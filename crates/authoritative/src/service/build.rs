@@ -3,14 +3,16 @@
 
 use super::activity::Activity;
 use super::made::{Made, digest_of};
-use super::settings::{FULL, Making, Source, VerifyChoice, ZoneSettings};
+use super::settings::{FULL, Making, VerifyChoice, ZoneSettings};
 use super::{KeyFiles, Refused};
 use crate::Published;
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
 use nonesuch_dnssec::facts;
 use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone, OnlineKeys, OnlineOptions, prepare_with};
-use nonesuch_dnssec::verify::{Aids, Earlier, Mode, Report, VerifyProgress, into_verified_with};
+use nonesuch_dnssec::verify::{
+    Aids, Earlier, Mode, Report, VerifyProgress, VerifyWarning, into_verified_with,
+};
 use nonesuch_dnssec::{Mechanism, Verified, VerifyOptions};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::{Contents, Verification};
@@ -29,13 +31,16 @@ pub(super) struct Builder<'b> {
     pub(super) activity: &'b Activity,
     /// In seconds since 1970 modulo 2^32.
     pub(super) now: u32,
+    /// Whether the records are wanted when the zone is built: they are kept, or transferred.
+    pub(super) keeps_contents: bool,
 }
 
 /// A zone ready to be served.
 pub(super) struct Built {
     pub(super) published: Published,
-    /// Its records, as they were before they were prepared.
-    pub(super) contents: Contents,
+    /// Its records, as they were before they were prepared; where they are wanted, and perhaps where not.
+    pub(super) contents: Option<Contents>,
+    pub(super) records: u64,
     /// What is known of the image, and of the signatures.
     pub(super) of_image: Verification,
     pub(super) of_contents: Verification,
@@ -68,10 +73,12 @@ pub(super) fn plan(
     match (choice, recorded) {
         (VerifyChoice::Full, _) => Plan::Full,
         (VerifyChoice::Structural, _) => Plan::Structural,
-        (VerifyChoice::Changed | VerifyChoice::Auto, Some(Verification::Full { at })) => {
-            Plan::Recorded { at }
-        }
-        (VerifyChoice::Auto, _) if signatures <= FULL => Plan::Full,
+        (
+            VerifyChoice::Changed | VerifyChoice::Auto | VerifyChoice::Quick,
+            Some(Verification::Full { at }),
+        ) => Plan::Recorded { at },
+        (VerifyChoice::Auto | VerifyChoice::Quick, _) if signatures <= FULL => Plan::Full,
+        (VerifyChoice::Quick, _) => Plan::Structural,
         (VerifyChoice::Changed | VerifyChoice::Auto, _) => changed,
     }
 }
@@ -99,7 +106,7 @@ impl Builder<'_> {
         let words = plan_words(plan);
         if signatures > 0 {
             let zone = self.settings.apex.to_string();
-            tracing::info!(zone, signatures, "zone {zone}: verifying {signatures} signatures: {words}");
+            tracing::info!(zone, signatures, "zone {zone}: verifying {}: {words}", counted(signatures));
         }
         let before = before.filter(|_| plan == Plan::Changed);
         match &self.settings.making {
@@ -138,10 +145,10 @@ impl Builder<'_> {
         plan: Plan,
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
-        let file = if let Source::File(file) = &self.settings.source { Some(file.as_path()) } else { None };
         // Before the zone is verified: what must not be served is said at once.
         let zone = Nsec5Zone::of_contents(&contents);
-        let prover = (self.key_files.prover)(folder, file, &zone).map_err(Refused::Keys)?;
+        let prover =
+            (self.key_files.prover)(folder, self.settings.source.path(), &zone).map_err(Refused::Keys)?;
         let evidence = evidence(&prover, &contents, plan);
         let verified = self.verify(contents, plan, before, evidence)?;
         self.activity.phase("compile");
@@ -161,11 +168,12 @@ impl Builder<'_> {
         let options = OnlineOptions { mechanism, records, pairs, validity };
         self.activity.phase("verify");
         let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
-        let prepared = prepare_with(contents.clone(), options, &self.options(plan), &aids(before, &tell))
-            .map_err(Box::new)?;
+        let (records, is_signed) = (contents.record_count(), facts::is_signed(&contents));
+        let kept = self.keeps_contents.then(|| contents.clone());
+        let prepared =
+            prepare_with(contents, options, &self.options(plan), &aids(before, &tell)).map_err(Box::new)?;
         warn_of_key_signers(&self.settings.apex, prepared.keys());
         self.activity.phase("compile");
-        let is_signed = facts::is_signed(&contents);
         let of_contents = if is_signed { self.verification(plan) } else { Verification::Nothing };
         let verified =
             if is_signed { plan_words(plan).to_owned() } else { "unsigned zone, keys tried".to_owned() };
@@ -173,7 +181,8 @@ impl Builder<'_> {
         let made = Some(Made { digest, verification: of_contents, has_signed_keys });
         let published = Published::online(prepared)?;
         // The image lacks what is made when asked: by itself it is nothing to be served.
-        Ok(Built { published, contents, of_image: Verification::Nothing, of_contents, verified, made })
+        let of_image = Verification::Nothing;
+        Ok(Built { published, contents: kept, records, of_image, of_contents, verified, made })
     }
 
     fn verify(
@@ -187,7 +196,9 @@ impl Builder<'_> {
         let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
         let aids = Aids { evidence, ..aids(before, &tell) };
         let verified = into_verified_with(contents, &self.options(plan), &aids);
-        verified.map_err(|unverified| refused(&unverified.1))
+        verified.map_err(|unverified| {
+            if facts::is_key_set(&unverified.0) { Refused::OnlyKeySet } else { refused(&unverified.1) }
+        })
     }
 
     fn options(&self, plan: Plan) -> VerifyOptions {
@@ -208,7 +219,9 @@ impl Builder<'_> {
 
     fn built(&self, published: Published, verified: Verified, plan: Plan) -> Built {
         let zone = self.settings.apex.to_string();
-        for warning in &verified.report().warnings {
+        // Of keys it is said of every version, however much of it is verified.
+        let is_other = |warning: &&VerifyWarning| !matches!(warning, VerifyWarning::AliasWithoutNsec5 { .. });
+        for warning in verified.report().warnings.iter().filter(is_other) {
             tracing::warn!(zone, "zone {zone}: {warning}");
         }
         let is_signed = verified.mechanism().is_some();
@@ -216,9 +229,11 @@ impl Builder<'_> {
         // Of an unsigned zone there is nothing to verify.
         let of_image = if is_signed { of_contents } else { Verification::Full { at: self.now } };
         let words = verified_words(plan, verified.report(), is_signed);
+        let contents = verified.into_contents();
         Built {
             published,
-            contents: verified.into_contents(),
+            records: contents.record_count(),
+            contents: Some(contents),
             of_image,
             of_contents,
             verified: words,
@@ -267,17 +282,22 @@ const fn plan_words(plan: Plan) -> &'static str {
     }
 }
 
+fn counted(signatures: u64) -> String {
+    format!("{signatures} signature{}", if signatures == 1 { "" } else { "s" })
+}
+
 fn verified_words(plan: Plan, report: &Report, is_signed: bool) -> String {
     match plan {
         _ if !is_signed => "nothing: unsigned".to_owned(),
         Plan::Changed if report.keys_changed => {
-            format!("changed: all {} signatures, since the keys have changed", report.signatures_verified)
+            let verified = counted(report.signatures_verified);
+            format!("changed: all {verified}, since the keys have changed")
         }
         Plan::Changed => {
             let (verified, kept) = (report.signatures_verified, report.signatures_kept);
-            format!("changed: {verified} of {} signatures", verified + kept)
+            format!("changed: {verified} of {}", counted(verified + kept))
         }
-        Plan::Full => format!("full: {} signatures", report.signatures_verified),
+        Plan::Full => format!("full: {}", counted(report.signatures_verified)),
         Plan::Structural | Plan::Recorded { .. } => plan_words(plan).to_owned(),
     }
 }
@@ -301,6 +321,9 @@ mod tests {
             (VerifyChoice::Changed, 1, None, false, Plan::Full),
             (VerifyChoice::Changed, 1, full, true, Plan::Recorded { at: 7 }),
             (VerifyChoice::Structural, 1, None, true, Plan::Structural),
+            (VerifyChoice::Quick, FULL, None, false, Plan::Full),
+            (VerifyChoice::Quick, FULL + 1, None, true, Plan::Structural),
+            (VerifyChoice::Quick, FULL + 1, full, false, Plan::Recorded { at: 7 }),
         ] {
             let found = plan(choice, signatures, recorded, has_before);
             assert_eq!(found, expected, "{choice:?} {signatures} {recorded:?} {has_before}");

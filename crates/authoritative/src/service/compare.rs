@@ -3,6 +3,7 @@
 use super::settings::ZoneSettings;
 use super::state::{REUSED, StateFolder};
 use crate::Published;
+use nonesuch_dnssec::facts::alias_keys;
 use nonesuch_proto::{Name, Rtype, serial};
 use nonesuch_zone::{ChangeSet, Contents, Image};
 use std::io::{self, Write as _};
@@ -107,6 +108,22 @@ pub(super) fn warnings(
         );
     }
     warnings
+}
+
+/// What is to be known of keys that have a number of zones with NSEC5, in a zone that has none.
+pub(super) fn alias_warnings(published: &Published) -> Vec<String> {
+    let image = published.image();
+    if image.nsec5_key().is_some() {
+        return Vec::new();
+    }
+    let keys = image.apex_rdatas(Rtype::DNSKEY);
+    let said = alias_keys(keys.iter().map(Vec::as_slice)).into_iter().map(|key| {
+        format!(
+            "key {} ({}) has a number for zones with NSEC5, and this zone has none: resolvers without NSEC5 take it for insecure",
+            key.tag, key.algorithm
+        )
+    });
+    said.collect()
 }
 
 /// Notes what `relation` says of serials that were published twice; tells whether it says any. Nothing that leads from one of

@@ -1,17 +1,20 @@
 //! What ties a service to transfers and catalogs: zones of primaries are refreshed, secondaries are told of new versions,
 //! members of catalogs come and go (RFC 9432).
 
-use super::members::Membership;
+use super::members::{Added, Membership};
+use super::membership::MemberOf;
 use super::{Catalog as Role, Service, Source, ZoneEvent, ZoneSettings};
 use crate::catalog::{Catalog, Change, Listed, Registry, produce};
 use crate::notify::SoaRecord;
 use crate::secondary::{SecondaryZone, Span, Timing, Transfers};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::Contents;
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Follows what happens to the zones of `service`, in a thread of its own that ends with the service; to be called before the
@@ -25,15 +28,42 @@ pub fn follow(
     transfers: Arc<Transfers>,
 ) -> io::Result<()> {
     let registry = Registry::new(service.configured());
+    let loads = start_loader(Arc::clone(service))?;
     let follower = Follower {
         service: Arc::clone(service),
         transfers,
         registry,
         members: BTreeMap::new(),
         has_loaded: false,
+        loads,
+        told_groups: RefCell::default(),
     };
+    // Until the members of stored catalogs are loaded, and until the catalogs of this server are made.
+    service.begin_loading();
     service.begin_loading();
     std::thread::Builder::new().name("zones".to_owned()).spawn(move || follower.run(events)).map(drop)
+}
+
+/// What is loaded in a thread of its own: it may take long, and what happens meanwhile is followed all the same.
+enum Load {
+    Members(Added),
+    /// All that was kept of members stands in front.
+    KeptOnes,
+}
+
+/// Starts the thread that loads members, one list after the other; it ends when nobody is left to send any.
+fn start_loader(service: Arc<Service>) -> io::Result<Sender<Load>> {
+    let (loads, received) = channel();
+    let load = move || {
+        for load in received {
+            match load {
+                Load::Members(added) => service.load_added(&added),
+                Load::KeptOnes => service.end_loading(),
+            }
+        }
+    };
+    std::thread::Builder::new().name("members".to_owned()).spawn(load)?;
+    Ok(loads)
 }
 
 struct Follower {
@@ -44,7 +74,13 @@ struct Follower {
     members: BTreeMap<Name, (Name, Vec<Vec<u8>>)>,
     /// Whether the stored versions of catalogs were taken: until then no single one is.
     has_loaded: bool,
+    /// Groups without a template of which that was said.
+    told_groups: RefCell<BTreeSet<(Name, Vec<u8>)>>,
+    loads: Sender<Load>,
 }
+
+/// Groups of which something is said: a catalog may have as many as members.
+const MOST_GROUPS: usize = 100;
 
 /// Zones that are to go, each with whether what is kept of it stays, and zones that are to come then, each with its catalog
 /// and groups.
@@ -58,6 +94,11 @@ impl Due {
     fn add(&mut self, zone: Name, catalog: Name, groups: Vec<Vec<u8>>) {
         self.added.insert(zone, (catalog, groups));
     }
+}
+
+fn with_apex(settings: ZoneSettings, note: MemberOf) -> (ZoneSettings, (Name, MemberOf)) {
+    let apex = settings.apex.clone();
+    (settings, (apex, note))
 }
 
 impl Follower {
@@ -82,6 +123,8 @@ impl Follower {
                 }
                 ZoneEvent::Removed { apex, is_kept } => self.forget(&apex, is_kept),
                 ZoneEvent::CatalogsLoaded => self.load_catalogs(),
+                // The catalogs of this server are made by now: what came before this was heard.
+                ZoneEvent::Loaded => self.service.end_loading(),
                 ZoneEvent::Reloaded => self.renew(),
                 ZoneEvent::Stopped => return,
             }
@@ -163,7 +206,8 @@ impl Follower {
                     self.remove_lost_members();
                 }
             }
-            _ => {}
+            Some(Role::Consumer { .. }) => {}
+            None => self.service.note_catalog(apex, None),
         }
     }
 
@@ -174,6 +218,10 @@ impl Follower {
         let catalog = Catalog::read(&contents).inspect_err(|error| {
             tracing::error!(zone, "catalog {zone}: broken, its members stay as they are: {error}");
         });
+        let fault = catalog.as_ref().err();
+        let fault =
+            fault.map(|error| format!("the catalog is broken, its members stay as they are: {error}"));
+        self.service.note_catalog(apex, fault);
         let catalog = catalog.ok()?;
         for member in &catalog.repeated {
             tracing::warn!(zone, "catalog {zone}: lists {member} more than once, and the first label counts");
@@ -191,7 +239,12 @@ impl Follower {
         self.has_loaded = true;
         self.make(changes, false);
         self.remove_lost_members();
-        self.service.end_loading();
+        self.load(Load::KeptOnes);
+    }
+
+    fn load(&self, load: Load) {
+        // The thread ends only when this one has.
+        let _ = self.loads.send(load);
     }
 
     /// What is noted of zones that no catalog has now.
@@ -225,23 +278,28 @@ impl Follower {
         let members: Vec<Listed> = members.collect();
         match produce(apex, &members, previous, crate::seconds_now() as u32) {
             Ok(Some(contents)) => {
+                self.service.note_catalog(apex, None);
                 // Why it is refused stands in the log and in the zone's status.
                 let _ = self.service.publish(apex, contents, &[]);
             }
-            Ok(None) => {}
-            Err(error) => tracing::error!(zone, "catalog {zone}: cannot be made: {error}"),
+            Ok(None) => self.service.note_catalog(apex, None),
+            Err(error) => {
+                tracing::error!(zone, "catalog {zone}: cannot be made: {error}");
+                self.service.note_catalog(apex, Some(format!("the catalog cannot be made: {error}")));
+            }
         }
     }
 
     /// After a reload: other zones are configured, templates are others.
     fn renew(&mut self) {
+        self.told_groups.borrow_mut().clear();
         let changes = self.registry.set_configured(self.service.configured());
         // What is a zone of the configuration now has what was kept of it.
         self.make(changes, true);
         let members = self.members.iter();
         let settings =
             members.filter_map(|(zone, (catalog, groups))| self.settings_for(zone, catalog, groups));
-        self.service.add_zones(settings.collect());
+        self.add(settings.collect());
     }
 
     /// Makes changes of catalogs, in order: those that go together at once, then those that come. `is_kept`: what is kept of
@@ -303,15 +361,30 @@ impl Follower {
             }
         }
         let added = due.added.into_iter();
-        let settings: Vec<ZoneSettings> =
+        let settings: Vec<(ZoneSettings, MemberOf)> =
             added.filter_map(|(zone, (catalog, groups))| self.set_member(zone, catalog, groups)).collect();
         if !settings.is_empty() {
-            self.service.add_zones(settings);
+            self.add(settings);
+        }
+    }
+
+    /// Adds members, or gives them other settings, and notes where they come from.
+    fn add(&self, members: Vec<(ZoneSettings, MemberOf)>) {
+        let (settings, notes): (Vec<ZoneSettings>, Vec<_>) =
+            members.into_iter().map(|(settings, note)| with_apex(settings, note)).unzip();
+        self.load(Load::Members(self.service.take_in(settings)));
+        for (apex, note) in notes {
+            self.service.note_member(&apex, note);
         }
     }
 
     /// Notes that a zone is a member; returns the settings that it is to be served with.
-    fn set_member(&mut self, zone: Name, catalog: Name, groups: Vec<Vec<u8>>) -> Option<ZoneSettings> {
+    fn set_member(
+        &mut self,
+        zone: Name,
+        catalog: Name,
+        groups: Vec<Vec<u8>>,
+    ) -> Option<(ZoneSettings, MemberOf)> {
         let settings = self.settings_for(&zone, &catalog, &groups);
         if let Some((state, label)) = self.service.state().zip(self.registry.label(&zone)) {
             let membership =
@@ -324,12 +397,32 @@ impl Follower {
         settings
     }
 
+    /// Whether nothing was said yet of a group that has no template: once for all of its members.
+    fn is_untold(&self, catalog: &Name, group: &[u8]) -> bool {
+        let mut told = self.told_groups.borrow_mut();
+        told.len() < MOST_GROUPS && told.insert((catalog.clone(), group.to_vec()))
+    }
+
     /// The settings of a member by the template of its group.
-    fn settings_for(&self, zone: &Name, catalog: &Name, groups: &[Vec<u8>]) -> Option<ZoneSettings> {
+    fn settings_for(
+        &self,
+        zone: &Name,
+        catalog: &Name,
+        groups: &[Vec<u8>],
+    ) -> Option<(ZoneSettings, MemberOf)> {
         let settings = self.service.settings_of(catalog)?;
         let Some(Role::Consumer { template, groups: by_group }) = &settings.catalog else { return None };
         let of_group = groups.iter().find_map(|group| by_group.get(std::str::from_utf8(group).ok()?));
         let name = of_group.unwrap_or(template);
+        let untold = |group: &&Vec<u8>| of_group.is_none() && self.is_untold(catalog, group);
+        if let Some(group) = groups.first().filter(untold) {
+            let (group, known) = (group.escape_ascii(), !by_group.is_empty());
+            let words = if known { "which has no template here" } else { "and no group has a template here" };
+            tracing::info!(
+                zone = zone.to_string(),
+                "zone {zone}: {catalog} has it in the group \"{group}\", {words}: what is in it is served by {name}"
+            );
+        }
         let template = self.service.template(name);
         if template.is_none() {
             tracing::error!(
@@ -337,6 +430,10 @@ impl Follower {
                 "zone {zone}: there is no template {name} for this member of {catalog}"
             );
         }
-        template.map(|template| template.for_member(zone.clone()))
+        let member_of = MemberOf { catalog: catalog.clone(), template: name.clone() };
+        template.map(|template| (template.for_member(zone.clone()), member_of))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,32 +5,40 @@
 //! zone with NSEC5 is made of the zone alone: its VRF key and proofs are loaded each time, and must fit.
 
 use super::activity::Activity;
-use super::build::{Builder, Built, warn_of_key_signers};
+use super::build::{Built, warn_of_key_signers};
 use super::compare::{self, Relation, Seen};
 use super::made::{Made, digest_of};
 use super::publish::Version;
-use super::settings::{Making, Source, VerifyChoice, ZoneSettings};
+use super::settings::{FULL, Making, Source, VerifyChoice, ZoneSettings};
 use super::state::{Fingerprint, ORIGIN, ZONE};
 use super::zone::Zone;
 use super::{Refused, Service};
+use crate::image_file::begins_as_image;
 use crate::{Published, open_image};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::online::{Nsec5Zone, prepare_keys};
 use nonesuch_dnssec::verify::Mode;
 use nonesuch_proto::Rtype;
 use nonesuch_zone::image::file;
-use nonesuch_zone::{ImageFile, Verification, load};
+use nonesuch_zone::{Contents, ImageFile, Verification, load_regular, open_compiled, open_regular};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+/// An image that is served as it is.
+pub(super) struct Image {
+    published: Published,
+    /// When its signatures were verified.
+    verified_at: Option<u32>,
+}
+
 impl Service {
     /// Writes a version into the state folder.
     pub(super) fn keep(&self, zone: &Zone, built: &Built, origin: &[Fingerprint]) -> Result<(), Refused> {
-        let Some(state) = &self.state else { return Ok(()) };
+        let Some((state, contents)) = self.state.as_ref().zip(built.contents.as_ref()) else { return Ok(()) };
         let failed = |source| Refused::Keep { path: state.path(&zone.apex, ZONE), source };
         let image = built.published.image();
-        let contents = (&built.contents, built.of_contents);
+        let contents = (contents, built.of_contents);
         let written =
             state.write(&zone.apex, ZONE, |mut out| file::write(image, built.of_image, contents, &mut out));
         written.map_err(failed)?;
@@ -43,9 +51,22 @@ impl Service {
         Ok(())
     }
 
-    /// Takes the image that the file at `path` begins with: with a state folder it is copied there, and served from the copy, since
-    /// whoever writes into a file that is mapped ends the server. `None` where the copy is not what the file was a moment
-    /// before.
+    /// Maps the image that the file at `path` begins with, which is open; `None` where it is none that may be served as it is.
+    pub(super) fn serve_image(
+        &self,
+        zone: &Zone,
+        file: ImageFile,
+        path: &Path,
+        settings: &ZoneSettings,
+        origin: &[Fingerprint],
+    ) -> Result<Option<Version>, Refused> {
+        let image = self.publish_image(file, settings, (None, self.now()))?;
+        let version = image.map(|image| version_of(image, path, settings, origin)).transpose()?;
+        Ok(version.map(|version| warned(version, self.seen(zone).as_ref(), Relation::First, settings)))
+    }
+
+    /// Takes the image that the file at `path` begins with. With a state folder it is copied there, and the copy alone is mapped, since
+    /// whoever writes into a file that is mapped ends the server. `None` where it is none that may be served as it is.
     pub(super) fn take_image(
         &self,
         zone: &Zone,
@@ -53,14 +74,19 @@ impl Service {
         settings: &ZoneSettings,
         origin: &[Fingerprint],
     ) -> Result<Option<Version>, Refused> {
+        let Some(state) = &self.state else {
+            let file = if relies_on_files(settings, None) { open_image(path)? } else { None };
+            let version = file.map(|file| self.serve_image(zone, file, path, settings, origin));
+            return Ok(version.transpose()?.flatten());
+        };
+        if !relies_on_files(settings, None) || !begins_as_image(path)? {
+            return Ok(None);
+        }
         let seen = self.seen(zone);
         let held = if settings.keeps_contents() { self.last_version(zone, settings).0 } else { None };
-        let Some(state) = &self.state else {
-            let version = self.map_file(path, settings, origin, (None, self.now()))?;
-            return Ok(version.map(|version| warned(version, seen.as_ref(), Relation::First, settings)));
-        };
         let failed = |source| Refused::Keep { path: state.path(&zone.apex, ZONE), source };
-        let copy = |out: &mut std::io::BufWriter<&File>| std::io::copy(&mut File::open(path)?, out).map(drop);
+        let copy =
+            |out: &mut std::io::BufWriter<&File>| std::io::copy(&mut open_regular(path)?, out).map(drop);
         let mut taken = Ok(None);
         let check = |part: &Path| {
             taken = self.map_file(part, settings, origin, (None, self.now())).and_then(|version| {
@@ -127,7 +153,14 @@ impl Service {
             Ok(version) => self.serve(zone, Version { is_new: false, ..version }),
             Err(error) => {
                 let name = zone.apex.to_string();
-                tracing::warn!(zone = name, "{}: cannot be served: {error}", path.display());
+                // What is wrong with a file of its own is nothing that the operator has to mend.
+                let rest = match &error {
+                    Refused::Load(_) | Refused::Image(_) => {
+                        "; what was kept is the server's own: it has the zone anew, and nothing else need be done"
+                    }
+                    _ => "",
+                };
+                tracing::warn!(zone = name, "{}: cannot be served: {error}{rest}", path.display());
                 false
             }
         }
@@ -142,8 +175,8 @@ impl Service {
         activity: &Activity,
         now: u32,
     ) -> Result<Version, Refused> {
-        let loaded = load(path, Some(&zone.apex))?;
-        let builder = Builder { settings, key_files: &self.key_files, activity, now };
+        let loaded = load_regular(path, Some(&zone.apex))?;
+        let builder = self.builder(settings, activity, now);
         let built = builder.build(loaded.contents, loaded.verification, None)?;
         // The next start is to map it. Where everything is verified each time, none is.
         if settings.verify != VerifyChoice::Full
@@ -164,33 +197,31 @@ impl Service {
         origin: &[Fingerprint],
         (made, now): (Option<Made>, u32),
     ) -> Result<Option<Version>, Refused> {
-        let Some((published, verified_at)) = self.open_file(path, settings, (made, now))? else {
-            return Ok(None);
-        };
-        let contents = if settings.keeps_contents() {
-            Some(Arc::new(load(path, Some(&settings.apex))?.contents))
-        } else {
-            None
-        };
-        let records = contents.as_ref().map(|contents| contents.record_count());
-        let verified = "when its image was made".to_owned();
-        let (origin, warnings) = (origin.to_vec(), Vec::new());
-        let is_new = true;
-        Ok(Some(Version { published, contents, records, verified, verified_at, origin, warnings, is_new }))
+        let image = self.open_file(path, settings, (made, now))?;
+        image.map(|image| version_of(image, path, settings, origin)).transpose()
     }
 
-    /// As [`map_file`](Self::map_file), without the records behind the image; with it, when its signatures were verified.
+    /// As [`map_file`](Self::map_file), without the records behind the image.
     pub(super) fn open_file(
         &self,
         path: &Path,
         settings: &ZoneSettings,
         (made, now): (Option<Made>, u32),
-    ) -> Result<Option<(Published, Option<u32>)>, Refused> {
-        // Who asks for all signatures to be verified does not rely on what a file says.
-        if settings.verify == VerifyChoice::Full {
+    ) -> Result<Option<Image>, Refused> {
+        if !relies_on_files(settings, made.as_ref()) {
             return Ok(None);
         }
         let Some(file) = open_image(path)? else { return Ok(None) };
+        self.publish_image(file, settings, (made, now))
+    }
+
+    /// As [`open_file`](Self::open_file), of a file that is open.
+    pub(super) fn publish_image(
+        &self,
+        file: ImageFile,
+        settings: &ZoneSettings,
+        (made, now): (Option<Made>, u32),
+    ) -> Result<Option<Image>, Refused> {
         if file.image().apex() != settings.apex.view() {
             return Ok(None);
         }
@@ -201,7 +232,7 @@ impl Service {
             Verification::Full { at } if signatures > 0 => Some(at),
             _ => None,
         };
-        Ok(Some((published, verified_at)))
+        Ok(Some(Image { published, verified_at }))
     }
 
     /// What an image file is served as by a zone's settings; `None` where the zone is to be verified or made anew.
@@ -211,7 +242,11 @@ impl Service {
         settings: &ZoneSettings,
         (made, now): (Option<Made>, u32),
     ) -> Result<Option<Published>, Refused> {
-        let mode = if settings.verify == VerifyChoice::Structural { Mode::Structural } else { Mode::Full };
+        let mode = match settings.verify {
+            VerifyChoice::Structural => Mode::Structural,
+            VerifyChoice::Quick if file.signatures() > FULL => Mode::Structural,
+            _ => Mode::Full,
+        };
         let is_nsec5 = file.image().nsec5_key().is_some();
         let is_made = matches!(settings.making, Making::Online { .. });
         if settings.requires_dnssec && !is_made && !file.image().is_signed() {
@@ -222,8 +257,7 @@ impl Service {
             Making::AsItIs | Making::Nsec5 { .. } if is_nsec5 => {
                 let zone = Nsec5Zone::of_image(file.image());
                 let folder = settings.nsec5_folder()?;
-                let source =
-                    if let Source::File(file) = &settings.source { Some(file.as_path()) } else { None };
+                let source = settings.source.path();
                 let prover = (self.key_files.prover)(&folder, source, &zone).map_err(Refused::Keys)?;
                 Published::nsec5_from_file(file, prover, mode, now)
             }
@@ -233,7 +267,13 @@ impl Service {
             }
             Making::AsItIs | Making::Nsec5 { .. } | Making::Online { .. } => return Ok(None),
         };
-        // What does not fit is said when the zone is verified.
+        let zone = settings.apex.to_string();
+        let published = published.inspect_err(|reason| {
+            tracing::info!(
+                zone,
+                "zone {zone}: its image is not taken as it is: {reason}; verifying the zone"
+            );
+        });
         Ok(published.ok())
     }
 
@@ -259,13 +299,48 @@ impl Service {
     }
 }
 
+/// Whether an image may be served as its file has it. Who asks for all signatures to be verified does not rely on what a file says,
+/// and of a zone that is signed when asked it must be known what it was made of.
+fn relies_on_files(settings: &ZoneSettings, made: Option<&Made>) -> bool {
+    let is_unknown = matches!(settings.making, Making::Online { .. }) && made.is_none();
+    settings.verify != VerifyChoice::Full && !is_unknown
+}
+
+/// What an image is served as, with the records behind it where they are wanted.
+fn version_of(
+    image: Image,
+    path: &Path,
+    settings: &ZoneSettings,
+    origin: &[Fingerprint],
+) -> Result<Version, Refused> {
+    let Image { published, verified_at } = image;
+    let contents = if settings.keeps_contents() {
+        Some(Arc::new(load_regular(path, Some(&settings.apex))?.contents))
+    } else {
+        None
+    };
+    let records = count_records(contents.as_deref(), path);
+    let verified = "when its image was made".to_owned();
+    let (origin, warnings) = (origin.to_vec(), Vec::new());
+    let is_new = true;
+    Ok(Version { published, contents, records, verified, verified_at, origin, warnings, is_new })
+}
+
 /// When a version that is kept was verified, in seconds since 1970 modulo 2^32.
 fn verified_at(path: &Path) -> Option<u32> {
     let of_image = open_image(path).ok().flatten().map(|file| file.record().verification);
-    let of_contents = || load(path, None).ok().and_then(|loaded| loaded.verification);
+    let of_contents = || load_regular(path, None).ok().and_then(|loaded| loaded.verification);
     match of_image.filter(|found| *found != Verification::Nothing).or_else(of_contents)? {
         Verification::Full { at } | Verification::Structural { at } => Some(at),
         Verification::Nothing => None,
+    }
+}
+
+/// Records of a zone: of those that are not read, the directory in front of them tells.
+fn count_records(contents: Option<&Contents>, path: &Path) -> Option<u64> {
+    match contents {
+        Some(contents) => Some(contents.record_count()),
+        None => open_compiled(path, None).ok().flatten().map(|zone| zone.record_count()),
     }
 }
 

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use nonesuch_proto::Name;
 use nonesuch_zone::Contents;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What transfers need of a service.
 #[derive(Clone, Debug)]
@@ -24,8 +25,9 @@ impl Host for Link {
     }
 
     fn publish(&self, apex: &Name, received: Received) -> Result<(), PublishError> {
-        let Received { contents, steps } = received;
-        self.service.publish(apex, contents, &steps).map(drop).map_err(|refused| match refused {
+        let Received { primary, contents, steps } = received;
+        let published = self.service.publish_from(&primary, apex, contents, &steps);
+        published.map(drop).map_err(|refused| match refused {
             Refused::Unsound { first, .. } => PublishError { faults: first },
             other => PublishError::new(other),
         })
@@ -37,6 +39,10 @@ impl Host for Link {
 
     fn restore(&self, apex: &Name) {
         self.service.set_expired(apex, false);
+    }
+
+    fn set_expiry(&self, apex: &Name, expires: Option<Instant>) {
+        self.service.set_expiry(apex, expires);
     }
 
     fn keys(&self) -> Keys {

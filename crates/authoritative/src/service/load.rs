@@ -2,13 +2,14 @@
 
 use super::activity::{Activity, ActivityKind, lock};
 use super::members::Membership;
+use super::opened::{Found, Opened};
 use super::settings::{Making, Source, ZoneSettings};
 use super::state::Fingerprint;
 use super::zone::{Update, Zone};
 use super::{Refused, Service, ZoneEvent};
 use crate::zones::ServedZone;
 use nonesuch_net::release_free_memory;
-use nonesuch_zone::load;
+use nonesuch_zone::load_regular;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use std::sync::Arc;
 const LARGE: usize = 64 << 20;
 /// Times that a file is read again which changes meanwhile.
 const ATTEMPTS: usize = 3;
+/// Warnings of one file that are said.
+const MOST_WARNINGS: usize = 10;
 
 impl Service {
     /// Loads a zone when it comes up: its file, else what was published last.
@@ -29,7 +32,7 @@ impl Service {
         }
         self.tell(&ZoneEvent::Added(zone.settings()));
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex.to_string()));
-        let loaded = self.load_version(zone, false, &activity);
+        let loaded = self.load_version(zone, None, false, &activity);
         if loaded.is_err() && lock(&zone.facts).served.is_none() {
             self.serve_kept(zone, &activity);
         }
@@ -51,23 +54,44 @@ impl Service {
         }
     }
 
-    /// Looks whether there is another version of a zone, and publishes it. `is_forced`: even where it is the same one.
+    /// Looks whether there is another version of a zone, and publishes it. `opened`: what was read of its file a moment ago.
+    /// `is_forced`: even where it is the same one.
     pub(super) fn load_version(
         &self,
         zone: &Zone,
+        opened: Option<Opened>,
         is_forced: bool,
         activity: &Activity,
     ) -> Result<Update, Refused> {
         let settings = zone.settings();
-        let Source::File(path) = &settings.source else {
-            let is_there = lock(&zone.facts).served.is_some();
-            let is_kept = (!is_there || is_forced) && self.serve_kept(zone, activity);
-            return Ok(match (is_kept, is_there) {
-                (true, _) => Update::Published,
-                (false, true) => Update::Unchanged,
-                (false, false) => Update::Waiting,
-            });
-        };
+        match (&settings.source, opened) {
+            (Source::File(path), opened) => self.load_file(zone, path, opened, is_forced, activity),
+            (Source::Stream(_), Some(Opened { found: Found::Zone(loaded), .. })) => {
+                self.publish_contents(zone, loaded.contents, loaded.verification, &[], Vec::new(), activity)?;
+                Ok(Update::Published)
+            }
+            (Source::Stream(name), _) => Err(Refused::ReadOnce(name.clone())),
+            (Source::Primaries | Source::Producer, _) => {
+                let is_there = lock(&zone.facts).served.is_some();
+                let is_kept = (!is_there || is_forced) && self.serve_kept(zone, activity);
+                Ok(match (is_kept, is_there) {
+                    (true, _) => Update::Published,
+                    (false, true) => Update::Unchanged,
+                    (false, false) => Update::Waiting,
+                })
+            }
+        }
+    }
+
+    fn load_file(
+        &self,
+        zone: &Zone,
+        path: &Path,
+        opened: Option<Opened>,
+        is_forced: bool,
+        activity: &Activity,
+    ) -> Result<Update, Refused> {
+        let settings = zone.settings();
         let mut origin = fingerprints(path, &settings)?;
         let is_same = lock(&zone.facts).origin == origin;
         if is_same && !is_forced {
@@ -78,12 +102,18 @@ impl Service {
         {
             return Ok(Update::Published);
         }
+        // Where the file has changed since, it is read again.
+        let mut opened = opened.filter(|opened| opened.fingerprint.as_ref() == origin.first());
         for _ in 0..ATTEMPTS {
             activity.phase("read");
-            if self.open_file(path, &settings, (None, self.now()))?.is_some() {
-                let version = self.take_image(zone, path, &settings, &origin)?;
+            let (version, mut loaded) = match opened.take().map(|opened| opened.found) {
+                Some(Found::Image(file)) => (self.serve_image(zone, *file, path, &settings, &origin)?, None),
+                Some(Found::Zone(loaded)) => (None, Some(loaded)),
+                None => (self.take_image(zone, path, &settings, &origin)?, None),
+            };
+            if let Some(version) = version {
                 let after = fingerprints(path, &settings)?;
-                if let Some(version) = version.filter(|_| after == origin) {
+                if after == origin {
                     self.note_origin(zone, &origin)?;
                     self.serve(zone, version);
                     return Ok(Update::Published);
@@ -91,19 +121,27 @@ impl Service {
                 origin = after;
                 continue;
             }
-            let loaded = load(path, Some(&zone.apex))?;
+            let is_said = loaded.is_some();
+            let loaded = loaded.take().map_or_else(|| load_regular(path, Some(&zone.apex)), Ok)?;
             let after = fingerprints(path, &settings)?;
             if after == origin {
-                for warning in loaded.warnings.iter().take(10) {
+                for warning in loaded.warnings.iter().filter(|_| !is_said).take(MOST_WARNINGS) {
                     let name = zone.apex.to_string();
                     tracing::warn!(zone = name, "{}: {warning}", path.display());
                 }
+                let odd = loaded
+                    .warnings
+                    .iter()
+                    .take(MOST_WARNINGS)
+                    .map(|warning| format!("{}: {warning}", path.display()));
+                let odd: Vec<String> = odd.collect();
                 self.publish_contents(zone, loaded.contents, loaded.verification, &[], origin, activity)?;
+                lock(&zone.facts).warnings.extend(odd);
                 return Ok(Update::Published);
             }
             origin = after;
         }
-        Err(Refused::Moving(path.clone()))
+        Err(Refused::Moving(path.to_path_buf()))
     }
 }
 

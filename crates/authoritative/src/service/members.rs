@@ -16,10 +16,22 @@ use std::sync::Arc;
 /// The first line of the file.
 const HEAD: &str = "nonesuch member 1";
 
+/// Zones that were added, or took other settings, and are to be loaded.
+#[derive(Debug, Default)]
+pub(super) struct Added {
+    new: Vec<Arc<Zone>>,
+    changed: Vec<Arc<Zone>>,
+}
+
 impl Service {
     /// Adds zones, as members of catalogs are, and loads those that are kept or have a file; one of the same name that was
     /// added so takes other settings. A zone of the configuration stays as it is.
     pub fn add_zones(&self, list: Vec<ZoneSettings>) {
+        self.load_added(&self.take_in(list));
+    }
+
+    /// Adds zones, which are answered with SERVFAIL until they are loaded.
+    pub(super) fn take_in(&self, list: Vec<ZoneSettings>) -> Added {
         let (mut new, mut changed) = (Vec::new(), Vec::new());
         let list: BTreeMap<Name, ZoneSettings> =
             list.into_iter().map(|settings| (settings.apex.clone(), settings)).collect();
@@ -38,12 +50,17 @@ impl Service {
         }
         self.insert(&new);
         drop(changing);
-        self.load_all(&new);
         for zone in &changed {
             self.tell(&ZoneEvent::Changed(zone.settings()));
         }
+        Added { new, changed }
+    }
+
+    /// Loads zones that were added, which may take long: they are verified.
+    pub(super) fn load_added(&self, Added { new, changed }: &Added) {
+        self.load_all(new);
         // What came of it stands in the log and in the zone's status.
-        self.for_each(&changed, |zone| drop(self.reload_one(zone, true)));
+        self.for_each(changed, |zone| drop(self.reload_one(zone, true)));
     }
 
     /// Takes zones away that were added; `is_kept`: what is kept of them stays.

@@ -7,14 +7,18 @@
 mod activity;
 mod build;
 mod compare;
+mod event;
 mod follower;
 mod keep;
 mod link;
 mod load;
 mod made;
 mod members;
+mod membership;
+mod opened;
 mod publish;
 mod purge;
+mod refused;
 mod reload;
 mod settings;
 mod state;
@@ -22,28 +26,32 @@ mod status;
 mod zone;
 
 pub use activity::{Activities, Activity, ActivityKind, ActivityStatus};
+pub use event::{Settled, ZoneEvent};
 pub use follower::follow;
 pub use link::Link;
+pub use opened::Opened;
 pub use purge::PurgeError;
+pub use refused::Refused;
 pub use settings::{
-    Catalog, FULL, Making, Settings, Source, Template, TransferSettings, VerifyChoice, ZoneSettings,
+    Catalog, FULL, Making, NSEC5_FOLDER, Settings, Source, Template, TransferSettings, VerifyChoice,
+    ZoneSettings,
 };
 pub(crate) use state::PART;
 pub use state::{StateError, StateFolder};
 pub use status::{ReloadReport, ServiceStatus, ZoneStanding, ZoneStatus};
 
+use crate::acl::Remote;
+use crate::seconds_now;
 use crate::zones::{ZoneState, Zones};
-use crate::{OpenImageError, seconds_now};
 use activity::lock;
 use nonesuch_dnssec::KeyPair;
 use nonesuch_dnssec::keys::KeyRecord;
-use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone, PrepareError};
+use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone};
 use nonesuch_proto::Name;
-use nonesuch_zone::image::CompileError;
-use nonesuch_zone::{ChangeSet, Contents, LoadError};
+use nonesuch_zone::{ChangeSet, Contents, LoadError, StoredZone, open_compiled};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -62,122 +70,6 @@ pub struct KeyFiles {
     pub signing: fn(&Path, &Name) -> Result<SigningKeys, String>,
     /// The VRF key and the proofs of a zone in a folder. Neither there nor beside the zone's file may a signing key be.
     pub prover: fn(&Path, Option<&Path>, &Nsec5Zone) -> Result<Nsec5Prover, String>,
-}
-
-/// Why a version of a zone is not published. What was published before goes on being served.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Refused {
-    /// There is no such zone.
-    #[error("there is no zone of this name here")]
-    Unknown,
-    /// Its records are not of this zone.
-    #[error("the records are of {0}")]
-    OtherZone(Name),
-    /// Its file cannot be read.
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    /// Its file, an image, cannot be opened.
-    #[error(transparent)]
-    Image(#[from] OpenImageError),
-    /// Its file cannot be looked at.
-    #[error("{}: cannot be read: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Its file changed while it was read.
-    #[error("{}: changed while it was read: write zone files beside and rename them into place", .0.display())]
-    Moving(PathBuf),
-    /// It is not sound.
-    #[error(
-        "not fit to be served: {faults} {}: {}; `nonesuch zone verify` lists all; mend the zone, or sign it again",
-        if *faults == 1 { "fault" } else { "faults" }, first.join("; ")
-    )]
-    Unsound {
-        /// Number of faults.
-        faults: usize,
-        /// The first of them.
-        first: Vec<String>,
-    },
-    /// It is signed with NSEC5, and its VRF key is nowhere.
-    #[error(
-        "the zone has NSEC5, and its VRF key is in no folder nsec5 beside its file: name its folder with nsec5-keys"
-    )]
-    Nsec5KeysNeeded,
-    /// It is to be served with NSEC5 and has none.
-    #[error(
-        "the zone is not signed with NSEC5: leave nsec5-keys out, or sign it with `nonesuch zone sign --denial nsec5`"
-    )]
-    NotNsec5,
-    /// It is to be signed, and is not.
-    #[error("the zone is not signed, and dnssec = \"required\" has that refused: sign it, or take that out")]
-    NotSigned,
-    /// Keys are missing or faulty.
-    #[error("{0}")]
-    Keys(String),
-    /// It cannot be signed or denied when asked.
-    #[error(transparent)]
-    Prepare(#[from] Box<PrepareError>),
-    /// It does not fit into an image.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-    /// It could not be kept, and what is not kept is not published.
-    #[error("{}: cannot be written: {source}: make room, or make it writable", path.display())]
-    Keep {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-/// What happens to zones, for those who transfer them.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum ZoneEvent {
-    /// The zone is served in this version.
-    Published {
-        /// Its name.
-        apex: Name,
-        /// Its serial.
-        serial: u32,
-    },
-    /// A zone of primaries has no version yet.
-    NotLoaded {
-        /// Its name.
-        apex: Name,
-    },
-    /// The zone is there.
-    Added(Arc<ZoneSettings>),
-    /// The zone has other settings.
-    Changed(Arc<ZoneSettings>),
-    /// The zone is gone.
-    Removed {
-        /// Its name.
-        apex: Name,
-        /// Whether what is kept of it stays.
-        is_kept: bool,
-    },
-    /// The stored versions of all catalogs that the settings name are loaded, as far as there are any.
-    CatalogsLoaded,
-    /// The settings were reloaded: templates may be others.
-    Reloaded,
-    /// Nothing will happen any more.
-    Stopped,
-}
-
-/// How the zones of the settings came up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Settled {
-    /// Zones that are served.
-    pub serving: usize,
-    /// Zones of primaries that wait for their first transfer.
-    pub waiting: usize,
-    /// Zones that could not be loaded.
-    pub failed: usize,
 }
 
 /// Zones and what keeps them up to date.
@@ -228,6 +120,7 @@ impl Service {
             loader.load_all(&catalogs);
             loader.tell(&ZoneEvent::CatalogsLoaded);
             loader.load_all(&others);
+            loader.tell(&ZoneEvent::Loaded);
             loader.end_loading();
         };
         std::thread::Builder::new().name("load".to_owned()).spawn(load).map(drop)
@@ -307,6 +200,34 @@ impl Service {
     /// # Errors
     /// Why the version is refused; the one of before stays.
     pub fn publish(&self, apex: &Name, contents: Contents, steps: &[ChangeSet]) -> Result<u32, Refused> {
+        self.publish_where(apex, contents, steps, |_| true)
+    }
+
+    /// Publishes what was transferred from `primary`, as [`publish`](Self::publish) does.
+    ///
+    /// # Errors
+    /// Why the version is refused; also where the zone is had from a file or from others by now.
+    pub fn publish_from(
+        &self,
+        primary: &Remote,
+        apex: &Name,
+        contents: Contents,
+        steps: &[ChangeSet],
+    ) -> Result<u32, Refused> {
+        self.publish_where(apex, contents, steps, |settings| {
+            settings.source == Source::Primaries && settings.transfers.primaries.contains(primary)
+        })
+    }
+
+    /// Publishes a version if the settings that the zone has when its turn comes are as they should be: a reload, or a catalog,
+    /// may have changed them since it was asked for.
+    fn publish_where(
+        &self,
+        apex: &Name,
+        contents: Contents,
+        steps: &[ChangeSet],
+        is_wanted: impl FnOnce(&ZoneSettings) -> bool,
+    ) -> Result<u32, Refused> {
         let zone = self.zone(apex).ok_or(Refused::Unknown)?;
         if contents.apex() != zone.apex() {
             return Err(Refused::OtherZone(contents.apex().clone()));
@@ -314,6 +235,9 @@ impl Service {
         let _one = lock(zone.work());
         if !self.has(&zone) {
             return Err(Refused::Unknown);
+        }
+        if !is_wanted(&zone.settings()) {
+            return Err(Refused::OtherSource);
         }
         let activity = self.activities.begin(ActivityKind::Publish, Some(apex.to_string()));
         let published = self.publish_contents(&zone, contents, None, steps, Vec::new(), &activity);
@@ -327,6 +251,15 @@ impl Service {
         self.zone(apex)?.contents()
     }
 
+    /// What was published of a zone last, in the state folder, to be read chunk by chunk; `None` where nothing is kept of it.
+    ///
+    /// # Errors
+    /// Those of opening what is kept.
+    pub fn kept(&self, apex: &Name) -> Result<Option<StoredZone>, LoadError> {
+        let state = self.state.as_ref().filter(|state| state.has(apex, state::ZONE));
+        state.map_or(Ok(None), |state| open_compiled(&state.path(apex, state::ZONE), Some(apex)))
+    }
+
     /// Says whether a zone of primaries has expired; it is served again from what is held when it has not.
     pub fn set_expired(&self, apex: &Name, is_expired: bool) {
         if let Some(zone) = self.zone(apex) {
@@ -335,6 +268,11 @@ impl Service {
             facts.is_expired = is_expired;
             self.show(&zone, &facts);
         }
+    }
+
+    /// Says when a zone of primaries expires, for those who ask (RFC 7314).
+    pub fn set_expiry(&self, apex: &Name, expires: Option<std::time::Instant>) {
+        self.zones.set_expiry(apex, expires);
     }
 
     /// Has answers made by what is known of a zone. Whoever changes that holds it until it is shown, so that the last word stays.
@@ -416,44 +354,6 @@ impl Service {
     #[must_use]
     pub fn all_settings(&self) -> Vec<Arc<ZoneSettings>> {
         self.all().iter().map(|zone| zone.settings()).collect()
-    }
-
-    /// What is told of the service.
-    #[must_use]
-    pub fn status(&self) -> ServiceStatus {
-        let zones = self.zone_status(None);
-        let count = |state| zones.iter().filter(|zone| zone.state == state).count();
-        let troubled = zones.iter().filter(|zone| zone.error.is_some() || zone.expires_soon);
-        ServiceStatus {
-            serving: count(ZoneStanding::Serving),
-            not_ready: count(ZoneStanding::NotReady),
-            expired: count(ZoneStanding::Expired),
-            failed: count(ZoneStanding::Failed),
-            troubled: troubled.map(|zone| zone.zone.clone()).collect(),
-            activities: self.activities.list(),
-            last_reload: lock(&self.last_reload).clone(),
-        }
-    }
-
-    /// What is told of one zone, or of all.
-    #[must_use]
-    pub fn zone_status(&self, apex: Option<&Name>) -> Vec<ZoneStatus> {
-        let now = self.now();
-        match apex {
-            Some(apex) => self.zone(apex).iter().map(|zone| zone.status(now)).collect(),
-            None => self.all().iter().map(|zone| zone.status(now)).collect(),
-        }
-    }
-
-    /// Warns in the log of signatures that expire soon or have expired, zone by zone; to be called now and then.
-    pub fn warn_of_expiry(&self) {
-        let now = self.now();
-        for zone in self.all() {
-            if let Some(expiry) = zone.look_at_expiry(now) {
-                let name = zone.apex().to_string();
-                tracing::warn!(zone = name, "zone {name}: {expiry}");
-            }
-        }
     }
 
     /// The time of signatures: seconds since 1970 modulo 2^32.

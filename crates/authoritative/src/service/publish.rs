@@ -10,7 +10,7 @@ use super::{Refused, Service, ZoneEvent};
 use crate::zones::ServedZone;
 use crate::{Published, open_image, seconds_now};
 use nonesuch_proto::{Name, serial};
-use nonesuch_zone::{ChangeSet, Contents, Journal, Verification, load};
+use nonesuch_zone::{ChangeSet, Contents, Journal, Verification, load_regular};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ impl Version {
         };
         Self {
             published: built.published,
-            records: Some(built.contents.record_count()),
-            contents: settings.keeps_contents().then(|| Arc::new(built.contents)),
+            records: Some(built.records),
+            contents: built.contents.filter(|_| settings.keeps_contents()).map(Arc::new),
             verified: built.verified,
             verified_at,
             origin,
@@ -64,18 +64,32 @@ impl Service {
         let (held, verified_at) = self.last_version(zone, &settings);
         let before = held.as_deref().zip(verified_at);
         let before = before.map(|(contents, at)| Before { contents, verified_at: Some(at) });
-        let builder = Builder { settings: &settings, key_files: &self.key_files, activity, now: self.now() };
+        let builder = self.builder(&settings, activity, self.now());
         let built = builder.build(contents, recorded, before.as_ref())?;
-        let relation = Relation::of(held.as_deref(), &built.contents);
+        let after = built.contents.as_ref();
+        let relation = after.map_or(Relation::First, |after| Relation::of(held.as_deref(), after));
         let warnings = compare::warnings(seen.as_ref(), &Seen::of(&built.published), relation, &settings);
         activity.phase("keep");
         self.empty_journal(zone, &settings, relation)?;
         self.keep(zone, &built, &origin)?;
-        self.add_to_journal(zone, &settings, held.as_deref(), relation, &built.contents, steps);
+        if let Some(after) = after {
+            self.add_to_journal(zone, &settings, held.as_deref(), relation, after, steps);
+        }
         drop(held);
         let serial = built.published.image().serial();
         let version = Version { warnings, ..Version::of(built, &settings, origin) };
         if self.serve(zone, version) { Ok(serial) } else { Err(Refused::Unknown) }
+    }
+
+    /// What a zone with these settings is built by, with signatures that are valid at `now`.
+    pub(super) fn builder<'b>(
+        &'b self,
+        settings: &'b ZoneSettings,
+        activity: &'b Activity,
+        now: u32,
+    ) -> Builder<'b> {
+        let keeps_contents = self.state.is_some() || settings.keeps_contents();
+        Builder { settings, key_files: &self.key_files, activity, now, keeps_contents }
     }
 
     /// What was published of a zone last, as far as people are warned by it.
@@ -106,11 +120,12 @@ impl Service {
         let for_verifying = match settings.verify {
             VerifyChoice::Changed => true,
             VerifyChoice::Auto => many,
-            VerifyChoice::Full | VerifyChoice::Structural => false,
+            VerifyChoice::Full | VerifyChoice::Quick | VerifyChoice::Structural => false,
         };
         let kept = self.state.as_ref().filter(|_| for_verifying || settings.keeps_contents());
         // What was kept is of use, and no more: where it cannot be read, more is verified.
-        let Some(loaded) = kept.and_then(|state| load(&state.path(&zone.apex, ZONE), Some(&zone.apex)).ok())
+        let Some(loaded) =
+            kept.and_then(|state| load_regular(&state.path(&zone.apex, ZONE), Some(&zone.apex)).ok())
         else {
             return (None, None);
         };
@@ -212,8 +227,9 @@ impl Service {
     }
 
     /// Swaps a version in; tells whether the zone is still there to be served.
-    pub(super) fn serve(&self, zone: &Zone, version: Version) -> bool {
+    pub(super) fn serve(&self, zone: &Zone, mut version: Version) -> bool {
         let settings = zone.settings();
+        version.warnings.extend(compare::alias_warnings(&version.published));
         let serial = version.published.image().serial();
         let journal = self.journal(zone, &settings, Some(serial));
         let words = version.published.way();

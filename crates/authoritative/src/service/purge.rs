@@ -1,13 +1,17 @@
 //! Removing what is kept of zones that are not there: on command alone, since a zone that was taken out of the configuration
 //! by mistake is to come back with its journal.
 
-use super::Service;
 use super::activity::lock;
 use super::members::Membership;
 use super::state::file_stem;
+use super::zone::Zone;
+use super::{Service, Source};
 use nonesuch_proto::Name;
 use std::collections::BTreeSet;
 use std::io;
+
+/// What a zone of primaries can be had anew with.
+const RETRANSFER: &str = ", or have it anew with `nonesuch ctl zone retransfer`";
 
 /// Why nothing is removed.
 #[derive(Debug, thiserror::Error)]
@@ -17,10 +21,23 @@ pub enum PurgeError {
     #[error("nothing is kept: there is no state-dir")]
     NoState,
     /// The zone is there.
-    #[error(
-        "zone {0} is served: take it out of the configuration and reload, or have it anew with `nonesuch ctl zone retransfer`"
-    )]
+    #[error("zone {0} is served: take it out of the configuration and reload")]
     Served(Name),
+    /// The zone is there, and comes from primaries.
+    #[error("zone {0} is served: take it out of the configuration and reload{RETRANSFER}")]
+    Transferred(Name),
+    /// The zone is there, as a member of a catalog.
+    #[error(
+        "zone {zone} is served as a member of catalog {catalog}: take it out of that, and what is kept of it goes at once{rest}"
+    )]
+    Member {
+        /// The zone.
+        zone: Name,
+        /// The catalog.
+        catalog: Name,
+        /// What else can be done.
+        rest: &'static str,
+    },
     /// Nothing is kept.
     #[error("nothing is kept of a zone {0}")]
     NotKept(Name),
@@ -38,10 +55,22 @@ impl Service {
         let state = self.state.as_ref().ok_or(PurgeError::NoState)?;
         // Held, so that the zone does not come meanwhile, and one that goes is gone.
         let _changing = lock(&self.changing);
-        if self.zone(apex).is_some() {
-            return Err(PurgeError::Served(apex.clone()));
+        if let Some(zone) = self.zone(apex) {
+            return Err(self.served(&zone));
         }
         if state.remove(apex) { Ok(()) } else { Err(PurgeError::NotKept(apex.clone())) }
+    }
+
+    /// What is to be done about a zone that is there.
+    fn served(&self, zone: &Zone) -> PurgeError {
+        let is_transferred = zone.settings().source == Source::Primaries;
+        let apex = zone.apex().clone();
+        match (self.catalog_of(&apex), is_transferred) {
+            (Some(catalog), true) => PurgeError::Member { zone: apex, catalog, rest: RETRANSFER },
+            (Some(catalog), false) => PurgeError::Member { zone: apex, catalog, rest: "" },
+            (None, true) => PurgeError::Transferred(apex),
+            (None, false) => PurgeError::Served(apex),
+        }
     }
 
     /// Removes what is kept of zones that are not there; returns how their files were named. Members of a catalog that is
@@ -52,7 +81,7 @@ impl Service {
     pub fn purge_all(&self) -> Result<Vec<String>, PurgeError> {
         let state = self.state.as_ref().ok_or(PurgeError::NoState)?;
         let _changing = lock(&self.changing);
-        // The table itself is not held: transfers ask for zones, and the disk may be slow.
+        // No zone comes or goes while `changing` is held; others look for zones meanwhile, and the folder may be slow.
         let zones: BTreeSet<Name> = lock(&self.table).keys().cloned().collect();
         let mut known: BTreeSet<String> = zones.iter().map(file_stem).collect();
         let members = Membership::all_but(state, &zones)?;

@@ -110,7 +110,7 @@ impl Service {
             return Err(Refused::Unknown);
         }
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
-        let outcome = self.load_version(zone, is_forced, &activity);
+        let outcome = self.load_version(zone, None, is_forced, &activity);
         self.note(zone, outcome.as_ref().err());
         outcome
     }

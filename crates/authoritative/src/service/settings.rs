@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Signatures up to which [`VerifyChoice::Auto`] verifies all of them.
 pub const FULL: u64 = 100_000;
 /// Folder of the VRF key beside the file of a zone with NSEC5.
-const NSEC5_FOLDER: &str = "nsec5";
+pub const NSEC5_FOLDER: &str = "nsec5";
 /// Octets of a zone's journal by default.
 pub(super) const JOURNAL: u64 = 64 << 20;
 
@@ -47,6 +47,8 @@ pub struct ZoneSettings {
     pub verify: VerifyChoice,
     /// Whether a version that is not signed is refused.
     pub requires_dnssec: bool,
+    /// Who may ask for what is in the zone; `None` for everybody.
+    pub query: Option<AccessList>,
     /// Whom it comes from and goes to.
     pub transfers: TransferSettings,
     /// Whether it is a catalog (RFC 9432).
@@ -58,10 +60,22 @@ pub struct ZoneSettings {
 pub enum Source {
     /// A zone file, a compiled zone or an image.
     File(PathBuf),
+    /// What can be read once, as standard input and pipes can; by this name.
+    Stream(PathBuf),
     /// The primaries of [`TransferSettings`].
     Primaries,
     /// The server makes them itself, and publishes them.
     Producer,
+}
+
+impl Source {
+    /// The file, or what stands for one.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) | Self::Stream(path) => Some(path),
+            Self::Primaries | Self::Producer => None,
+        }
+    }
 }
 
 /// Where signatures and denials come from.
@@ -96,6 +110,8 @@ pub enum VerifyChoice {
     /// Chain, bit maps and times of the whole zone, and the signatures of what differs from the zone that was published
     /// before; everything where there is none that was verified.
     Changed,
+    /// [`Full`](Self::Full) up to [`FULL`] signatures, and [`Structural`](Self::Structural) above: nobody waits for long.
+    Quick,
     /// Everything but the mathematics of signatures.
     Structural,
 }
@@ -198,6 +214,7 @@ impl ZoneSettings {
             making: Making::AsItIs,
             verify: VerifyChoice::Auto,
             requires_dnssec: false,
+            query: None,
             transfers: TransferSettings::default(),
             catalog: None,
         }
@@ -209,7 +226,7 @@ impl ZoneSettings {
         let apex = &self.apex;
         match &mut self.source {
             Source::File(file) => fill_in(file, apex),
-            Source::Primaries | Source::Producer => {}
+            Source::Stream(_) | Source::Primaries | Source::Producer => {}
         }
         match &mut self.making {
             Making::Online { keys, .. } | Making::Nsec5 { keys } => fill_in(keys, apex),
@@ -222,6 +239,7 @@ impl ZoneSettings {
     #[must_use]
     pub fn policy(&self) -> ZonePolicy {
         ZonePolicy {
+            query: self.query.clone().filter(|list| !list.is_anybody()),
             transfer: self.transfers.transfer.clone(),
             notify_from: self.notify_from(),
             also_notify: self.transfers.also_notify.clone(),
@@ -243,12 +261,12 @@ impl ZoneSettings {
 
     /// The folder of the VRF key of a zone with NSEC5.
     pub(super) fn nsec5_folder(&self) -> Result<PathBuf, Refused> {
-        let folder = match (&self.making, &self.source) {
+        let folder = match (&self.making, self.source.path()) {
             (Making::Nsec5 { keys }, _) => return Ok(keys.clone()),
-            (_, Source::File(file)) => file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER),
-            _ => return Err(Refused::Nsec5KeysNeeded),
+            (_, Some(file)) => file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER),
+            _ => return Err(Refused::Nsec5KeysNeeded { folder: None }),
         };
-        if folder.is_dir() { Ok(folder) } else { Err(Refused::Nsec5KeysNeeded) }
+        if folder.is_dir() { Ok(folder) } else { Err(Refused::Nsec5KeysNeeded { folder: Some(folder) }) }
     }
 
     /// Whether the zone's records are held in memory beside its image: for those who transfer it or are told of it, and to
@@ -258,7 +276,7 @@ impl ZoneSettings {
         !transfers.transfer.entries().is_empty()
             || !transfers.also_notify.is_empty()
             || self.catalog.is_some()
-            || !matches!(self.source, Source::File(_))
+            || self.source.path().is_none()
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::hash::Hasher as _;
 use std::io::{self, BufWriter, Read as _, Write};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Ends of the names of files: the published zone, by a name that nobody would give a zone file.
@@ -79,7 +79,8 @@ impl StateFolder {
         let failed = |source| StateError::Open { dir: dir.to_path_buf(), source };
         let zones = Self::zones_in(dir);
         DirBuilder::new().recursive(true).mode(0o750).create(&zones).map_err(failed)?;
-        let lock = File::options().create(true).append(true).open(dir.join("lock")).map_err(failed)?;
+        let lock =
+            File::options().create(true).append(true).mode(0o640).open(dir.join("lock")).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(StateError::Locked { dir: dir.to_path_buf() }),

@@ -1,6 +1,8 @@
 //! What is told of a service and its zones, for people and programs.
 
-use super::activity::ActivityStatus;
+use super::Service;
+use super::activity::{ActivityStatus, lock};
+use nonesuch_proto::Name;
 use serde::Serialize;
 
 /// How a zone stands.
@@ -58,9 +60,13 @@ pub struct ZoneStatus {
     pub loaded_at: Option<u64>,
     /// Octets of its image.
     pub image_octets: usize,
-    /// Why the newest version is not served.
+    /// The catalog that it is a member of.
+    pub catalog: Option<String>,
+    /// The template that it is served by as a member.
+    pub template: Option<String>,
+    /// Why the newest version is not served, or of a catalog why it cannot be used.
     pub error: Option<String>,
-    /// What is odd about the version that is served, beside the one before.
+    /// What is odd about the version that is served, by itself or beside the one before.
     pub warnings: Vec<String>,
 }
 
@@ -75,7 +81,7 @@ pub struct ServiceStatus {
     pub expired: usize,
     /// Zones that could not be loaded.
     pub failed: usize,
-    /// Zones whose newest version was refused, or whose signatures expire soon.
+    /// Zones whose newest version was refused, or whose signatures expire soon, and catalogs that are broken.
     pub troubled: Vec<String>,
     /// What goes on.
     pub activities: Vec<ActivityStatus>,
@@ -102,4 +108,54 @@ pub struct ReloadReport {
     pub warnings: Vec<(String, String)>,
     /// Zones that were not touched.
     pub unchanged: usize,
+}
+
+impl Service {
+    /// What is told of the service.
+    #[must_use]
+    pub fn status(&self) -> ServiceStatus {
+        let zones = self.zone_status(None);
+        let count = |state| zones.iter().filter(|zone| zone.state == state).count();
+        let troubled = zones.iter().filter(|zone| zone.error.is_some() || zone.expires_soon);
+        ServiceStatus {
+            serving: count(ZoneStanding::Serving),
+            not_ready: count(ZoneStanding::NotReady),
+            expired: count(ZoneStanding::Expired),
+            failed: count(ZoneStanding::Failed),
+            troubled: troubled.map(|zone| zone.zone.clone()).collect(),
+            activities: self.activities.list(),
+            last_reload: lock(&self.last_reload).clone(),
+        }
+    }
+
+    /// What is told of one zone, or of all.
+    #[must_use]
+    pub fn zone_status(&self, apex: Option<&Name>) -> Vec<ZoneStatus> {
+        let now = self.now();
+        match apex {
+            Some(apex) => self.zone(apex).iter().map(|zone| zone.status(now)).collect(),
+            None => self.all().iter().map(|zone| zone.status(now)).collect(),
+        }
+    }
+
+    /// Warns in the log of signatures that expire soon or have expired, zone by zone. Returns the seconds after which there may be
+    /// more to say; `None` where no zone has signatures.
+    pub fn warn_of_expiry(&self) -> Option<u32> {
+        let now = self.now();
+        let looks = self.all().into_iter().filter_map(|zone| {
+            let (next, said) = zone.look_at_expiry(now)?;
+            if let Some(expiry) = said {
+                let name = zone.apex().to_string();
+                tracing::warn!(zone = name, "zone {name}: {expiry}");
+            }
+            Some(next)
+        });
+        looks.min()
+    }
+
+    /// Whether answers of a zone that is served are signed or proven when asked.
+    #[must_use]
+    pub fn is_online(&self) -> bool {
+        self.all().iter().any(|zone| zone.is_online())
+    }
 }

@@ -1,6 +1,7 @@
 //! One zone of a service: its settings, and what is known of it.
 
 use super::activity::lock;
+use super::membership::MemberOf;
 use super::settings::{Source, ZoneSettings};
 use super::state::Fingerprint;
 use super::status::{ZoneStanding, ZoneStatus};
@@ -31,7 +32,11 @@ pub(super) struct Facts {
     pub(super) is_expired: bool,
     pub(super) has_failed: bool,
     pub(super) error: Option<String>,
-    /// What is odd about the version that is served.
+    /// Why the catalog that it is cannot be used.
+    pub(super) catalog_fault: Option<String>,
+    /// Where it comes from, where it is a member of a catalog.
+    pub(super) member_of: Option<MemberOf>,
+    /// What is odd about the version that is served, by itself or beside the one before.
     pub(super) warnings: Vec<String>,
     pub(super) words: String,
     pub(super) verified: String,
@@ -110,11 +115,16 @@ impl Zone {
         *lock(&self.facts) = Facts { is_gone: true, ..Facts::default() };
     }
 
-    /// What there is to say of the expiration of the zone's signatures.
-    pub(super) fn look_at_expiry(&self, now: u32) -> Option<Expiry> {
+    /// Seconds after which to look again at the expiration of the zone's signatures, and what there is to say of it.
+    pub(super) fn look_at_expiry(&self, now: u32) -> Option<(u32, Option<Expiry>)> {
         let mut facts = lock(&self.facts);
         let period = facts.served.as_ref()?.published().image().period()?;
-        facts.expiry.look(period, now)
+        Some((Expiry::of(period, now).next_look(), facts.expiry.look(period, now)))
+    }
+
+    /// Whether answers are signed or proven when asked.
+    pub(super) fn is_online(&self) -> bool {
+        lock(&self.facts).served.as_ref().is_some_and(|served| served.published().is_online())
     }
 
     pub(super) fn status(&self, now: u32) -> ZoneStatus {
@@ -136,7 +146,9 @@ impl Zone {
             expires_soon,
             loaded_at: image.map(|_| facts.loaded_at),
             image_octets: image.map_or(0, |image| image.octets()),
-            error: facts.error.clone(),
+            catalog: facts.member_of.as_ref().map(|member_of| member_of.catalog.to_string()),
+            template: facts.member_of.as_ref().map(|member_of| member_of.template.clone()),
+            error: facts.error.clone().or_else(|| facts.catalog_fault.clone()),
             warnings: facts.warnings.clone(),
         }
     }
@@ -158,7 +170,7 @@ impl Facts {
 
 fn source_words(settings: &ZoneSettings) -> String {
     match &settings.source {
-        Source::File(path) => path.display().to_string(),
+        Source::File(path) | Source::Stream(path) => path.display().to_string(),
         Source::Primaries => {
             let primaries: Vec<String> =
                 settings.transfers.primaries.iter().map(|remote| remote.address.to_string()).collect();

@@ -65,6 +65,8 @@ pub struct CarrierSum {
     pub slips: u64,
     /// Queries whose online work the budget refused.
     pub over_budget: u64,
+    /// Queries that were refused since their senders may not ask them.
+    pub prohibited: u64,
 }
 
 impl CarrierSum {
@@ -100,6 +102,7 @@ impl CarrierSum {
         add_all(&mut self.tsig, &counters.tsig);
         self.slips += counters.slips.load(Relaxed);
         self.over_budget += counters.over_budget.load(Relaxed);
+        self.prohibited += counters.prohibited.load(Relaxed);
     }
 }
 

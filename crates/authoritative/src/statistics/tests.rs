@@ -74,12 +74,13 @@ fn what_is_no_query_is_counted_apart() {
     thread.drop(Dropped::RateLimited);
     thread.slip();
     thread.over_budget();
+    (0..3).for_each(|_| thread.prohibit());
     thread.cookie(Cookie::Valid);
     thread.tsig(Tsig::BadTime);
     let sum = statistics.sum();
     let tls = sum.of(Carrier::Tls);
     assert_eq!(tls.refused, BTreeMap::from([((4, Rcode::NOERROR), 2), ((5, Rcode::REFUSED), 1)]));
-    assert_eq!((tls.drops, tls.slips, tls.over_budget), ([1, 0, 0], 1, 1));
+    assert_eq!((tls.drops, tls.slips, tls.over_budget, tls.prohibited), ([1, 0, 0], 1, 1, 3));
     assert_eq!((tls.cookies, tls.tsig), ([0, 1, 0, 0], [0, 0, 0, 1, 0, 0]));
     assert_eq!(tls.queries(), 0);
 }

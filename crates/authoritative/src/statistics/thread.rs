@@ -2,10 +2,14 @@
 
 use super::Carrier;
 use super::cells::{LatencyCells, SizeCells, add, zeros};
+use super::told::Told;
 use crate::Query;
+use crate::limits::Class;
+use crate::tsig::Refused;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::edns::{DO, Opt};
 use nonesuch_proto::message::{Rcode, flags};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
@@ -214,6 +218,7 @@ pub(super) struct Counters {
     pub(super) tsig: [AtomicU64; Tsig::ALL.len()],
     pub(super) slips: AtomicU64,
     pub(super) over_budget: AtomicU64,
+    pub(super) prohibited: AtomicU64,
 }
 
 impl Counters {
@@ -232,6 +237,7 @@ impl Counters {
             tsig: zeros(),
             slips: AtomicU64::new(0),
             over_budget: AtomicU64::new(0),
+            prohibited: AtomicU64::new(0),
         }
     }
 }
@@ -244,11 +250,36 @@ pub struct ThreadStatistics {
     begun: Option<Instant>,
     /// Answers since then that are not sent yet.
     unsent: u64,
+    told: Arc<Told>,
+    /// The millisecond from which on it is looked at a response that is limited.
+    look: u64,
 }
 
+/// Milliseconds between two of them: a flood costs nothing more, and is seen all the same.
+const LOOK: u64 = 10;
+
 impl ThreadStatistics {
-    pub(super) const fn new(counters: Arc<Counters>) -> Self {
-        Self { counters, begun: None, unsent: 0 }
+    pub(super) const fn new(counters: Arc<Counters>, told: Arc<Told>) -> Self {
+        Self { counters, begun: None, unsent: 0, told, look: 0 }
+    }
+
+    /// Tells in the log of `message`, whose TSIG record was refused at `now`, in seconds since 1970.
+    pub fn tell_refused_signature(&self, refused: &Refused, message: &[u8], peer: SocketAddr, now: u64) {
+        self.told.refused_signature(refused, message, peer, now);
+    }
+
+    /// Whether a response that is limited, `milliseconds` since the thread began, is one of those that the log may be told of.
+    pub const fn may_tell_limited(&mut self, milliseconds: u64) -> bool {
+        let is_due = milliseconds >= self.look;
+        if is_due {
+            self.look = milliseconds + LOOK;
+        }
+        is_due
+    }
+
+    /// Tells in the log of a response that was limited at `now`, in seconds since 1970.
+    pub fn tell_limited(&self, network: (IpAddr, u8), class: Class, now: u64) {
+        self.told.limited(network, class, now);
     }
 
     /// Counts `message`, read as `query`, which is answered with `response`. Response codes above 15 stand in OPT, which is
@@ -301,6 +332,11 @@ impl ThreadStatistics {
     /// Counts a query whose online work the budget refused, besides the query.
     pub fn over_budget(&mut self) {
         add(&self.counters.over_budget, 1);
+    }
+
+    /// Counts a query that its sender may not ask, besides the query.
+    pub fn prohibit(&mut self) {
+        add(&self.counters.prohibited, 1);
     }
 
     /// Counts a query's cookie option.

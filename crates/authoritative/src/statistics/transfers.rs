@@ -85,6 +85,8 @@ pub struct TransferSum {
     pub messages: BTreeMap<Direction, u64>,
     /// Octets of these messages, by direction.
     pub octets: BTreeMap<Direction, u64>,
+    /// Requests for transfers to others that were refused, by reason.
+    pub refusals: BTreeMap<&'static str, u64>,
     /// NOTIFY messages by direction (in: to us), and whether they were accepted, or acknowledged.
     pub notifies: BTreeMap<(Direction, bool), u64>,
 }
@@ -119,6 +121,12 @@ impl Transfers {
         sum.add(direction, kind, result, 1);
         *sum.messages.entry(direction).or_default() += messages;
         *sum.octets.entry(direction).or_default() += octets;
+    }
+
+    /// Counts why a request for a transfer to another was refused.
+    pub fn refuse(&self, reason: &'static str) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *sum.refusals.entry(reason).or_default() += 1;
     }
 
     /// Counts a NOTIFY: one that came and was accepted or not, one that was sent and acknowledged or given up.

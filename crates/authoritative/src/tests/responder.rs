@@ -15,13 +15,13 @@ use std::net::SocketAddr;
 const CLIENT: &str = "192.0.2.77:4000";
 const LOCAL: &str = "127.0.0.1:53";
 
-fn shared(zones: &[(&str, ZoneState)]) -> Shared {
+pub(super) fn shared(zones: &[(&str, ZoneState)]) -> Shared {
     let all = Zones::new();
     all.set_all(zones.iter().map(|(apex, state)| (name(apex), state.clone())).collect());
     Shared::new(Arc::new(all))
 }
 
-fn responder(shared: &Shared, transport: Transport) -> Responder {
+pub(super) fn responder(shared: &Shared, transport: Transport) -> Responder {
     Responder::new(shared, transport, LOCAL.parse().unwrap(), (1 << 20, Arc::default()), 0)
 }
 
@@ -30,7 +30,7 @@ fn client() -> SocketAddr {
 }
 
 /// The answer to one message, in a batch of its own.
-fn ask(responder: &mut Responder, message: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn ask(responder: &mut Responder, message: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     responder.begin();
     let is_answered = match responder.answer(message, client(), &mut out) {
@@ -47,12 +47,12 @@ fn ask(responder: &mut Responder, message: &[u8]) -> Option<Vec<u8>> {
     is_answered.then_some(out)
 }
 
-fn asked(responder: &mut Responder, qname: &str, qtype: Rtype) -> Message {
+pub(super) fn asked(responder: &mut Responder, qname: &str, qtype: Rtype) -> Message {
     Message::parse(&ask(responder, &query(&name(qname), qtype, Some((1232, true)))).unwrap()).unwrap()
 }
 
 /// The code of the extended error of a response.
-fn extended_error(message: &Message) -> Option<u16> {
+pub(super) fn extended_error(message: &Message) -> Option<u16> {
     let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT)?;
     let mut options = edns::Options::new(&opt.rdata);
     let (_, data) = options.find(|(code, _)| *code == edns::EXTENDED_ERROR)?;
@@ -105,6 +105,49 @@ fn a_zone_that_is_replaced_answers_from_the_next_batch_on() {
     assert_eq!(asked(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::REFUSED);
     shared.zones.set(&name("example."), serving("example.", 2, ZonePolicy::default()));
     assert_eq!(asked(&mut responder, "example.", Rtype::SOA).rcode(), Rcode::NOERROR);
+}
+
+/// What the answer to who asks when the zone expires says of it (RFC 7314).
+fn expire_told(responder: &mut Responder, qname: &str, qtype: Rtype, data: &[u8]) -> Option<u32> {
+    let mut message = query(&name(qname), qtype, Some((1232, true)));
+    let start = message.len() - edns::OPT_OCTETS;
+    edns::push_option(edns::EXPIRE, &[data], &mut message);
+    edns::set_options_length(start, &mut message);
+    let answer = Message::parse(&ask(responder, &message).unwrap()).unwrap();
+    let opt = answer.opt().expect("an OPT record");
+    let told = edns::Options::new(&opt.rdata).find(|(code, _)| *code == edns::EXPIRE);
+    told.map(|(_, data)| edns::read_expire(data).flatten().expect("a time"))
+}
+
+#[test]
+fn a_zone_s_expiry_is_told_with_its_soa_record() {
+    let secondary = ZonePolicy { is_secondary: true, ..ZonePolicy::default() };
+    let shared = shared(&[
+        ("example.", serving("example.", 1, ZonePolicy::default())),
+        ("copy.", serving("copy.", 1, secondary)),
+        ("old.", ZoneState::Expired(Arc::default())),
+    ]);
+    let mut responder = responder(&shared, Transport::Udp);
+    // A primary: what the SOA record says. Others are not asked after, nor is what has data.
+    assert_eq!(expire_told(&mut responder, "Example.", Rtype::SOA, &[]), Some(1));
+    for (qname, qtype, data) in [
+        ("example.", Rtype::NS, &[][..]),
+        ("none.example.", Rtype::SOA, &[]),
+        ("example.", Rtype::SOA, &[0; 4]),
+        ("old.", Rtype::SOA, &[]),
+        ("elsewhere.", Rtype::SOA, &[]),
+    ] {
+        assert_eq!(expire_told(&mut responder, qname, qtype, data), None, "{qname} {qtype}");
+    }
+    // A secondary: what is left, once that is known.
+    assert_eq!(expire_told(&mut responder, "copy.", Rtype::SOA, &[]), None);
+    let now = std::time::Instant::now();
+    let later = now + std::time::Duration::from_secs(1_000_000);
+    shared.zones.set_expiry(&name("Copy."), Some(later));
+    let told = expire_told(&mut responder, "copy.", Rtype::SOA, &[]).expect("a time");
+    assert!((999_000..=1_000_000).contains(&told), "{told}");
+    shared.zones.set_expiry(&name("copy."), Some(now));
+    assert_eq!(expire_told(&mut responder, "copy.", Rtype::SOA, &[]), Some(0));
 }
 
 fn with_opcode(qname: &str, opcode: u16) -> Vec<u8> {
@@ -314,7 +357,7 @@ fn a_signed_answer_keeps_to_the_size_of_a_datagram() {
     assert!(verifier.verify(&answer, now).unwrap().is_signed);
 }
 
-fn limited(rates: RateSettings) -> Shared {
+pub(super) fn limited(rates: RateSettings) -> Shared {
     let limits = LimitSettings { responses: Some(rates), ..LimitSettings::default() };
     settings(Settings {
         limits: Some(Arc::new(Limits::new(&limits).unwrap())),
@@ -353,7 +396,7 @@ fn with_option(code: u16, data: &[u8]) -> Vec<u8> {
     octets
 }
 
-fn option_of(answer: &[u8], wanted: u16) -> Option<Vec<u8>> {
+pub(super) fn option_of(answer: &[u8], wanted: u16) -> Option<Vec<u8>> {
     let message = Message::parse(answer).unwrap();
     let opt = message.records.iter().find(|record| record.rtype == Rtype::OPT)?;
     let mut options = edns::Options::new(&opt.rdata);

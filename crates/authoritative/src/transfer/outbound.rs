@@ -13,7 +13,7 @@ mod sending;
 mod status;
 
 pub use sending::Sending;
-pub use status::{DEFAULT_MOST, Outgoing, TransferKind, TransferOutcome, TransferStatus};
+pub use status::{DEFAULT_EACH, DEFAULT_MOST, Outgoing, TransferKind, TransferOutcome, TransferStatus};
 
 use crate::Query;
 use crate::acl::AccessList;
@@ -76,7 +76,7 @@ pub enum Transfer {
 }
 
 /// Why a transfer is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// AXFR is not defined over UDP (RFC 5936 §4.2).
@@ -91,6 +91,9 @@ pub enum Refusal {
     /// The client may not have the zone.
     #[error("the zone's 'transfer' does not allow it")]
     NotAllowed,
+    /// The client may have the zone over TLS, and asks without.
+    #[error("the zone's 'transfer' allows it over TLS alone")]
+    NeedsTls,
     /// TLS before 1.3, or another protocol than `dot` (RFC 9103 §7.1, §7.2).
     #[error("zones are transferred over TLS 1.3 with the ALPN protocol dot alone")]
     WeakTls,
@@ -101,19 +104,57 @@ pub enum Refusal {
     #[error("the zone is served without its records being kept")]
     NoContents,
     /// Too many transfers are under way.
-    #[error("too many transfers are under way")]
+    #[error("too many transfers are under way: raise limits.transfers-out where that is right")]
     TooMany,
+    /// Too many transfers to this client's network are under way.
+    #[error(
+        "too many transfers to this network are under way: raise limits.transfers-out-each where that is right"
+    )]
+    TooManyOfClient,
 }
 
 impl Refusal {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Datagram,
+        Self::NoSerial,
+        Self::NotAuthoritative,
+        Self::NotAllowed,
+        Self::NeedsTls,
+        Self::WeakTls,
+        Self::SignedOnline,
+        Self::NoContents,
+        Self::TooMany,
+        Self::TooManyOfClient,
+    ];
+
+    /// The name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Datagram => "over_udp",
+            Self::NoSerial => "no_serial",
+            Self::NotAuthoritative => "not_authoritative",
+            Self::NotAllowed => "not_allowed",
+            Self::NeedsTls => "needs_tls",
+            Self::WeakTls => "weak_tls",
+            Self::SignedOnline => "signed_when_asked",
+            Self::NoContents => "no_records",
+            Self::TooMany => "too_many",
+            Self::TooManyOfClient => "too_many_of_client",
+        }
+    }
+
     /// The response code.
     #[must_use]
     pub const fn rcode(self) -> Rcode {
         match self {
             Self::Datagram | Self::NoSerial => Rcode::FORMERR,
             Self::NotAuthoritative => Rcode::NOTAUTH,
-            Self::NotAllowed | Self::WeakTls | Self::SignedOnline | Self::NoContents => Rcode::REFUSED,
-            Self::TooMany => Rcode::SERVFAIL,
+            Self::NotAllowed | Self::NeedsTls | Self::WeakTls | Self::SignedOnline | Self::NoContents => {
+                Rcode::REFUSED
+            }
+            Self::TooMany | Self::TooManyOfClient => Rcode::SERVFAIL,
         }
     }
 
@@ -122,9 +163,10 @@ impl Refusal {
     pub const fn extended_error(self) -> Option<ExtendedError> {
         match self {
             Self::NotAllowed => Some(ExtendedError::PROHIBITED),
+            Self::NeedsTls => Some(ExtendedError::NEEDS_TLS),
             Self::WeakTls => Some(ExtendedError::WEAK_TLS),
             Self::SignedOnline | Self::NoContents => Some(ExtendedError::NOT_SUPPORTED),
-            Self::TooMany => Some(ExtendedError::NOT_READY),
+            Self::TooMany | Self::TooManyOfClient => Some(ExtendedError::NOT_READY),
             Self::Datagram | Self::NoSerial | Self::NotAuthoritative => None,
         }
     }
@@ -142,7 +184,7 @@ pub fn begin(
         Ok(transfer) => transfer,
         Err(refusal) => {
             say(asked, refusal, outgoing);
-            outgoing.tell(asked, 0, TransferOutcome::Refused, 0);
+            outgoing.tell(asked, 0, TransferOutcome::Refused(refusal), 0);
             Transfer::Refuse(refusal)
         }
     }
@@ -181,8 +223,9 @@ fn try_begin(
         return Err(Refusal::SignedOnline);
     }
     let key = asked.tsig.map(tsig::Verified::name);
-    if !zone.access.allows_over(asked.client.ip(), key, asked.tls.is_some()) {
-        return Err(Refusal::NotAllowed);
+    let allows = |is_over_tls| zone.access.allows_over(asked.client.ip(), key, is_over_tls);
+    if !allows(asked.tls.is_some()) {
+        return Err(if allows(true) { Refusal::NeedsTls } else { Refusal::NotAllowed });
     }
     if asked.tls.is_some_and(|session| !session.is_tls13 || !session.is_dot) {
         return Err(Refusal::WeakTls);
@@ -217,7 +260,7 @@ fn start(
     outgoing: &Arc<Outgoing>,
 ) -> Result<Transfer, Refusal> {
     let key = asked.tsig.map(tsig::Verified::name);
-    let active = outgoing.begin(asked.query.name(), asked.client, key, what).ok_or(Refusal::TooMany)?;
+    let active = outgoing.begin(asked.query.name(), asked.client, key, what)?;
     let frame = frame(asked, outgoing.clock(), (MESSAGE, LONGEST));
     Ok(Transfer::Stream(Box::new(Sending::new(frame, records, Some(active)))))
 }

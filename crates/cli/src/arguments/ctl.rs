@@ -67,6 +67,15 @@ pub(crate) enum ControlZoneCommand {
         /// The zone.
         zone: Name,
     },
+    /// Write a zone, in the version that was published last, as a zone file.
+    ///
+    /// Signatures and records that are made when asked are not part of it.
+    Export {
+        /// The zone.
+        zone: Name,
+        /// The file, which must not be there yet; standard output without it.
+        file: Option<PathBuf>,
+    },
     /// Remove what is kept of a zone that is not there any longer: its last version, journal and timers.
     Purge {
         /// The zone.

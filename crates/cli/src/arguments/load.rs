@@ -1,6 +1,6 @@
 //! Arguments of `load`, and of the server that only sends back.
 
-use super::parse_socket_address;
+use super::values::parse_socket_address;
 use clap::Args;
 use nonesuch_lab::load::{Arrivals, Sources};
 use std::net::SocketAddr;

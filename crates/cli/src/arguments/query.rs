@@ -99,15 +99,20 @@ pub(crate) struct QueryMessage {
     /// Ask how long the connection may be kept (edns-tcp-keepalive).
     #[arg(long)]
     pub(crate) keepalive: bool,
+    /// Ask after how many seconds the zone expires at the server (EXPIRE): of use with SOA, --axfr and --ixfr.
+    #[arg(long)]
+    pub(crate) expire: bool,
     /// Octets of UDP that the answer may have; 0 sends no EDNS.
     #[arg(long, value_name = "OCTETS", default_value_t = 1232)]
     pub(crate) bufsize: u16,
     /// An option of EDNS: its code, and its value in hexadecimal. May be repeated.
     #[arg(long, value_name = "CODE:HEX", value_parser = parse_edns_option)]
     pub(crate) edns_option: Vec<(u16, Vec<u8>)>,
-    /// Sign the query (TSIG) and verify the answer's signature: a file with one key as BIND has it, or
-    /// NAME:ALGORITHM:SECRET, which other users of the machine may see; algorithms are hmac-sha256, hmac-sha384, hmac-sha512.
-    #[arg(long, value_name = "FILE|NAME:ALGORITHM:SECRET")]
+    /// Sign the query (TSIG) and verify the answer's signature: a file with one key as BIND has it; NAME:FILE or
+    /// NAME:ALGORITHM:FILE, with a file as secret-file of a server's configuration names it (the secret in base64 alone, or keys as
+    /// BIND has them); or NAME:ALGORITHM:SECRET, which other users of the machine may see. Algorithms are hmac-sha256 (where none is
+    /// given), hmac-sha384, hmac-sha512.
+    #[arg(long, value_name = "FILE|NAME:FILE|NAME:ALGORITHM:SECRET")]
     pub(crate) tsig_key: Option<String>,
 }
 

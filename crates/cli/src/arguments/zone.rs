@@ -1,9 +1,94 @@
-//! Arguments of the commands that look at zones: `zone compile`, `zone diff`, `zone stat`.
+//! Arguments of `zone`, but for those of signing.
 
-use super::parse_time;
-use clap::Args;
+use super::sign::SignArguments;
+use super::values::parse_time;
+use clap::{Args, Subcommand};
+use nonesuch_lab::generate::Like;
 use nonesuch_proto::Name;
 use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ZoneCommand {
+    /// Sign a zone.
+    Sign(Box<SignArguments>),
+    /// Verify a signed zone: every signature, every bitmap, the whole chain.
+    Verify(VerifyArguments),
+    /// Write a zone, verified first, in the form that is loaded without reading text.
+    Compile(CompileArguments),
+    /// Say what differs between two versions of a zone.
+    Diff(DiffArguments),
+    /// Say what a zone is made of: names, records, delegations, octets, keys, signatures.
+    Stat(StatArguments),
+    /// Write a zone as a zone file: a compiled zone, or what a server keeps of one in its state-dir (zones/*.kept).
+    Print(PrintArguments),
+    /// Make a realistic zone.
+    Generate(GenerateArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArguments {
+    /// Zone file, or a compiled zone; - for standard input.
+    pub(crate) file: PathBuf,
+    /// The zone's apex; else the owner of the file's SOA record.
+    #[arg(long, short)]
+    pub(crate) origin: Option<Name>,
+    /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
+    #[arg(long, value_parser = parse_time)]
+    pub(crate) now: Option<u32>,
+    /// File of DS or DNSKEY records, of which one must lead to the zone's DNSKEY RRset.
+    #[arg(long)]
+    pub(crate) anchor: Option<PathBuf>,
+    /// Folder of the stored proofs or the VRF key of a zone with NSEC5, by which names are matched to records; default
+    /// nsec5 beside the zone file, where there is one.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) nsec5_keys: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PrintArguments {
+    /// Compiled zone, or a zone file; - for standard input.
+    pub(crate) file: PathBuf,
+    /// The zone's apex; else the owner of the file's SOA record.
+    #[arg(long, short)]
+    pub(crate) origin: Option<Name>,
+    /// Output file, which must not be there yet; without it standard output.
+    #[arg(long = "output", short = 'f')]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArguments {
+    /// What the zone is like: tld (any top-level domain), nl, se, nu, or sld (an organisation's zone).
+    #[arg(long, default_value = "tld")]
+    pub(crate) like: Like,
+    /// Number of names: delegations of a top-level domain, owner names of an sld.
+    #[arg(long, default_value_t = 10_000)]
+    pub(crate) names: u64,
+    /// What the zone is drawn from: the same seed makes the same zone.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// The zone's apex.
+    #[arg(long, short, default_value = "example.")]
+    pub(crate) origin: Name,
+    /// Output file; without it standard output.
+    #[arg(long = "output", short = 'f')]
+    pub(crate) output: Option<PathBuf>,
+    /// Write a query file that fits the zone too.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) queries: Option<PathBuf>,
+    /// Number of queries.
+    #[arg(long, default_value_t = 100_000)]
+    pub(crate) query_count: u64,
+    /// Share of the queries that ask for names that do not exist, in percent.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) denied: u8,
+    /// Print what was made as JSON; not with the zone on standard output.
+    #[arg(long, requires = "output")]
+    pub(crate) json: bool,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct CompileArguments {

@@ -1,5 +1,7 @@
 //! `nonesuch ctl`: asks a running server over its control socket.
 
+mod export;
+
 use super::serve_control::SIGN_OF_LIFE;
 use crate::Outcome;
 use crate::arguments::{CONFIGURATION, ControlArguments, ControlCommand, ControlZoneCommand, SOCKET};
@@ -15,9 +17,14 @@ use std::time::Duration;
 
 /// Octets of an answer: a line for each of some hundred thousand zones.
 const ANSWER_OCTETS: u64 = 1 << 30;
+/// Lines of an answer that wait to be taken.
+const LINES_AHEAD: usize = 16;
 
 pub(crate) fn run(arguments: &ControlArguments) -> Result<Outcome, Failure> {
     let socket = find_socket(arguments)?;
+    if let ControlCommand::Zone(ControlZoneCommand::Export { zone, file }) = &arguments.command {
+        return export::run(arguments, &socket, zone, file.as_deref());
+    }
     let mut lines = ask(&socket, &request(&arguments.command), Duration::from_secs(arguments.timeout))?;
     let last = lines.pop().ok_or_else(|| Failure::ControlEnded { path: socket.clone() })?;
     if let Some(error) = last.get("error") {
@@ -53,6 +60,8 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<Outcome, Failure> {
         ControlCommand::Zone(ControlZoneCommand::Purge { zone }) => {
             print_line(&format!("zone {zone}: what was kept of it is removed"))?;
         }
+        // That is another way of answering.
+        ControlCommand::Zone(ControlZoneCommand::Export { .. }) => {}
         ControlCommand::Purge => print_purge(done)?,
         ControlCommand::Stop => print_line("the server stops")?,
     }
@@ -95,28 +104,44 @@ fn request(command: &ControlCommand) -> Value {
         ControlCommand::Zone(ControlZoneCommand::Refresh { zone }) => of_zone("zone-refresh", zone),
         ControlCommand::Zone(ControlZoneCommand::Retransfer { zone }) => of_zone("zone-retransfer", zone),
         ControlCommand::Zone(ControlZoneCommand::Purge { zone }) => of_zone("zone-purge", zone),
+        ControlCommand::Zone(ControlZoneCommand::Export { zone, .. }) => of_zone("zone-export", zone),
         ControlCommand::Purge => json!({ "command": "purge" }),
         ControlCommand::Stop => json!({ "command": "stop" }),
     }
 }
 
-/// Sends a request; returns the lines of the answer. It waits as long as signs of life come, with at most `patience` between.
+/// Sends a request; returns the lines of the answer.
 fn ask(socket: &Path, request: &Value, patience: Duration) -> Result<Vec<Value>, Failure> {
-    let (sender, receiver) = mpsc::channel();
+    let mut lines = Vec::new();
+    ask_each(socket, request, (patience, ANSWER_OCTETS), |line| {
+        lines.push(line);
+        Ok(())
+    })?;
+    Ok(lines)
+}
+
+/// Sends a request, and has `take` each line of the answer, which has `most` octets. It waits as long as signs of life come, with
+/// at most `patience` between.
+fn ask_each(
+    socket: &Path,
+    request: &Value,
+    (patience, most): (Duration, u64),
+    mut take: impl FnMut(Value) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (sender, receiver) = mpsc::sync_channel(LINES_AHEAD);
     let (path, text) = (socket.to_path_buf(), format!("{request}\n"));
     // A thread of its own: to connect takes for ever where the server accepts nobody.
     let body = move || {
-        let outcome = converse(&path, &text, &sender);
+        let outcome = converse(&path, &text, most, &sender);
         // Nobody waits any longer.
         let _ = sender.send(outcome.map_or_else(|failure| Err(Box::new(failure)), |()| Ok(None)));
     };
     std::thread::Builder::new().spawn(body).map_err(Failure::Thread)?;
-    let mut lines = Vec::new();
     loop {
         match receiver.recv_timeout(patience) {
             Ok(Ok(Some(line))) if line.get(SIGN_OF_LIFE).is_some() => {}
-            Ok(Ok(Some(line))) => lines.push(line),
-            Ok(Ok(None)) => return Ok(lines),
+            Ok(Ok(Some(line))) => take(line)?,
+            Ok(Ok(None)) => return Ok(()),
             Ok(Err(failure)) => return Err(*failure),
             Err(_) => {
                 let seconds = patience.as_secs();
@@ -129,11 +154,11 @@ fn ask(socket: &Path, request: &Value, patience: Duration) -> Result<Vec<Value>,
 /// One line of an answer; `None` at its end.
 type Line = Result<Option<Value>, Box<Failure>>;
 
-fn converse(socket: &Path, request: &str, lines: &mpsc::Sender<Line>) -> Result<(), Failure> {
+fn converse(socket: &Path, request: &str, most: u64, lines: &mpsc::SyncSender<Line>) -> Result<(), Failure> {
     let failed = |source| Failure::Control { path: socket.to_path_buf(), source };
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
     stream.write_all(request.as_bytes()).map_err(failed)?;
-    for line in BufReader::new(stream.take(ANSWER_OCTETS)).lines() {
+    for line in BufReader::new(stream.take(most)).lines() {
         let value = serde_json::from_str(&line.map_err(failed)?);
         let value = value.map_err(|_| Failure::ControlAnswer { path: socket.to_path_buf() })?;
         if lines.send(Ok(Some(value))).is_err() {
@@ -173,6 +198,15 @@ fn print_status(status: &Value) -> Result<(), Failure> {
     if !troubled.is_empty() {
         lines.push(format!("look at: {troubled} (`nonesuch ctl zone status ZONE` says why)"));
     }
+    if let Some(refused) = status.get("refused_configuration").filter(|refused| !refused.is_null()) {
+        lines.push(format!("configuration of {} refused, the one of before stays:", time(&refused["at"])));
+        let problems = refused["problems"].as_str().unwrap_or("?").lines();
+        lines.extend(problems.map(|problem| format!("  {problem}")));
+    }
+    let restart = list(&status["needs_restart"]);
+    if !restart.is_empty() {
+        lines.push(format!("to take effect, these need a new start: {restart}"));
+    }
     for activity in status["activities"].as_array().into_iter().flatten() {
         lines.push(activity_line(activity));
     }
@@ -180,10 +214,10 @@ fn print_status(status: &Value) -> Result<(), Failure> {
         for transfer in status[key].as_array().into_iter().flatten() {
             let peer = transfer["primary"].as_str().or_else(|| transfer["client"].as_str()).unwrap_or("?");
             lines.push(format!(
-                "{words}: {} with {peer}: {} records, {} octets",
+                "{words}: {} with {peer}: {}, {}",
                 transfer["zone"].as_str().unwrap_or("?"),
-                transfer["records"],
-                transfer["octets"]
+                counted(transfer["records"].as_u64().unwrap_or_default(), "record"),
+                counted(transfer["octets"].as_u64().unwrap_or_default(), "octet"),
             ));
         }
     }
@@ -250,7 +284,7 @@ fn print_zones(zones: &[Value], in_full: bool) -> Result<(), Failure> {
     if in_full {
         return zones.iter().try_for_each(print_zone);
     }
-    let rows: Vec<[String; 5]> = zones
+    let rows: Vec<[String; 6]> = zones
         .iter()
         .map(|zone| {
             let text = |key: &str| zone[key].as_str().unwrap_or("-").to_owned();
@@ -262,11 +296,15 @@ fn print_zones(zones: &[Value], in_full: bool) -> Result<(), Failure> {
                 serial,
                 expires.map_or_else(|| "-".to_owned(), time),
                 text("served"),
+                remarks(zone),
             ]
         })
         .collect();
-    let head = ["zone", "state", "serial", "signatures expire", "served"].map(str::to_owned);
-    let mut widths = [0; 5];
+    let mut head = ["zone", "state", "serial", "signatures expire", "served", ""].map(str::to_owned);
+    if rows.iter().any(|row| !row[5].is_empty()) {
+        head[5].push_str("look at");
+    }
+    let mut widths = [0; 6];
     for row in std::iter::once(&head).chain(&rows) {
         widths.iter_mut().zip(row).for_each(|(width, cell)| *width = (*width).max(cell.chars().count()));
     }
@@ -277,6 +315,27 @@ fn print_zones(zones: &[Value], in_full: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What is to be looked at of a zone, in a few words.
+fn remarks(zone: &Value) -> String {
+    let has = |key: &str| zone.get(key).is_some_and(|value| !value.is_null());
+    let mut words = Vec::new();
+    if has("error") {
+        words.push("refused");
+    }
+    if zone["expires_soon"] == true {
+        let now = jiff::Timestamp::now().as_second();
+        let is_over = zone["nearest_expiration"].as_i64().is_some_and(|end| end <= now);
+        words.push(if is_over { "signatures expired" } else { "signatures expire soon" });
+    }
+    if has("transfer_error") {
+        words.push("transfer error");
+    }
+    if zone["behind"].as_array().is_some_and(|behind| !behind.is_empty()) {
+        words.push("primary behind");
+    }
+    words.join(", ")
+}
+
 fn print_zone(zone: &Value) -> Result<(), Failure> {
     let times = ["nearest_expiration", "loaded_at", "refreshed", "next_refresh", "expires"];
     let order = [
@@ -285,6 +344,8 @@ fn print_zone(zone: &Value) -> Result<(), Failure> {
         "serial",
         "served",
         "source",
+        "catalog",
+        "template",
         "records",
         "signatures",
         "verified",
@@ -298,6 +359,7 @@ fn print_zone(zone: &Value) -> Result<(), Failure> {
         "error",
         "warnings",
         "transfer_error",
+        "behind",
     ];
     for key in order {
         let Some(value) = zone.get(key).filter(|value| !value.is_null()) else { continue };

@@ -4,6 +4,7 @@ mod ds;
 mod generate;
 mod import;
 mod list;
+mod tsig;
 
 use crate::Outcome;
 use crate::arguments::KeyCommand;
@@ -17,6 +18,7 @@ pub(crate) fn run(command: &KeyCommand) -> Result<Outcome, Failure> {
         KeyCommand::List(arguments) => list::run(arguments),
         KeyCommand::Ds(arguments) => ds::run(arguments),
         KeyCommand::Import(arguments) => import::run(arguments),
+        KeyCommand::Tsig(arguments) => tsig::run(arguments),
     }
 }
 

@@ -9,6 +9,36 @@ use crate::metrics;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// Pages that others lead to: the beginning of the others' names, and the pages.
+const SEE_ALSO: [(&str, &[&str]); 8] = [
+    (
+        "nonesuch-serve",
+        &["nonesuch.toml (5)", "nonesuch\\-ctl (1)", "nonesuch\\-metrics (7)", "nonesuch (1)"],
+    ),
+    ("nonesuch-ctl", &["nonesuch\\-serve (1)", "nonesuch.toml (5)", "nonesuch (1)"]),
+    ("nonesuch-query", &["nonesuch\\-serve (1)", "nonesuch (1)"]),
+    ("nonesuch-load", &["nonesuch\\-serve (1)", "nonesuch\\-lab (1)", "nonesuch (1)"]),
+    ("nonesuch-zone", &["nonesuch\\-key (1)", "nonesuch\\-serve (1)", "nonesuch (1)"]),
+    ("nonesuch-key", &["nonesuch\\-zone\\-sign (1)", "nonesuch (1)"]),
+    ("nonesuch-", &["nonesuch (1)"]),
+    (
+        "nonesuch.1",
+        &["nonesuch\\-zone (1)", "nonesuch\\-key (1)", "nonesuch\\-serve (1)", "nonesuch.toml (5)"],
+    ),
+];
+
+/// Appends to the page of a command, out of clap's hands, which others belong to it.
+fn append_others(path: &Path) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let others = SEE_ALSO.iter().find(|(begin, _)| name.ends_with(".1") && name.starts_with(begin));
+    let Some((_, others)) = others else { return Ok(()) };
+    let lines: Vec<String> = others.iter().map(|page| format!(".BR {page}")).collect();
+    let mut file = fs::File::options().append(true).open(path)?;
+    writeln!(file, ".SH SEE ALSO\n{}", lines.join(",\n"))
+}
 
 pub(crate) fn run(arguments: &ManualArguments) -> Result<Outcome, Failure> {
     let dir = &arguments.dir;
@@ -16,6 +46,9 @@ pub(crate) fn run(arguments: &ManualArguments) -> Result<Outcome, Failure> {
     fs::create_dir_all(dir).map_err(failed)?;
     let mut command = Arguments::command();
     clap_mangen::generate_to(command.clone(), dir).map_err(failed)?;
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        append_others(&entry.map_err(failed)?.path()).map_err(failed)?;
+    }
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         clap_complete::generate_to(shell, &mut command, "nonesuch", dir).map_err(failed)?;
     }

@@ -2,13 +2,14 @@
 //!
 //! The folder holds what a nameserver needs and nothing that signs: who steals it can enumerate the zone and forge nothing.
 
-use super::serve_online::find_signing_key;
+use super::serve_keys::find_signing_key;
 use crate::arguments::SignArguments;
 use crate::error::Failure;
 use crate::files::{
     KEY_MODE, check_writable, folder_of, is_standard, read_key_file, write_failure, write_output,
 };
 use crate::progress::Rates;
+use nonesuch_authoritative::service::NSEC5_FOLDER;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::KeySet;
 use nonesuch_dnssec::denial::Mapping;
@@ -28,8 +29,6 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Folder beside the zone file where none is named.
-const FOLDER: &str = "nsec5";
 /// Attempts at a key whose tag no NSEC5KEY record of the zone has.
 const ATTEMPTS: usize = 16;
 
@@ -172,7 +171,7 @@ pub(super) fn load_for_server(
 
 /// The folder beside a zone file; beside standard output it is that of the working folder.
 pub(super) fn beside(file: &Path) -> PathBuf {
-    file.parent().unwrap_or_else(|| Path::new("")).join(FOLDER)
+    file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER)
 }
 
 /// The proofs of before; those that cannot be read, or are not known to be the signer's own, are made anew.

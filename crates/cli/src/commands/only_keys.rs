@@ -1,6 +1,6 @@
 //! `nonesuch zone sign --only-keys`: signs the key set of a zone alone, for a server that signs all else when asked.
 
-use super::serve_online::load_available;
+use super::serve_keys::load_available;
 use super::sign;
 use crate::Outcome;
 use crate::arguments::SignArguments;

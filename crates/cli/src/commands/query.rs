@@ -83,7 +83,14 @@ pub(crate) fn run(arguments: &QueryArguments) -> Result<Outcome, Failure> {
     if arguments.json {
         print_line(&said.to_json().to_string())?;
     } else {
-        print_line(said.to_text(arguments.short).trim_end_matches('\n'))?;
+        let text = said.to_text(arguments.short);
+        if !text.is_empty() {
+            print_line(text.trim_end_matches('\n'))?;
+        }
+    }
+    if arguments.short {
+        // What is printed is data alone, for programs.
+        said.complaints().iter().for_each(|complaint| eprintln!("nonesuch: {complaint}"));
     }
     Ok(said.outcome())
 }

@@ -1,10 +1,10 @@
 //! `nonesuch serve --config FILE --check`: what a start, a reload and the zones of a configuration would come to, with nothing bound,
 //! served or kept.
 
-use super::serve_configured::{KEY_FILES, zone_line};
-use super::serve_node::answer_settings;
-use super::serve_online::{find_signing_key, load_available};
+use super::serve_keys::{KEY_FILES, find_signing_key, load_available};
+use super::serve_settings::answer_settings;
 use super::serve_system::{check_root, drop_privileges};
+use super::serve_words::zone_line;
 use crate::Outcome;
 use crate::arguments::CheckScope;
 use crate::config::certificate::warn_of_expiry;
@@ -16,7 +16,8 @@ use nonesuch_authoritative::service::{Service, Source, ZoneStatus};
 use nonesuch_authoritative::zones::Zones;
 use nonesuch_proto::Name;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What was found.
@@ -25,6 +26,8 @@ struct Report {
     zones: usize,
     warnings: Vec<Value>,
     faults: Vec<Said>,
+    /// File, line, column and key of those that have them.
+    places: HashSet<(PathBuf, usize, usize, String)>,
 }
 
 /// A fault in words and for programs.
@@ -35,8 +38,13 @@ struct Said {
 }
 
 impl Report {
+    /// Of one place it is said once what is wrong: what comes of that later on follows from it.
     fn fault(&mut self, fault: Fault) {
         let Fault { problem, effect } = fault;
+        let place = (problem.path.clone(), problem.line, problem.column, problem.key.clone());
+        if problem.line > 0 && !self.places.insert(place) {
+            return;
+        }
         let mut value = problem_value(&problem);
         note_effect(&mut value, &effect);
         self.faults.push(Said { text: format!("{problem}; {effect}"), value, effect });
@@ -63,7 +71,7 @@ impl Report {
             Effect::Zone(apex) => Some(apex),
             Effect::Start | Effect::Reload => None,
         });
-        zones.collect::<std::collections::HashSet<_>>().len()
+        zones.collect::<HashSet<_>>().len()
     }
 
     /// What all of it comes to, in words.
@@ -187,8 +195,8 @@ fn take_eyes(
     }
     let addresses = server.listen.iter().chain(&server.listen_tls).copied();
     if check_root(user, addresses).is_err() {
-        let message = "checked as root, who may read everything; root does not serve the network: name a user in the configuration \
-                       where root starts the server, or check as the user that systemd runs it as (`runuser -u USER -- nonesuch serve …`)";
+        let message = "checked as root, who may read everything: where systemd starts the server as another user, check as that one \
+                       (`runuser -u USER -- nonesuch serve …`)";
         report.warn(&sources.problem_of("user", message));
     }
     Ok(Some(eyes))

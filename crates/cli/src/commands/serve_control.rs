@@ -2,13 +2,14 @@
 //!
 //! A request is `{"command": "status"}`, `{"command": "reload"}` or `{"command": "reload", "zone": "example."}`,
 //! `{"command": "zone-status"}`, `{"command": "zone-refresh", "zone": …}`, `{"command": "zone-retransfer", "zone": …}`,
-//! `{"command": "zone-purge", "zone": …}`, `{"command": "purge"}`, `{"command": "stop"}`. The answer's last line has the member `done` or `error`. Whoever may open the socket may do all
+//! `{"command": "zone-purge", "zone": …}`, `{"command": "zone-export", "zone": …}` (lines with the member `text` come before the last), `{"command": "purge"}`, `{"command": "stop"}`. The answer's last line has the member `done` or `error`. Whoever may open the socket may do all
 //! of it: it is its owner's, and its group's where the configuration names one.
 //!
 //! What takes longer than a second has lines with the member `working` before the answer, one each second: what goes on.
 
 use super::serve_node::Node;
 use super::serve_system::{give, ids_of};
+use crate::config::{OWN_LETTERS, OWN_NAME, OWN_PREFIX};
 use crate::error::Failure;
 use nix::unistd::Group;
 use nonesuch_proto::Name;
@@ -46,6 +47,7 @@ enum Request {
     ZoneRefresh { zone: String },
     ZoneRetransfer { zone: String },
     ZonePurge { zone: String },
+    ZoneExport { zone: String },
     Purge,
     Stop,
 }
@@ -125,10 +127,11 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let folder =
         path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let private = tempfile::Builder::new()
-        .prefix(".control-")
+        .prefix(OWN_PREFIX)
+        .rand_bytes(OWN_LETTERS)
         .permissions(Permissions::from_mode(0o700))
         .tempdir_in(folder)?;
-    let made = private.path().join("s");
+    let made = private.path().join(OWN_NAME);
     let listener = UnixListener::bind(&made)?;
     fs::set_permissions(&made, Permissions::from_mode(0o600))?;
     fs::rename(&made, path)?;
@@ -173,6 +176,9 @@ fn answer(mut stream: &UnixStream, node: &Node) -> io::Result<()> {
     let mut line = Vec::new();
     BufReader::new(stream.take(REQUEST_OCTETS)).read_until(b'\n', &mut line)?;
     let request = serde_json::from_slice::<Request>(&line);
+    if let Ok(Request::ZoneExport { zone }) = &request {
+        return export(stream, zone, node);
+    }
     let is_last = matches!(request, Ok(Request::Stop));
     let lines = match request {
         Ok(request) => with_signs_of_life(stream, node, || carry_out(request, node)),
@@ -189,6 +195,20 @@ fn answer(mut stream: &UnixStream, node: &Node) -> io::Result<()> {
         node.ask_to_stop();
     }
     written
+}
+
+/// Sends a zone. Where it cannot be read to its end, the answer has none either.
+fn export(mut stream: &UnixStream, zone: &str, node: &Node) -> io::Result<()> {
+    let found = parse(zone).and_then(|apex| Ok((node.export(&apex)?, apex)));
+    let (zone, apex) = match found {
+        Ok(found) => found,
+        Err(message) => return writeln!(stream, "{}", json!({ "error": message })),
+    };
+    let sent = zone.send(&apex, io::BufWriter::with_capacity(128 << 10, stream));
+    if let Err(error) = &sent {
+        tracing::warn!(zone = apex.to_string(), "zone {apex}: not exported to the end: {error}");
+    }
+    sent
 }
 
 /// Carries out `act`, and tells whoever waits for it, every second, that something goes on; nothing, where nothing does.
@@ -233,6 +253,8 @@ fn carry_out(request: Request, node: &Node) -> Vec<Value> {
         Request::ZoneRefresh { zone } => vec![of_zone(&zone, |apex| node.refresh(apex, false))],
         Request::ZoneRetransfer { zone } => vec![of_zone(&zone, |apex| node.refresh(apex, true))],
         Request::ZonePurge { zone } => vec![of_zone(&zone, |apex| node.purge_zone(apex))],
+        // That is sent piece by piece.
+        Request::ZoneExport { .. } => Vec::new(),
         Request::Purge => vec![match node.purge_all() {
             Ok(purged) => done(purged),
             Err(message) => json!({ "error": message }),

@@ -2,9 +2,10 @@
 //! `--check`.
 
 use super::Problems;
+use super::findings::Problem;
 use super::model::Configuration;
-use super::reader::Problem;
 use super::sources::{NamedFile, Role, Sources};
+use crate::commands::check_root;
 use crate::files::folder_of;
 use nix::sched::sched_getaffinity;
 use nix::unistd::{AccessFlags, Gid, Group, Pid, Uid, User, access, getgrouplist};
@@ -139,7 +140,7 @@ impl Eyes {
             Err(error) => return Some(format!("{place}: cannot be read: {error}{}", remedy(&error))),
         };
         if is_folder && !metadata.is_dir() {
-            return Some(format!("{place}: no folder: name the folder that the key files are in"));
+            return Some(format!("{place}: no folder: name one"));
         }
         if !is_folder && metadata.is_dir() {
             return Some(format!("{place}: a folder: name a file"));
@@ -159,6 +160,11 @@ pub(crate) fn check_start(configuration: &Configuration, sources: &Sources) -> V
     let mut fault = |key: &str, message: String| problems.push(sources.problem_of(key, message));
     if let Some(Err(message)) = server.user.as_deref().map(|user| Eyes::of(Some(user))) {
         fault("user", message);
+    }
+    for (key, addresses) in [("listen", &server.listen), ("listen-tls", &server.listen_tls)] {
+        if let Err(error) = check_root(server.user.as_deref(), addresses.iter().copied()) {
+            fault(key, error.to_string());
+        }
     }
     if let Some(group) = &server.control_group
         && !matches!(Group::from_name(group), Ok(Some(_)))
@@ -236,9 +242,11 @@ pub(crate) fn load_identity(
 pub(crate) fn read_by_reload(sources: &Sources, eyes: &Eyes) -> Vec<Problem> {
     let own = eyes.complain(&sources.path, false);
     let own = own.map(|message| Problem { message, ..Problem::of_file(&sources.path) });
-    let is_read = |file: &&NamedFile| matches!(file.role, Role::Tls | Role::Secret);
+    let is_read = |file: &&NamedFile| {
+        matches!(file.role, Role::Tls | Role::Secret | Role::Included | Role::IncludedFolder)
+    };
     let others = sources.files.iter().filter(is_read).filter_map(|file| {
-        let message = eyes.complain(&file.path, false)?;
+        let message = eyes.complain(&file.path, file.role == Role::IncludedFolder)?;
         Some(sources.problem(&file.place, message))
     });
     own.into_iter().chain(others).collect()
@@ -259,7 +267,12 @@ pub(crate) fn check_reading(configuration: &Configuration, sources: &Sources, ey
                 (Effect::Zone(apex.clone()), eyes.complain(&file.path, true))
             }
             Role::Dnstap => (Effect::Start, check_writable(folder_of(&file.path), eyes)),
-            Role::Tls | Role::Secret | Role::Template | Role::Control => continue,
+            Role::Tls
+            | Role::Secret
+            | Role::Template
+            | Role::Control
+            | Role::Included
+            | Role::IncludedFolder => continue,
         };
         faults
             .extend(message.map(|message| Fault { problem: sources.problem(&file.place, message), effect }));
@@ -293,16 +306,22 @@ fn remedy(error: &io::Error) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::parse;
-    use std::os::unix::fs::symlink;
+pub(super) mod tests_support {
+    use super::{Actor, Eyes, Gid, Uid};
 
     /// Somebody else than whoever runs this, who owns nothing.
-    fn stranger() -> Eyes {
+    pub(in crate::config) fn stranger() -> Eyes {
         let other = Some(Actor { uid: Uid::from_raw(65_000), groups: vec![Gid::from_raw(65_000)] });
         Eyes { name: "stranger".to_owned(), group: "strangers".to_owned(), other }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tests_support::stranger;
+    use super::*;
+    use crate::config::parse;
+    use std::os::unix::fs::symlink;
 
     fn set_mode(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

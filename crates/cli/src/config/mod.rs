@@ -1,8 +1,10 @@
 //! The configuration of a server: a TOML file, read as a whole, every fault with file, line, key and what is allowed.
-//! `etc/nonesuch.toml` explains each key.
+//! `etc/nonesuch.toml` explains each key. It may include others ([`include`]), which are read with it as one.
 
 pub(crate) mod certificate;
 mod check;
+mod findings;
+mod include;
 pub(crate) mod manual;
 mod model;
 mod reader;
@@ -12,20 +14,23 @@ mod server;
 mod socket;
 mod sources;
 mod values;
+mod warnings;
 mod zone;
 
 pub(crate) use check::{Effect, Eyes, Fault, check_reading, check_start, load_identity, read_by_reload};
-pub(crate) use model::{Configuration, CookieDemand, DnstapTo, Limits, LogFormat, LogLevel, OverBudget};
-pub(crate) use reader::Problem;
-pub(crate) use socket::find_control_socket;
+pub(crate) use findings::Problem;
+pub(crate) use model::{Configuration, Dnstap, DnstapTo, Limits, LogFormat, LogLevel, Server};
+pub(crate) use socket::{OWN_LETTERS, OWN_NAME, OWN_PREFIX, find_control_socket};
 pub(crate) use sources::{Role, Sources};
 
+use findings::{Context, Findings};
 use nonesuch_authoritative::acl::{AccessList, Remote, TlsName};
 use nonesuch_authoritative::catalog::Listed;
 use nonesuch_authoritative::service::{Catalog, Settings, Template, ZoneSettings};
 use nonesuch_authoritative::tsig::{Key, Keys};
 use nonesuch_proto::Name;
-use reader::{Context, Section};
+use reader::{Section, quoted};
+use sources::Spot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::File;
@@ -33,8 +38,10 @@ use std::io::{self, Read as _};
 use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::path::Path;
+use toml::Spanned;
 use toml::de::DeTable;
-use values::{parse_name, text};
+use values::{parse_name, parsed, text};
+use warnings::ClosedMembers;
 use zone::ZoneKeys;
 
 /// Octets that a configuration may have: some hundred thousand zones.
@@ -75,16 +82,14 @@ pub(crate) struct Read {
 /// Reads the configuration at `path`.
 pub(crate) fn load(path: &Path) -> Result<Read, Problems> {
     let whole = |message: String| Problems(vec![Problem { message, ..Problem::of_file(path) }]);
-    let text = read_text(path).map_err(|error| {
+    let text = read_text(path, MOST_OCTETS).map_err(|error| {
         let remedy = match error.kind() {
             io::ErrorKind::NotFound => ": name the file with --config",
-            io::ErrorKind::PermissionDenied => ": make it readable for the user that runs this",
-            io::ErrorKind::InvalidData => ": it is no text: name a TOML file",
-            _ => "",
+            _ => read_remedy(&error),
         };
         whole(format!("cannot be read: {error}{remedy}"))
     })?;
-    let mut read = parse(path, &text)?;
+    let mut read = parse(path, text)?;
     if !read.sources.has("listen") {
         // Nobody has asked for IPv6, and a host may have none.
         let is_there = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
@@ -93,28 +98,37 @@ pub(crate) fn load(path: &Path) -> Result<Read, Problems> {
     Ok(read)
 }
 
-fn read_text(path: &Path) -> io::Result<String> {
+/// What is to be done about a file of a configuration that cannot be read.
+fn read_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => ": make it readable for the user that runs this",
+        io::ErrorKind::InvalidData => ": it is no text: name a TOML file",
+        _ => "",
+    }
+}
+
+/// Reads a text of at most `most` octets.
+fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let file = File::open(path)?;
     if file.metadata()?.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     let mut text = String::new();
-    file.take(MOST_OCTETS + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST_OCTETS {
-        return Err(io::Error::other(format!(
-            "longer than {} MiB, which no configuration is",
-            MOST_OCTETS >> 20
-        )));
+    file.take(most + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > most {
+        let most = MOST_OCTETS >> 20;
+        return Err(io::Error::other(format!("longer than {most} MiB in all, which no configuration is")));
     }
     Ok(text)
 }
 
-/// Reads `text`, which stands in the file `path`.
-pub(crate) fn parse(path: &Path, text: &str) -> Result<Read, Problems> {
-    let context = Context::new(path, text);
-    let configuration = parse_in(&context);
-    let sources = context.take_sources();
-    let (problems, warnings) = context.into_findings();
+/// Reads `text`, which stands in the file `path`, and the files that it includes.
+pub(crate) fn parse(path: &Path, text: impl Into<String>) -> Result<Read, Problems> {
+    let findings = Findings::default();
+    findings.add(path, text.into());
+    let configuration = parse_all(&findings);
+    let sources = findings.take_sources();
+    let (problems, warnings) = findings.into_findings();
     if problems.is_empty()
         && let Some(configuration) = configuration
     {
@@ -123,42 +137,81 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Read, Problems> {
     Err(Problems(problems))
 }
 
-fn parse_in(context: &Context<'_>) -> Option<Configuration> {
+/// Reads the main file, which is the only one of `findings` yet, and those that it includes.
+fn parse_all(findings: &Findings) -> Option<Configuration> {
+    let main = findings.documents();
+    let context = Context::new(findings, 0, main.first()?);
+    let table = parse_table(&context)?;
+    let root = Section::root(&context, &table);
+    include::read(&root);
+    let documents = findings.documents();
+    let included = documents.iter().enumerate().skip(1);
+    let contexts: Vec<Context<'_>> =
+        included.map(|(file, document)| Context::new(findings, file, document)).collect();
+    let tables: Vec<_> = contexts.iter().map(parse_table).collect();
+    // All that is wrong is said before.
+    let tables = tables.into_iter().collect::<Option<Vec<_>>>()?;
+    let others = contexts.iter().zip(&tables).map(|(context, table)| Section::root(context, table));
+    let mut roots = vec![root];
+    roots.extend(others);
+    let configuration = read_roots(findings, &roots);
+    roots.into_iter().for_each(Section::finish);
+    Some(configuration)
+}
+
+fn parse_table<'t>(context: &Context<'t>) -> Option<Spanned<DeTable<'t>>> {
     let (table, errors) = DeTable::parse_recoverable(context.text());
     for error in &errors {
         context.fault(error.span().unwrap_or(0..0), "", format!("no TOML: {}", error.message()));
     }
     // What is read of a text with such errors would have others that follow from them.
-    if !errors.is_empty() {
-        return None;
-    }
-    let root = Section::root(context, &table);
-    server::check_version(&root);
-    let server = server::read_server(&root);
-    context.set_own(&server);
-    let (log, dnstap) = (server::read_log(&root), server::read_dnstap(&root));
-    let (limits, cookies) = (server::read_limits(&root), server::read_cookies(&root));
-    let keys = server::read_keys(&root);
+    errors.is_empty().then_some(table)
+}
+
+/// Reads the main file, which is the first one, and the tables of all.
+fn read_roots(findings: &Findings, roots: &[Section<'_, '_>]) -> Configuration {
+    let root = &roots[0];
+    server::check_version(root);
+    let server = server::read_server(root);
+    findings.set_own(&server);
+    let (log, dnstap) = (server::read_log(root), server::read_dnstap(root));
+    let (limits, cookies) = (server::read_limits(root), server::read_cookies(root));
+    let keys = server::read_keys(roots);
+    let query = root.take_list("allow-query", "prefixes and keys", parsed).map(AccessList::new);
+    check_named(&[("allow-query", query.iter().flat_map(AccessList::keys).cloned().collect())], root, &keys);
+    findings.set_query(query);
     let has_state = server.state_dir.is_some() || root.has("state-dir");
-    let (templates, zones) = read_zones(&root, &keys, has_state);
-    sources::check_places(context, server.state_dir.as_deref());
-    root.finish();
+    let (templates, zones) = read_zones(findings, roots, &keys, has_state);
+    warnings::look_at_keys(roots);
+    sources::check_places(findings, server.state_dir.as_deref());
     // No two have one name: that was checked one by one.
     let keys = Keys::new(keys).unwrap_or_default();
-    Some(Configuration { server, log, dnstap, limits, cookies, keys, templates, zones })
+    Configuration { server, log, dnstap, limits, cookies, keys, templates, zones }
 }
 
 /// Templates by their names, and zones.
 fn read_zones(
-    root: &Section<'_, '_>,
+    findings: &Findings,
+    roots: &[Section<'_, '_>],
     keys: &[Key],
     has_state: bool,
 ) -> (BTreeMap<String, Template>, Vec<ZoneSettings>) {
-    let has_authorities = root.has("tls-authorities");
+    let has_authorities = roots[0].has("tls-authorities");
     let mut bases: BTreeMap<String, ZoneKeys> = BTreeMap::new();
+    let mut places: BTreeMap<String, Spot> = BTreeMap::new();
     let mut templates = BTreeMap::new();
-    for (name, _, section) in root.take_tables("template") {
+    for (name, span, section) in roots.iter().flat_map(|root| root.take_tables("template")) {
+        let context = section.context();
         let base = ZoneKeys::read(&section);
+        // Within a file TOML has each name once.
+        if let Some(earlier) = places.get(&name) {
+            let message =
+                format!("the template is there already ({}): leave one out", findings.locate(*earlier));
+            context.fault(span, &format!("template.{name}"), message);
+            section.finish();
+            continue;
+        }
+        places.insert(name.clone(), context.spot(&span));
         // A template need not be whole: only what members of catalogs are made after must be.
         if base.is_for_members() {
             let template = base.settle_template(&section, has_state);
@@ -171,6 +224,7 @@ fn read_zones(
         section.finish();
     }
     let mut zones = Zones {
+        findings,
         bases: &bases,
         keys,
         has_state,
@@ -178,24 +232,28 @@ fn read_zones(
         seen: BTreeMap::new(),
         list: Vec::new(),
         members: Vec::new(),
+        closed: ClosedMembers::default(),
     };
-    for (name, span, section) in root.take_tables("zone") {
+    for (name, span, section) in roots.iter().flat_map(|root| root.take_tables("zone")) {
         zones.read(&name, span, &section);
         section.finish();
     }
-    (templates, zones.finish(root))
+    (templates, zones.finish())
 }
 
 /// The zones that were read so far.
 struct Zones<'c> {
+    findings: &'c Findings,
     bases: &'c BTreeMap<String, ZoneKeys>,
     keys: &'c [Key],
     has_state: bool,
     has_authorities: bool,
-    seen: BTreeMap<Name, String>,
+    /// Zones as they are written, and where.
+    seen: BTreeMap<Name, (String, Spot)>,
     list: Vec<ZoneSettings>,
-    /// The catalog that lists a zone, how, and where that is said.
-    members: Vec<(Name, Listed, Range<usize>)>,
+    /// The catalog that lists a zone, how, and where that is said, by which key.
+    members: Vec<(Name, Listed, Spot, &'static str)>,
+    closed: ClosedMembers,
 }
 
 impl Zones<'_> {
@@ -208,10 +266,12 @@ impl Zones<'_> {
             Ok(apex) => apex,
             Err(message) => return context.fault(span, "zone", message),
         };
-        if let Some(other) = self.seen.insert(apex.clone(), name.to_owned()) {
-            let message = format!("the zone is there already, as {other:?}: leave one out");
+        if let Some((other, place)) = self.seen.get(&apex) {
+            let place = self.findings.locate(*place);
+            let message = format!("the zone is there already, as {other:?} ({place}): leave one out");
             return context.fault(span, &format!("zone.{name:?}"), message);
         }
+        self.seen.insert(apex.clone(), (name.to_owned(), context.spot(&span)));
         let base = template.as_deref().and_then(|template| self.base(template, "template", section));
         let keys = base.map_or_else(|| own.clone(), |base| own.clone().over(base));
         self.check_templates(&keys, section);
@@ -219,15 +279,20 @@ impl Zones<'_> {
         check_keys(settings.as_ref(), section, self.keys);
         check_authorities(settings.as_ref(), section, self.has_authorities);
         if let Some(catalog) = keys.catalog_zone {
+            if let Some(settings) = &settings {
+                self.closed.look(&catalog, settings, section);
+            }
             let mut listed = Listed::new(apex, keys.group);
             if let Some(former) = keys.catalog_former {
                 // It is let go there until the operator takes that out.
                 let let_go = Listed { new_owner: Some(catalog.clone()), ..listed.clone() };
-                self.members.push((former.clone(), let_go, section.span()));
+                let place = context.spot(&section.place("catalog-former"));
+                self.members.push((former.clone(), let_go, place, "catalog-former"));
                 listed.former_owner = Some(former);
             }
             listed.new_owner = keys.catalog_next;
-            self.members.push((catalog, listed, section.span()));
+            let place = context.spot(&section.place("catalog-zone"));
+            self.members.push((catalog, listed, place, "catalog-zone"));
         }
         self.list.extend(settings);
     }
@@ -237,12 +302,13 @@ impl Zones<'_> {
         let base = self.bases.get(name);
         if base.is_none() {
             let names: Vec<&str> = self.bases.keys().map(String::as_str).collect();
-            let there = if names.is_empty() {
-                "there is none".to_owned()
+            let write = format!("write [template.{}]", quoted(name));
+            let message = if names.is_empty() {
+                format!("there is no template {name:?}, nor any other: {write}")
             } else {
-                format!("there are: {}", names.join(", "))
+                format!("there is no template {name:?}: name one of {}, or {write}", names.join(", "))
             };
-            section.fault(key, format!("there is no template {name:?}: {there}; write [template.{name}]"));
+            section.fault(key, message);
         }
         base
     }
@@ -266,8 +332,8 @@ impl Zones<'_> {
     }
 
     /// The zones, the producers among them with their members.
-    fn finish(mut self, root: &Section<'_, '_>) -> Vec<ZoneSettings> {
-        for (catalog, listed, span) in std::mem::take(&mut self.members) {
+    fn finish(mut self) -> Vec<ZoneSettings> {
+        for (catalog, listed, spot, key) in std::mem::take(&mut self.members) {
             let settings = self.list.iter_mut().find(|settings| settings.apex == catalog);
             match settings.map(|settings| &mut settings.catalog) {
                 Some(Some(Catalog::Producer { members })) if listed.zone != catalog => members.push(listed),
@@ -275,7 +341,7 @@ impl Zones<'_> {
                     let message = format!(
                         "{catalog} is no catalog that this server makes: give it catalog = \"producer\""
                     );
-                    root.context().fault(span, &format!("zone.\"{}\".catalog-zone", listed.zone), message);
+                    self.findings.fault(spot, &format!("zone.\"{}\".{key}", listed.zone), message);
                 }
             }
         }
@@ -285,21 +351,31 @@ impl Zones<'_> {
 
 /// Every key that a zone names must be there.
 fn check_keys(settings: Option<&ZoneSettings>, section: &Section<'_, '_>, keys: &[Key]) {
-    let Some(transfers) = settings.map(|settings| &settings.transfers) else { return };
+    let Some(settings) = settings else { return };
+    let transfers = &settings.transfers;
     let of_remotes = |remotes: &[Remote]| remotes.iter().filter_map(|remote| remote.key.clone()).collect();
     let of_list = |list: &AccessList| list.keys().cloned().collect();
-    let named: [(&str, Vec<Name>); 4] = [
+    // Of the list for all zones it is said once.
+    let query =
+        settings.query.as_ref().filter(|list| section.context().findings().query().as_ref() != Some(*list));
+    let named = [
+        ("allow-query", query.map(of_list).unwrap_or_default()),
         ("primaries", of_remotes(&transfers.primaries)),
         ("also-notify", of_remotes(&transfers.also_notify)),
         ("transfer", of_list(&transfers.transfer)),
         ("notify-from", of_list(&transfers.notify_from)),
     ];
+    check_named(&named, section, keys);
+}
+
+/// Reports the keys that are named at these places, and are not there.
+fn check_named(named: &[(&str, Vec<Name>)], section: &Section<'_, '_>, keys: &[Key]) {
     for (place, names) in named {
-        let names: BTreeSet<Name> = names.into_iter().collect();
+        let names: BTreeSet<&Name> = names.iter().collect();
         // What is wrong with a key that is there is said of it.
         let is_there =
             |name: &Name| keys.iter().any(|key| key.name() == name.view()) || section.context().has_key(name);
-        for name in names.iter().filter(|name| !is_there(name)) {
+        for name in names.into_iter().filter(|name| !is_there(name)) {
             section.fault(
                 place,
                 format!("there is no key {name}: add [key.{:?}] with its secret", name.to_string()),

@@ -1,10 +1,14 @@
 //! A configuration as plain values, and the default of each. What each means stands in `etc/nonesuch.toml`.
 
 use crate::metrics::MOST_ZONES;
+use nonesuch_authoritative::acl::PORT;
 use nonesuch_authoritative::cookies::Secret;
-use nonesuch_authoritative::limits::Prefix;
+use nonesuch_authoritative::limits::{LimitSettings, Prefix, RateSettings, RequireCookie, WhenOver};
+use nonesuch_authoritative::reply_options::ReplySettings;
 use nonesuch_authoritative::secondary::TransfersOptions;
+use nonesuch_authoritative::server::DEFAULT_SIGNATURE_CACHE;
 use nonesuch_authoritative::service::{Template, ZoneSettings};
+use nonesuch_authoritative::transfer::outbound;
 use nonesuch_authoritative::tsig::Keys;
 use nonesuch_net::has_address;
 use nonesuch_proto::Name;
@@ -24,6 +28,22 @@ pub(crate) struct Configuration {
     pub(crate) keys: Keys,
     pub(crate) templates: BTreeMap<String, Template>,
     pub(crate) zones: Vec<ZoneSettings>,
+}
+
+impl Configuration {
+    /// A configuration that says nothing but that this zone is served.
+    pub(crate) fn of_zone(zone: ZoneSettings) -> Self {
+        Self {
+            server: Server::default(),
+            log: Log::default(),
+            dnstap: None,
+            limits: Limits::default(),
+            cookies: Cookies::default(),
+            keys: Keys::default(),
+            templates: BTreeMap::new(),
+            zones: vec![zone],
+        }
+    }
 }
 
 /// What stands in no table.
@@ -69,7 +89,7 @@ pub(crate) struct TlsFiles {
 fn loopback() -> Vec<SocketAddr> {
     let addresses: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let there = addresses.into_iter().filter(|address| address.is_ipv4() || has_address(*address));
-    there.map(|address| (address, 53).into()).collect()
+    there.map(|address| (address, PORT).into()).collect()
 }
 
 impl Default for Server {
@@ -87,12 +107,12 @@ impl Default for Server {
             identity: None,
             server_version: None,
             report_channel: None,
-            padding_block: 468,
+            padding_block: ReplySettings::default().padding_block,
             control_socket: None,
             control_group: None,
             metrics_listen: None,
             metrics_zones: MOST_ZONES,
-            signature_cache: 64 << 20,
+            signature_cache: DEFAULT_SIGNATURE_CACHE as u64,
             load_jobs: None,
         }
     }
@@ -143,15 +163,6 @@ pub(crate) enum DnstapTo {
     File(PathBuf),
 }
 
-/// What is answered where the work that an answer takes is over the budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) enum OverBudget {
-    /// Truncated over UDP: whoever asks again over TCP has shown its address.
-    #[default]
-    Truncate,
-    Refuse,
-}
-
 /// Bounds on what clients may take. Times in seconds, sizes in octets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
@@ -166,6 +177,10 @@ pub(crate) struct Limits {
     pub(crate) tls_handshake: u64,
     /// Responses of one kind and name a second to each network; 0 for no limit.
     pub(crate) responses_per_second: u32,
+    /// The same of denials of names, all of a zone together.
+    pub(crate) nxdomain_responses_per_second: u32,
+    /// The same of referrals.
+    pub(crate) referral_responses_per_second: u32,
     /// Responses of all kinds a second to each network; 0 for no limit.
     pub(crate) client_responses_per_second: u32,
     pub(crate) slip: u8,
@@ -178,8 +193,10 @@ pub(crate) struct Limits {
     pub(crate) online_share: u8,
     /// The same, while all else leaves the worker no time.
     pub(crate) online_busy_share: u8,
-    pub(crate) online_over: OverBudget,
+    pub(crate) online_over: WhenOver,
     pub(crate) transfers_out: usize,
+    /// Of them to one network.
+    pub(crate) transfers_out_each: usize,
     pub(crate) transfers_in: usize,
     pub(crate) transfers_in_each: usize,
     /// How long a transfer from a primary may take, verification aside.
@@ -191,8 +208,10 @@ pub(crate) struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let transfers = TransfersOptions::default();
+        let LimitSettings { exempt, online, .. } = LimitSettings::default();
+        let rates = RateSettings::default();
         Self {
-            exempt: Prefix::loopback(),
+            exempt,
             tcp_connections: 4096,
             tcp_connections_each: 128,
             tcp_queries_in_flight: 64,
@@ -201,16 +220,19 @@ impl Default for Limits {
             tcp_first_message: 5,
             tcp_write: 5,
             tls_handshake: 5,
-            responses_per_second: 200,
-            client_responses_per_second: 2000,
-            slip: 2,
-            response_table: 8 << 20,
-            online_operations: 20,
-            online_proven_factor: 10,
-            online_share: 50,
-            online_busy_share: 8,
-            online_over: OverBudget::Truncate,
-            transfers_out: 10,
+            responses_per_second: rates.positive,
+            nxdomain_responses_per_second: rates.nxdomain,
+            referral_responses_per_second: rates.referral,
+            client_responses_per_second: rates.all,
+            slip: rates.slip,
+            response_table: rates.table_octets as u64,
+            online_operations: online.operations,
+            online_proven_factor: online.proven_factor,
+            online_share: online.share,
+            online_busy_share: online.busy_share,
+            online_over: online.when_over,
+            transfers_out: outbound::DEFAULT_MOST,
+            transfers_out_each: outbound::DEFAULT_EACH,
             transfers_in: transfers.transfers,
             transfers_in_each: transfers.transfers_each,
             transfer_in_time: transfers.time_limit.as_secs(),
@@ -219,21 +241,13 @@ impl Default for Limits {
     }
 }
 
-/// When a cookie is asked for (RFC 7873 §5.2.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) enum CookieDemand {
-    Never,
-    #[default]
-    WhenLimited,
-}
-
 /// DNS cookies (RFC 7873, RFC 9018).
 #[derive(Clone, Default)]
 pub(crate) struct Cookies {
     pub(crate) is_off: bool,
     /// The current secret and others that are accepted; none: a random one.
     pub(crate) secrets: Vec<Secret>,
-    pub(crate) demand: CookieDemand,
+    pub(crate) demand: RequireCookie,
 }
 
 impl std::fmt::Debug for Cookies {

@@ -1,157 +1,16 @@
 //! Reading tables of TOML key by key, so that every fault is said with its place, and all of them at once.
 
-use super::model::Server;
-use super::remotes::Own;
-use super::sources::{NamedFile, Place, Role, Sources};
-use nonesuch_proto::Name;
-use std::cell::{Ref, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use super::findings::Context;
+use super::sources::{NamedFile, Place, Role};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Letters by which a key may differ from the one that is suggested in its place.
 const SUGGESTION_DISTANCE: usize = 3;
-
-/// One fault of a configuration: where it stands, which key it is about, what is wrong and what is allowed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) path: PathBuf,
-    /// From 1; 0 where the fault is of the file as a whole.
-    pub(crate) line: usize,
-    /// In characters, from 1.
-    pub(crate) column: usize,
-    /// With the names of its tables in front; empty where there is none.
-    pub(crate) key: String,
-    pub(crate) message: String,
-}
-
-impl Problem {
-    /// A fault of the file as a whole, without words yet.
-    pub(super) fn of_file(path: &Path) -> Self {
-        let (key, message) = Default::default();
-        Self { path: path.to_path_buf(), line: 0, column: 0, key, message }
-    }
-}
-
-/// Line and column, from 1, of the octet at `start`.
-pub(super) fn locate(text: &str, start: usize) -> (usize, usize) {
-    let before = text.get(..start).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.path.display())?;
-        if self.line > 0 {
-            write!(f, "{}:{}:", self.line, self.column)?;
-        }
-        if !self.key.is_empty() {
-            write!(f, " {}:", self.key)?;
-        }
-        write!(f, " {}", self.message)
-    }
-}
-
-/// The text that is read, and what was found wrong with it.
-pub(super) struct Context<'t> {
-    path: &'t Path,
-    text: &'t str,
-    problems: RefCell<Vec<Problem>>,
-    warnings: RefCell<Vec<Problem>>,
-    /// Every key that was asked for; names that the user chooses stand as `*`.
-    known: RefCell<BTreeSet<String>>,
-    files: RefCell<Vec<NamedFile>>,
-    /// Places of keys of no table.
-    top: RefCell<BTreeMap<&'static str, Place>>,
-    own: RefCell<Own>,
-    /// Names of all TSIG keys, those that cannot be used among them.
-    keys: RefCell<BTreeSet<Name>>,
-}
-
-impl<'t> Context<'t> {
-    pub(super) fn new(path: &'t Path, text: &'t str) -> Self {
-        let (problems, warnings, known, files, top) = Default::default();
-        let (own, keys) = Default::default();
-        Self { path, text, problems, warnings, known, files, top, own, keys }
-    }
-
-    /// The text.
-    pub(super) const fn text(&self) -> &'t str {
-        self.text
-    }
-
-    /// The file that the text is of.
-    pub(super) const fn path(&self) -> &'t Path {
-        self.path
-    }
-
-    /// The folder that paths in the text are relative to.
-    pub(super) fn folder(&self) -> &Path {
-        self.path.parent().unwrap_or_else(|| Path::new(""))
-    }
-
-    fn at(&self, span: Range<usize>, key: &str, message: String) -> Problem {
-        let (line, column) = locate(self.text, span.start);
-        Problem { path: self.path.to_path_buf(), line, column, key: key.to_owned(), message }
-    }
-
-    pub(super) fn fault(&self, span: Range<usize>, key: &str, message: impl Into<String>) {
-        self.problems.borrow_mut().push(self.at(span, key, message.into()));
-    }
-
-    pub(super) fn warn(&self, span: Range<usize>, key: &str, message: impl Into<String>) {
-        self.warnings.borrow_mut().push(self.at(span, key, message.into()));
-    }
-
-    /// The keys that were asked for.
-    #[cfg(test)]
-    pub(super) fn known(&self) -> BTreeSet<String> {
-        self.known.borrow().clone()
-    }
-
-    /// Tells zones, which are read later, what this server answers at.
-    pub(super) fn set_own(&self, server: &Server) {
-        self.own.replace(Own::of(server));
-    }
-
-    pub(super) fn own(&self) -> Ref<'_, Own> {
-        self.own.borrow()
-    }
-
-    /// Notes a TSIG key that is there, whether it can be used or not.
-    pub(super) fn note_key(&self, name: &Name) {
-        self.keys.borrow_mut().insert(name.clone());
-    }
-
-    pub(super) fn has_key(&self, name: &Name) -> bool {
-        self.keys.borrow().contains(name)
-    }
-
-    /// The files that were noted so far.
-    pub(super) fn files(&self) -> Ref<'_, Vec<NamedFile>> {
-        self.files.borrow()
-    }
-
-    /// What was noted, for faults that are found later.
-    pub(super) fn take_sources(&self) -> Sources {
-        Sources::new(self.path, self.text, self.files.take(), self.top.take())
-    }
-
-    /// What was found, in the order of the text: problems, then warnings.
-    pub(super) fn into_findings(self) -> (Vec<Problem>, Vec<Problem>) {
-        let sorted = |problems: RefCell<Vec<Problem>>| {
-            let mut problems = problems.into_inner();
-            problems.sort_by_key(|problem| (problem.line, problem.column));
-            problems.dedup();
-            problems
-        };
-        (sorted(self.problems), sorted(self.warnings))
-    }
-}
 
 /// A table of which each key is asked for by name; what nobody asked for is a fault.
 pub(super) struct Section<'c, 't> {
@@ -197,19 +56,30 @@ impl<'c, 't> Section<'c, 't> {
 
     /// Notes the file or folder that the value of `key` names, or that follows from it.
     pub(super) fn note_file(&self, key: &str, path: &Path, role: Role) {
-        let place = Place { start: self.place(key).start, key: self.path_of(key) };
-        self.context.files.borrow_mut().push(NamedFile { path: path.to_path_buf(), role, place });
+        let file = NamedFile { path: path.to_path_buf(), role, place: self.place_of(key) };
+        self.context.findings().files.borrow_mut().push(file);
+    }
+
+    /// As [`note_file`](Self::note_file), of one item of a list, which stands at `span`.
+    pub(super) fn note_file_at(&self, span: &Range<usize>, key: &str, path: &Path, role: Role) {
+        let place = Place { spot: self.context.spot(span), key: self.path_of(key) };
+        let file = NamedFile { path: path.to_path_buf(), role, place };
+        self.context.findings().files.borrow_mut().push(file);
     }
 
     /// Notes where keys of no table stand.
     pub(super) fn note_places(&self, keys: &[&'static str]) {
         for key in keys.iter().filter(|key| self.has(key)) {
-            let place = Place { start: self.place(key).start, key: self.path_of(key) };
-            self.context.top.borrow_mut().insert(key, place);
+            self.context.findings().top.borrow_mut().insert(key, self.place_of(key));
         }
     }
 
-    fn place(&self, key: &str) -> Range<usize> {
+    fn place_of(&self, key: &str) -> Place {
+        Place { spot: self.context.spot(&self.place(key)), key: self.path_of(key) }
+    }
+
+    /// Where the value of `key` stands, or the table where the key is not there.
+    pub(super) fn place(&self, key: &str) -> Range<usize> {
         self.table.get(key).map_or_else(|| self.span(), |value| value.span())
     }
 
@@ -223,9 +93,17 @@ impl<'c, 't> Section<'c, 't> {
         list.is_some_and(|items| !items.is_empty())
     }
 
+    /// The texts that the value of `key` is or has in its list, as they are written, each with its place.
+    pub(super) fn texts(&self, key: &str) -> Vec<(Range<usize>, &'c str)> {
+        let Some(value) = self.table.get(key) else { return Vec::new() };
+        let items =
+            value.get_ref().as_array().map_or_else(|| std::slice::from_ref(value), |items| &items[..]);
+        items.iter().filter_map(|item| Some((item.span(), item.get_ref().as_str()?))).collect()
+    }
+
     fn ask(&self, key: &'static str) -> Option<&'c Spanned<DeValue<'t>>> {
         self.asked.borrow_mut().insert(key);
-        self.context.known.borrow_mut().insert(join(&self.pattern, key));
+        self.context.findings().known.borrow_mut().insert(join(&self.pattern, key));
         self.table.get(key)
     }
 
@@ -334,11 +212,30 @@ impl<'c, 't> Section<'c, 't> {
             let allowed: Vec<&str> = asked.iter().copied().collect();
             let meant = self.guess(name, value.get_ref(), &asked);
             let message = match meant {
+                _ if self.is_of_main(name) => self.of_main(name),
                 Some(meant) => format!("unknown key; {meant} Allowed: {}", allowed.join(", ")),
                 None => format!("unknown key. Allowed: {}", allowed.join(", ")),
             };
             self.context.fault(key.span(), &self.path_of(name), message);
         }
+    }
+
+    /// Whether nobody asks for a key because it stands in an included file, and is of the server as a whole.
+    fn is_of_main(&self, name: &str) -> bool {
+        let known = self.context.findings().known.borrow();
+        // The main file was read before: what is asked for there is known.
+        self.context.is_included() && known.contains(join(&self.pattern, name).as_str())
+    }
+
+    fn of_main(&self, name: &str) -> String {
+        let documents = self.context.findings().documents();
+        let main = documents.first().map(|main| main.path.display().to_string()).unwrap_or_default();
+        let reason = match name {
+            "include" => "a file that is included includes no others",
+            "version" => "the version is that of all files",
+            _ => "this is of the server as a whole",
+        };
+        format!("{reason}: it stands in {main} alone; included files have key, template and zone tables")
     }
 
     /// What was meant by a key that nobody asks for, as a sentence.
@@ -353,7 +250,16 @@ impl<'c, 't> Section<'c, 't> {
                 self.name.strip_prefix(table).unwrap_or_default().trim_start_matches('.').trim_matches('"');
             return Some(format!("write [{table}.\"{outer}.{name}\"], the name in quotation marks."));
         }
-        let is_of_top = !self.pattern.is_empty() && self.context.known.borrow().contains(name);
+        if self.pattern == "template.*" && name == "template" {
+            return Some("a template has no template: write the keys of that one here too.".to_owned());
+        }
+        if self.context.is_included() {
+            return None;
+        }
+        let known = self.context.findings().known.borrow();
+        let is_table =
+            known.iter().any(|key| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')));
+        let is_of_top = !self.pattern.is_empty() && known.contains(name) && !is_table;
         is_of_top.then(|| "it is of no table: move it above the first line with [ ].".to_owned())
     }
 }
@@ -363,7 +269,7 @@ fn join(table: &str, key: &str) -> String {
 }
 
 /// A key as it is written in TOML.
-fn quoted(key: &str) -> String {
+pub(super) fn quoted(key: &str) -> String {
     let is_bare = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'-' || octet == b'_';
     if !key.is_empty() && key.bytes().all(is_bare) { key.to_owned() } else { format!("{key:?}") }
 }

@@ -1,16 +1,20 @@
 //! The parts of a configuration that are of the server as a whole, and the TSIG keys.
 
-use super::model::{
-    CookieDemand, Cookies, Dnstap, DnstapTo, Limits, Log, LogFormat, LogLevel, OverBudget, Server, TlsFiles,
-};
+use super::model::{Cookies, Dnstap, DnstapTo, Limits, Log, LogFormat, LogLevel, Server, TlsFiles};
 use super::reader::Section;
 use super::secrets::{read_secret_file, warn_of_inline, warn_of_open};
-use super::sources::Role;
+use super::socket::{complain_of_length, complain_of_own_length};
+use super::sources::{Role, Spot};
 use super::values::{boolean, choice, identifier, name, number, octets, parse_name, path, prefix, seconds};
 use super::values::{socket_address, text};
+use nonesuch_authoritative::acl::{PORT, TLS_PORT};
 use nonesuch_authoritative::cookies::{self, Secret};
-use nonesuch_authoritative::limits::{PROVEN_FACTORS, RATES, SHARES, SLIPS, TABLE_OCTETS};
+use nonesuch_authoritative::limits::{
+    PROVEN_FACTORS, RATES, RequireCookie, SHARES, SLIPS, TABLE_OCTETS, WhenOver,
+};
 use nonesuch_authoritative::tsig::{Algorithm, Key};
+use nonesuch_proto::Name;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use toml::de::DeValue;
@@ -18,8 +22,6 @@ use zeroize::Zeroizing;
 
 /// Version of the form of configurations that this program reads.
 const VERSION: u32 = 1;
-const DNS_PORT: u16 = 53;
-const TLS_PORT: u16 = 853;
 const METRICS_PORT: u16 = 9530;
 
 pub(super) fn check_version(root: &Section<'_, '_>) {
@@ -42,7 +44,7 @@ pub(super) fn check_version(root: &Section<'_, '_>) {
 pub(super) fn read_server(root: &Section<'_, '_>) -> Server {
     let folder = root.context().folder();
     let default = Server::default();
-    let listen = root.take_list("listen", "addresses", socket_address(DNS_PORT));
+    let listen = root.take_list("listen", "addresses", socket_address(PORT));
     let listen_tls = root.take_list("listen-tls", "addresses", socket_address(TLS_PORT)).unwrap_or_default();
     let server = Server {
         user: root.take("user", text),
@@ -68,6 +70,7 @@ pub(super) fn read_server(root: &Section<'_, '_>) -> Server {
         load_jobs: root.take("load-jobs", number(1..=1024)),
     };
     check_server(root, &server);
+    super::warnings::look_at_server(root);
     note_server(root, &server);
     server
 }
@@ -77,6 +80,7 @@ fn note_server(root: &Section<'_, '_>, server: &Server) {
     root.note_places(&[
         "user",
         "listen",
+        "listen-tls",
         "state-dir",
         "cpus",
         "control-socket",
@@ -158,6 +162,9 @@ fn check_server(root: &Section<'_, '_>, server: &Server) {
             "there is no control-socket that a group could have: add one, or leave this out",
         );
     }
+    if let Some(message) = server.control_socket.as_deref().and_then(complain_of_own_length) {
+        root.fault("control-socket", message);
+    }
     match server.user.as_deref() {
         Some("") => root.fault("user", "\"\" is no user: name one that is made for this, as \"nonesuch\""),
         Some("root") => root.warn("user", "whoever breaks into the server is root then: name another user"),
@@ -203,7 +210,10 @@ pub(super) fn read_dnstap(root: &Section<'_, '_>) -> Option<Dnstap> {
             section.fault("file", "socket is given too: dnstap goes to one of them; leave the other out");
             None
         }
-        (Some(socket), None) => Some(DnstapTo::Socket(socket)),
+        (Some(socket), None) => {
+            complain_of_length(&socket).into_iter().for_each(|message| section.fault("socket", message));
+            Some(DnstapTo::Socket(socket))
+        }
         (None, Some(file)) => Some(DnstapTo::File(file)),
         (None, None) => {
             if !section.has("socket") && !section.has("file") {
@@ -230,7 +240,9 @@ pub(super) fn read_limits(root: &Section<'_, '_>) -> Limits {
     let time = |key, default: u64| section.take(key, seconds(1..=3600)).unwrap_or(default);
     let size = |key, default: u64| section.take(key, octets(1 << 20..=1 << 40)).unwrap_or(default);
     let share = |key, default: u8| section.take(key, number(SHARES)).unwrap_or(default);
-    let over = [("truncate", OverBudget::Truncate), ("refuse", OverBudget::Refuse)];
+    let of_each = rate("responses-per-second", default.responses_per_second);
+    let over = [("truncate", WhenOver::Truncate), ("refuse", WhenOver::Refuse)];
+    let transfers_out = count("transfers-out", default.transfers_out);
     let limits = Limits {
         exempt: section.take_list("exempt", "prefixes", prefix).unwrap_or(default.exempt),
         tcp_connections: count("tcp-connections", default.tcp_connections),
@@ -241,7 +253,9 @@ pub(super) fn read_limits(root: &Section<'_, '_>) -> Limits {
         tcp_first_message: time("tcp-first-message", default.tcp_first_message),
         tcp_write: time("tcp-write", default.tcp_write),
         tls_handshake: time("tls-handshake", default.tls_handshake),
-        responses_per_second: rate("responses-per-second", default.responses_per_second),
+        responses_per_second: of_each,
+        nxdomain_responses_per_second: rate("nxdomain-responses-per-second", of_each),
+        referral_responses_per_second: rate("referral-responses-per-second", of_each),
         client_responses_per_second: rate("client-responses-per-second", default.client_responses_per_second),
         slip: section.take("slip", number(SLIPS)).unwrap_or(default.slip),
         response_table: section
@@ -254,7 +268,8 @@ pub(super) fn read_limits(root: &Section<'_, '_>) -> Limits {
         online_share: share("online-share", default.online_share),
         online_busy_share: share("online-busy-share", default.online_busy_share),
         online_over: section.take("online-over", choice(&over)).unwrap_or_default(),
-        transfers_out: count("transfers-out", default.transfers_out),
+        transfers_out,
+        transfers_out_each: count("transfers-out-each", default.transfers_out_each.min(transfers_out)),
         transfers_in: count("transfers-in", default.transfers_in),
         transfers_in_each: count("transfers-in-each", default.transfers_in_each),
         transfer_in_time: section
@@ -265,6 +280,9 @@ pub(super) fn read_limits(root: &Section<'_, '_>) -> Limits {
     if limits.tcp_connections_each > limits.tcp_connections {
         section
             .fault("tcp-connections-each", "one client may have more connections than there are: lower it");
+    }
+    if limits.transfers_out_each > limits.transfers_out {
+        section.fault("transfers-out-each", "one client may have more transfers than there are: lower it");
     }
     if limits.online_busy_share > limits.online_share {
         section
@@ -278,7 +296,7 @@ pub(super) fn read_cookies(root: &Section<'_, '_>) -> Cookies {
     let Some(section) = root.take_table("cookies") else { return Cookies::default() };
     let folder = root.context().folder();
     let is_on = section.take("enabled", boolean).unwrap_or(true);
-    let demands = [("never", CookieDemand::Never), ("when-limited", CookieDemand::WhenLimited)];
+    let demands = [("never", RequireCookie::Never), ("when-limited", RequireCookie::WhenLimited)];
     let demand = section.take("require", choice(&demands)).unwrap_or_default();
     let file = section.take("secret-file", path(folder));
     let secrets = file.map_or_else(Vec::new, |file| read_cookie_secrets(&section, &file));
@@ -300,16 +318,20 @@ fn read_cookie_secrets(section: &Section<'_, '_>, file: &Path) -> Vec<Secret> {
     })
 }
 
-pub(super) fn read_keys(root: &Section<'_, '_>) -> Vec<Key> {
+pub(super) fn read_keys(roots: &[Section<'_, '_>]) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
-    for (name, span, section) in root.take_tables("key") {
-        let key = read_key(&name, span.clone(), &section);
-        if let Some(key) = key {
-            if keys.iter().any(|other| other.name() == key.name()) {
-                let message =
-                    "a key of this name is there already: names do not differ by the case of letters";
-                section.context().fault(span, &root.path_of("key"), message);
+    let mut places: BTreeMap<Name, Spot> = BTreeMap::new();
+    for (name, span, section) in roots.iter().flat_map(|root| root.take_tables("key")) {
+        let context = section.context();
+        if let Some(key) = read_key(&name, span.clone(), &section) {
+            if let Some(earlier) = places.get(&key.name().to_canonical()) {
+                let message = format!(
+                    "a key of this name is there already ({}): leave one out; names do not differ by the case of letters",
+                    context.findings().locate(*earlier)
+                );
+                context.fault(span, "key", message);
             } else {
+                places.insert(key.name().to_canonical(), context.spot(&span));
                 keys.push(key);
             }
         }
@@ -379,7 +401,7 @@ fn read_key(name: &str, span: Range<usize>, section: &Section<'_, '_>) -> Option
 fn take_bind_key(
     section: &Section<'_, '_>,
     place: &str,
-    name: &nonesuch_proto::Name,
+    name: &Name,
     algorithm: Option<Algorithm>,
     text: &str,
 ) -> Option<Key> {

@@ -1,13 +1,15 @@
 //! Where a configuration names files, users and CPUs: what is found wrong with these later is said with file, line and key
 //! too.
 
-use super::reader::{Context, Problem, Section, locate};
+use super::findings::{Document, Findings, Problem, locate};
+use super::reader::Section;
 use nonesuch_authoritative::service::{Making, Source, StateFolder, ZoneSettings};
 use nonesuch_proto::Name;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// What a file or folder is that a configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +26,10 @@ pub(crate) enum Role {
     VrfKeys(Name, Option<PathBuf>),
     /// A file or folder of zones that are made after a template.
     Template,
+    /// A file that the configuration includes.
+    Included,
+    /// A folder that files are included from, whatever there is of them.
+    IncludedFolder,
     /// Where dnstap goes.
     Dnstap,
     /// The control socket.
@@ -37,10 +43,17 @@ impl Role {
     }
 }
 
+/// Where something begins: the number of the file, of which the main one is the first, and the octet in its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) file: usize,
+    pub(super) start: usize,
+}
+
 /// A place in the text, and the key that stands there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub(super) start: usize,
+    pub(super) spot: Spot,
     pub(super) key: String,
 }
 
@@ -57,7 +70,7 @@ pub(crate) struct NamedFile {
 pub(crate) struct Sources {
     /// The configuration's file.
     pub(crate) path: PathBuf,
-    text: String,
+    documents: Vec<Arc<Document>>,
     pub(crate) files: Vec<NamedFile>,
     /// Places of keys of no table.
     top: BTreeMap<&'static str, Place>,
@@ -65,12 +78,12 @@ pub(crate) struct Sources {
 
 impl Sources {
     pub(super) fn new(
-        path: &Path,
-        text: &str,
+        documents: Vec<Arc<Document>>,
         files: Vec<NamedFile>,
         top: BTreeMap<&'static str, Place>,
     ) -> Self {
-        Self { path: path.to_path_buf(), text: text.to_owned(), files, top }
+        let path = documents.first().map(|main| main.path.clone()).unwrap_or_default();
+        Self { path, documents, files, top }
     }
 
     /// Whether this key of no table is there.
@@ -80,8 +93,10 @@ impl Sources {
 
     /// A fault of what stands at `place`.
     pub(crate) fn problem(&self, place: &Place, message: impl Into<String>) -> Problem {
-        let (line, column) = locate(&self.text, place.start);
-        Problem { path: self.path.clone(), line, column, key: place.key.clone(), message: message.into() }
+        // There is no place in another file.
+        let Document { path, text } = &*self.documents[place.spot.file];
+        let (line, column) = locate(text, place.spot.start);
+        Problem { path: path.clone(), line, column, key: place.key.clone(), message: message.into() }
     }
 
     /// A fault of a key of no table, or of the file as a whole where that is not there.
@@ -112,12 +127,11 @@ pub(super) fn note_files(settings: &ZoneSettings, section: &Section<'_, '_>, is_
 
 /// Refuses what would do harm before anything is served: files of the operator in the folder where the server keeps its own,
 /// which would be written over, and something else in the control socket's place.
-pub(super) fn check_places(context: &Context<'_>, state_dir: Option<&Path>) {
+pub(super) fn check_places(findings: &Findings, state_dir: Option<&Path>) {
     let mut folders = Folders::default();
     let kept = state_dir.map(|dir| (dir, folders.resolve(&StateFolder::zones_in(dir))));
-    for file in context.files().iter() {
-        let fault =
-            |message: String| context.fault(file.place.start..file.place.start, &file.place.key, message);
+    for file in findings.files().iter() {
+        let fault = |message: String| findings.fault(file.place.spot, &file.place.key, message);
         let place = file.path.display();
         if let Some((dir, kept)) = kept.as_ref().filter(|_| file.role.is_input())
             && folders.resolve(&file.path).starts_with(kept)

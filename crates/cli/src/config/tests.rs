@@ -1,7 +1,8 @@
 //! Tests of configurations: each class of faults with its message, the annotated example and the defaults.
 
+mod queries;
+
 use super::*;
-use crate::config::reader::Context;
 use nonesuch_authoritative::service::{Making, Source};
 use nonesuch_authoritative::transfer::inbound::TransferBounds;
 use std::collections::BTreeSet;
@@ -39,9 +40,17 @@ fn problem(text: &str) -> String {
 fn faults_say_file_line_key_and_what_is_allowed() {
     let zone = "[zone.\"example.\"]\n";
     let online = "file = \"z\"\ndenial = \"compact\"\nkeys = \"k\"\n";
+    // A socket of a short name is made under a longer one.
+    let (long, deep) = ("d".repeat(108), format!("{}/c", "d".repeat(99)));
     let cases: &[(&str, &str)] = &[
-        ("listne = []", "c.toml:2:1: listne: unknown key; did you mean listen? Allowed: control-group,"),
-        ("colour = 1", "c.toml:2:1: colour: unknown key. Allowed: control-group, control-socket, cookies,"),
+        (
+            "listne = []",
+            "c.toml:2:1: listne: unknown key; did you mean listen? Allowed: allow-query, control-group,",
+        ),
+        (
+            "colour = 1",
+            "c.toml:2:1: colour: unknown key. Allowed: allow-query, control-group, control-socket,",
+        ),
         (
             "[log]\nlevl = \"info\"",
             "c.toml:3:1: log.levl: unknown key; did you mean level? Allowed: format, level",
@@ -89,6 +98,10 @@ fn faults_say_file_line_key_and_what_is_allowed() {
             "[limits]\ntcp-connections = 5",
             "c.toml:2:1: limits.tcp-connections-each: one client may have more connections",
         ),
+        (
+            "[limits]\ntransfers-out-each = 11",
+            "c.toml:3:22: limits.transfers-out-each: one client may have more transfers",
+        ),
         ("[limits]\nonline-share = 5", "limits.online-busy-share: a worker that is behind may do more"),
         ("[dnstap]\nqueue = \"1MiB\"", "c.toml:2:1: dnstap.socket: missing: name a socket"),
         ("[dnstap]\nsocket = \"s\"\nfile = \"f\"", "c.toml:4:8: dnstap.file: socket is given too"),
@@ -123,7 +136,7 @@ fn faults_say_file_line_key_and_what_is_allowed() {
         ),
         (
             "[zone.www.example]\nfile = \"z\"",
-            "zone.www.example: unknown key; write [zone.\"www.example\"], the name in quotation marks. Allowed: also-notify",
+            "zone.www.example: unknown key; write [zone.\"www.example\"], the name in quotation marks. Allowed: allow-query",
         ),
         ("[cookies]\nenabled = 1", "c.toml:3:11: cookies.enabled: 1 is neither true nor false"),
         (
@@ -150,7 +163,26 @@ fn faults_say_file_line_key_and_what_is_allowed() {
         ),
         (
             &format!("{zone}file = \"z\"\ntemplate = \"t\""),
-            "c.toml:4:12: zone.\"example.\".template: there is no template \"t\": there is none",
+            "c.toml:4:12: zone.\"example.\".template: there is no template \"t\", nor any other: write [template.t]",
+        ),
+        (
+            &format!("[template.u]\ndnssec = \"optional\"\n{zone}file = \"z\"\ntemplate = \"t.x\""),
+            "c.toml:6:12: zone.\"example.\".template: there is no template \"t.x\": name one of u, or write [template.\"t.x\"]",
+        ),
+        (
+            "[template.t]\ntemplate = \"t\"",
+            "c.toml:3:1: template.t.template: unknown key; a template has no template: write the keys of that one here too.",
+        ),
+        // What is a table is not moved to where it is none.
+        ("[log]\nzone = 1", "c.toml:3:1: log.zone: unknown key. Allowed: format"),
+        (&format!("control-socket = \"{long}\""), "c.toml:2:18: control-socket: dddddddddd"),
+        (
+            &format!("[dnstap]\nsocket = \"{long}\""),
+            "ddd: takes 108 octets, and the path of a socket has 107 at most: name a shorter one",
+        ),
+        (
+            &format!("control-socket = \"{deep}\""),
+            "ddd/c: takes 108 octets, and the path of a socket has 107 at most",
         ),
         (
             &format!("{zone}file = \"z\"\ntransfer = [\"key:k.\"]"),
@@ -191,8 +223,8 @@ fn faults_say_file_line_key_and_what_is_allowed() {
             "group: group is of a member of a catalog: add catalog-zone",
         ),
         (
-            &format!("{zone}file = \"z\"\ncatalog-zone = \"c.\""),
-            "catalog-zone: c. is no catalog that this server makes",
+            &format!("{zone}file = \"z\"\ntransfer = [\"any\"]\ncatalog-zone = \"c.\""),
+            "c.toml:5:16: zone.\"example.\".catalog-zone: c. is no catalog that this server makes",
         ),
         (&format!("{zone}file = \"z\"\nmember-template = \"m\""), "there is no template \"m\""),
         (
@@ -404,6 +436,22 @@ fn limits_are_taken_up_to_their_bounds() {
 }
 
 #[test]
+fn rates_of_denials_and_referrals_are_set_apart() {
+    for (text, expected) in [
+        ("", (200, 200, 200, 2000)),
+        ("responses-per-second = 7\n", (7, 7, 7, 2000)),
+        (
+            "responses-per-second = 7\nnxdomain-responses-per-second = 8\nreferral-responses-per-second = 0\n",
+            (7, 8, 0, 2000),
+        ),
+    ] {
+        let settings = crate::commands::limit_settings(&taken(&format!("version = 1\n[limits]\n{text}")));
+        let rates = settings.responses.expect("rates");
+        assert_eq!((rates.positive, rates.nxdomain, rates.referral, rates.all), expected, "{text}");
+    }
+}
+
+#[test]
 fn catalogs_know_their_members() {
     let text = "version = 1\nstate-dir = \"s\"\n[zone.\"c.\"]\ncatalog = \"producer\"\n[zone.\"a.\"]\nfile = \"z\"\ncatalog-zone = \"C\"\ngroup = \"g\"\n";
     let zones = taken(text).zones;
@@ -464,10 +512,11 @@ fn the_example_shows_the_defaults() {
 #[test]
 fn the_example_holds_every_key_and_no_other() {
     let text = uncommented(true);
-    let context = Context::new(Path::new("etc/nonesuch.toml"), &text);
-    parse_in(&context);
-    let known = context.known();
-    let (problems, _) = context.into_findings();
+    let findings = Findings::default();
+    findings.add(Path::new("etc/nonesuch.toml"), text.clone());
+    parse_all(&findings);
+    let known = findings.known();
+    let (problems, _) = findings.into_findings();
     // Secrets are in no files here; one of socket and file is enough for dnstap.
     let expected = ["secret-file", "dnstap.file"];
     let others: Vec<String> = problems

@@ -37,6 +37,7 @@ pub(super) struct ZoneKeys {
     verify: Option<VerifyChoice>,
     requires_dnssec: Option<bool>,
     primaries: Option<Vec<Remote>>,
+    allow_query: Option<Vec<AccessEntry>>,
     transfer: Option<Vec<AccessEntry>>,
     notify_from: Option<Vec<AccessEntry>>,
     also_notify: Option<Vec<Remote>>,
@@ -61,6 +62,7 @@ const BOUNDS: [&str; 6] =
 impl ZoneKeys {
     /// Reads all keys but `template`.
     pub(super) fn read(section: &Section<'_, '_>) -> Self {
+        super::warnings::look_at_zone(section);
         let folder = section.context().folder();
         let roles = [("producer", CatalogRole::Producer), ("consumer", CatalogRole::Consumer)];
         let verify = [
@@ -83,6 +85,7 @@ impl ZoneKeys {
             verify: section.take("verify", choice(&verify)),
             requires_dnssec: section.take("dnssec", choice(&[("required", true), ("optional", false)])),
             primaries: section.take_list("primaries", "servers", parsed),
+            allow_query: section.take_list("allow-query", "prefixes and keys", parsed),
             transfer: section.take_list("transfer", "prefixes and keys", parsed),
             notify_from: section.take_list("notify-from", "prefixes and keys", parsed),
             also_notify: section.take_list("also-notify", "servers", parsed),
@@ -122,6 +125,7 @@ impl ZoneKeys {
             verify: self.verify.or(base.verify),
             requires_dnssec: self.requires_dnssec.or(base.requires_dnssec),
             primaries: self.primaries.or(primaries),
+            allow_query: self.allow_query.or(base.allow_query),
             transfer: self.transfer.or(base.transfer),
             notify_from: self.notify_from.or(base.notify_from),
             also_notify: self.also_notify.or(base.also_notify),
@@ -164,6 +168,11 @@ impl ZoneKeys {
             making: making?,
             verify: self.verify.unwrap_or_default(),
             requires_dnssec: self.requires_dnssec.unwrap_or_default(),
+            query: self
+                .allow_query
+                .clone()
+                .map(AccessList::new)
+                .or_else(|| section.context().findings().query()),
             transfers: transfers?,
             // Producers get their members when all zones are read.
             catalog: self.catalog_settings(section),

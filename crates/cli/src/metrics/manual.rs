@@ -1,6 +1,6 @@
 //! The manual page of the metrics, nonesuch-metrics(7), out of their table.
 
-use super::table::TABLE;
+use super::table::table;
 use std::fmt::Write as _;
 
 /// The page in roff, for man(1).
@@ -15,7 +15,7 @@ pub(crate) fn page() -> String {
          Counters are those of the process. Where there are more zones than metrics\\-zones (1000), zones have no metrics of their \
          own.\n.SH METRICS\n",
     );
-    for metric in TABLE {
+    for metric in table() {
         let labels = metric.labels.iter().map(|label| escape(label)).collect::<Vec<_>>().join(", ");
         let labels = if labels.is_empty() { String::new() } else { format!(" {{{labels}}}") };
         let kind = format!("{:?}", metric.kind).to_lowercase();

@@ -1,7 +1,7 @@
 //! The text of the metrics: OpenMetrics 1.0 as `prometheus-client` writes it, and Prometheus' older form made of it.
 
 use super::Snapshot;
-use super::table::{Kind, Metric, Sample, TABLE, Value};
+use super::table::{Kind, Metric, Sample, Value, table};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -21,7 +21,7 @@ struct Rows(Snapshot);
 impl Collector for Rows {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let mut samples = Vec::new();
-        for metric in TABLE {
+        for metric in table() {
             (metric.collect)(&self.0, &mut samples);
             let unit = unit_of(metric);
             let mut family =
@@ -127,7 +127,7 @@ fn push_description(line: &str, rest: &str, out: &mut String) {
         let full = metric.full_name();
         full.strip_prefix(name).is_some_and(|suffix| ["", "_total", "_info"].contains(&suffix))
     };
-    let Some(metric) = TABLE.iter().find(is_of_name) else { return };
+    let Some(metric) = table().find(is_of_name) else { return };
     let said = if line.starts_with("# TYPE") && metric.kind == Kind::Info { "gauge" } else { said };
     out.extend([&line[..7], &metric.full_name(), " ", said, "\n"]);
 }

@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 /// The name that [`Certificates::server`] is for.
 pub const HOST: &str = "ns.example";
 
-/// An authority, a certificate by it for [`HOST`] with its key, and an authority that has signed nothing.
+/// An authority, a certificate by it for [`HOST`] with its key, one of that key which has expired, and an authority that has signed
+/// nothing.
+#[derive(Clone)]
 pub struct Certificates {
     pub authority: PathBuf,
     pub server: PathBuf,
     pub key: PathBuf,
+    pub expired: PathBuf,
     pub stranger: PathBuf,
 }
 
@@ -20,8 +23,12 @@ impl Certificates {
     pub fn make(folder: &Path) -> Self {
         let (authority, stranger) = (make_authority("ours"), make_authority("another"));
         let key = rcgen::KeyPair::generate().expect("a key");
-        let server = rcgen::CertificateParams::new(vec![HOST.to_owned()]).expect("parameters");
-        let server = server.signed_by(&key, &authority).expect("signed");
+        let parameters = rcgen::CertificateParams::new(vec![HOST.to_owned()]).expect("parameters");
+        let server = parameters.signed_by(&key, &authority).expect("signed");
+        let mut expired = parameters;
+        (expired.not_before, expired.not_after) =
+            (rcgen::date_time_ymd(2001, 1, 1), rcgen::date_time_ymd(2002, 1, 1));
+        let expired = expired.signed_by(&key, &authority).expect("signed");
         let write = |name: &str, text: &str| {
             fs::write(folder.join(name), text).expect("written");
             folder.join(name)
@@ -29,6 +36,7 @@ impl Certificates {
         Self {
             authority: write("authority.pem", &authority.pem()),
             server: write("server.pem", &server.pem()),
+            expired: write("expired.pem", &expired.pem()),
             key: write("server.key", &key.serialize_pem()),
             stranger: write("stranger.pem", &stranger.pem()),
         }

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// A running server; ends with the value.
 pub struct Configured {
     child: Child,
-    _stdout: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
     /// What it said when it was ready.
     pub ready: Value,
     pub address: SocketAddr,
@@ -63,8 +63,15 @@ impl Configured {
     /// Starts a server with the configuration at `path`, and waits until it is ready.
     #[track_caller]
     pub fn start(path: &Path) -> Self {
+        Self::start_with(&["--config", text(path)], path, Stdio::inherit())
+    }
+
+    /// Starts `nonesuch serve` with these arguments and this input, and waits until it is ready; its log stands beside `path`.
+    #[track_caller]
+    pub fn start_with(arguments: &[&str], path: &Path, input: Stdio) -> Self {
         let log = path.with_extension("log");
-        let mut child = nonesuch(["serve", "--config", text(path), "--json"])
+        let mut child = nonesuch([&["serve", "--json"], arguments].concat())
+            .stdin(input)
             .stdout(Stdio::piped())
             .stderr(fs::File::options().create(true).append(true).open(&log).expect("a log"))
             .spawn()
@@ -77,7 +84,7 @@ impl Configured {
             serde_json::from_str(&line).unwrap_or_else(|_| panic!("not ready: {line} {}", said()));
         let ready = ready["ready"].clone();
         let address = ready["address"].as_str().expect("an address").parse().expect("an address");
-        Self { child, _stdout: stdout, ready, address, configuration: path.to_path_buf(), log }
+        Self { child, stdout, ready, address, configuration: path.to_path_buf(), log }
     }
 
     pub fn id(&self) -> u32 {
@@ -101,6 +108,16 @@ impl Configured {
             assert!(Instant::now() < end, "it does not end");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Ends it in order; its last words.
+    #[track_caller]
+    pub fn stop(mut self) -> Value {
+        self.signal("-TERM");
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("a line");
+        assert_eq!(self.wait(), 0, "{line} {}", self.logged());
+        serde_json::from_str::<Value>(&line).unwrap_or_else(|_| panic!("{line}"))["stopped"].clone()
     }
 
     /// Sends it a signal.

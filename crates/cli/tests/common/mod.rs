@@ -217,6 +217,11 @@ impl Running {
         Self { child, address }
     }
 
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a process").is_some()
+    }
+
     /// The process.
     pub fn id(&self) -> u32 {
         self.child.id()

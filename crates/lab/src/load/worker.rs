@@ -84,6 +84,8 @@ pub(super) struct Worker<'a> {
     may_spin: bool,
     /// Answers that the last look found.
     found: usize,
+    /// Whether the last look took all that there was.
+    is_drained: bool,
     /// Whether any answer came, the warm-up's too.
     answered: bool,
     tally: Tally,
@@ -137,6 +139,7 @@ impl<'a> Worker<'a> {
             last_event: 0,
             may_spin: options.spin && usable > options.threads,
             found: 0,
+            is_drained: false,
             answered: false,
             tally: Tally::default(),
         })
@@ -157,8 +160,7 @@ impl<'a> Worker<'a> {
             if !self.is_over(now) {
                 self.send_due(now)?;
             }
-            now = self.receive(now)?;
-            self.expire(now);
+            now = self.look(now)?;
         }
         self.count_unsent();
         self.tally.own_cpu = process::own_thread_cpu_time().since(before);
@@ -280,6 +282,18 @@ impl<'a> Worker<'a> {
         Ok(source.kind() != io::ErrorKind::ConnectionRefused)
     }
 
+    /// Takes the answers that are there, and gives up what none came to in time; returns the time.
+    fn look(&mut self, before: u64) -> Result<u64, LoadError> {
+        self.is_drained = true;
+        let now = self.receive(before)?;
+        // A thread that stood still has answers before it that came in time, more than one look takes: until a look finds no more,
+        // nothing is known to be lost, and then what was due to be answered when that look began.
+        if self.is_drained {
+            self.expire(before);
+        }
+        Ok(now)
+    }
+
     /// Takes the answers that are there; waits for some where there is nothing to send meanwhile. Returns the time.
     fn receive(&mut self, now: u64) -> Result<u64, LoadError> {
         let wait = if self.schedule.is_some() { self.open_wait(now) } else { self.closed_wait(now) };
@@ -360,12 +374,17 @@ impl<'a> Worker<'a> {
         let now = self.clock();
         match result {
             Ok(found) => {
+                self.is_drained &= found < BATCH;
                 self.found += found;
                 self.last_event = now;
                 self.count_answers(place, now);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => _ = self.bear(error)?,
+            Err(error) => {
+                // There may be answers behind it.
+                self.is_drained = false;
+                let _ = self.bear(error)?;
+            }
         }
         Ok(now)
     }
@@ -417,7 +436,63 @@ impl<'a> Worker<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::QueryList;
     use super::*;
+    use std::net::UdpSocket;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    /// Answers `count` queries.
+    fn answer(server: &UdpSocket, count: usize) {
+        let mut octets = [0; 512];
+        for _ in 0..count {
+            let (length, peer) = server.recv_from(&mut octets).expect("a query");
+            octets[2] |= 0x80;
+            server.send_to(&octets[..length], peer).expect("sent");
+        }
+    }
+
+    #[test]
+    fn answers_that_came_while_the_thread_stood_still_are_not_lost() {
+        let server = UdpSocket::bind("127.0.0.1:0").expect("bound");
+        server.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+        let queries = QueryList::parse(Path::new("list"), b"a.example A\n").expect("a query");
+        let address = server.local_addr().expect("an address");
+        for sockets in [1, 2] {
+            // All that is asked is outstanding at once, and more than one look takes.
+            let all = 2 * BATCH + BATCH / 2;
+            let timeout = Duration::from_millis(50);
+            let options = LoadOptions {
+                sockets,
+                timeout,
+                outstanding: all,
+                limit: Some(all as u64 + 1),
+                ..LoadOptions::new(address, Arc::new(queries.clone()))
+            };
+            let mut worker = Worker::new(&options, None, 0, Instant::now()).expect("a worker");
+            worker.stop_sending = u64::MAX;
+            let mut now = worker.clock();
+            worker.tally = Tally::new(now);
+            (0..3).for_each(|_| worker.send_due(now).expect("sent"));
+            assert_eq!(worker.outstanding, all);
+            answer(&server, all);
+            thread::sleep(2 * timeout);
+            for _ in 0..4 {
+                now = worker.look(now).expect("looked");
+            }
+            assert_eq!((worker.outstanding, worker.tally.lost), (0, 0), "{sockets} sockets");
+            // One that nobody answers is given up.
+            worker.send_due(now).expect("sent");
+            assert_eq!(worker.outstanding, 1);
+            let end = Instant::now() + Duration::from_secs(20);
+            while worker.outstanding > 0 {
+                assert!(Instant::now() < end, "it is waited for");
+                now = worker.look(now).expect("looked");
+            }
+            assert_eq!(worker.tally.lost, 1);
+            server.recv_from(&mut [0; 512]).expect("the query");
+        }
+    }
 
     #[test]
     fn shares_sum_up_to_the_limit() {

@@ -11,10 +11,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::{CertificateError, Error as RustlsError, HandshakeKind};
+use tokio_rustls::rustls::{Error as RustlsError, HandshakeKind};
 
 use crate::error::{ClientError, ClientPhase, Transport};
-use crate::tls::ClientTls;
+use crate::tls::{ClientTls, describe};
 
 /// Octets of the length before a message.
 const PREFIX: usize = 2;
@@ -252,22 +252,6 @@ fn failed(server: SocketAddr, transport: Transport, phase: ClientPhase, source: 
     match inner {
         Some(error) => ClientError::Tls { server, reason: describe(error) },
         None => ClientError::Failed { server, transport, phase, source },
-    }
-}
-
-/// What the TLS library says, in words that name the remedy where there is one.
-fn describe(error: &RustlsError) -> String {
-    match error {
-        RustlsError::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
-            "the server's certificate is not of an authority in the given file: give the file of the \
-              authority that signed it"
-                .to_owned()
-        }
-        RustlsError::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => format!("{error}: give the name that the server's certificate is for"),
-        RustlsError::InvalidMessage(_) => format!("{error}: does the server speak TLS on this port?"),
-        _ => error.to_string(),
     }
 }
 

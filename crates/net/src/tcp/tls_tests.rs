@@ -145,6 +145,103 @@ fn a_certificate_that_signed_itself_is_believed_when_named() {
     assert!(matches!(block_on(exchange(address, &other, b"x")), Err(ClientError::Tls { .. })));
 }
 
+/// Years that a certificate is valid from and to.
+type Years = (i32, i32);
+const PAST: Years = (2001, 2002);
+const VALID: Years = (2001, 2999);
+const TO_COME: Years = (2998, 2999);
+
+fn parameters(names: &[&str], (from, to): Years) -> rcgen::CertificateParams {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let mut parameters = rcgen::CertificateParams::new(names).expect("parameters");
+    parameters.not_before = rcgen::date_time_ymd(from, 1, 1);
+    parameters.not_after = rcgen::date_time_ymd(to, 1, 1);
+    parameters
+}
+
+/// What a client says that was given the file `trusted` of a server with `identity`; nothing where it believes it.
+fn verdict(
+    (certificates, slot, address): (&Certificates, &IdentitySlot, SocketAddr),
+    identity: (&rcgen::Certificate, &rcgen::KeyPair),
+    trusted: &[&rcgen::Certificate],
+) -> Option<String> {
+    let path = certificates.write("one.pem", &identity.0.pem());
+    let key = certificates.write("one.key", &identity.1.serialize_pem());
+    slot.replace(ServerIdentity::load(&path, &key).expect("an identity"));
+    let text: String = trusted.iter().map(|certificate| certificate.pem()).collect();
+    let trusted = certificates.write("trusted.pem", &text);
+    let client = ClientTls::authenticated(&trusted, Some("ns.example")).expect("a client");
+    match block_on(exchange(address, &client, b"x")) {
+        Ok(_) => None,
+        Err(ClientError::Tls { reason, .. }) => Some(reason),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn certificates_outside_their_validity_are_refused_though_they_are_named() {
+    let certificates = Certificates::new();
+    let (_server, address, slot) = start(&certificates, &TcpOptions::new());
+    let at = (&certificates, &slot, address);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    for is_authority in [false, true] {
+        for (years, reason) in [
+            (PAST, Some("the server's certificate expired")),
+            (TO_COME, Some("the server's certificate is not valid before")),
+            (VALID, None),
+        ] {
+            let mut parameters = parameters(&["ns.example"], years);
+            if is_authority {
+                // As `openssl req -x509` makes them.
+                parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+            }
+            let own = parameters.self_signed(&key).expect("signed");
+            let said = verdict(at, (&own, &key), &[&own]);
+            assert_eq!(said.is_some(), reason.is_some(), "{said:?}");
+            let said = said.unwrap_or_default();
+            assert!(said.starts_with(reason.unwrap_or_default()), "{said}");
+            assert!(reason.is_none() || said.contains("clock"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn neither_a_certificate_nor_its_authority_may_be_outside_its_validity() {
+    let certificates = Certificates::new();
+    let (_server, address, slot) = start(&certificates, &TcpOptions::new());
+    let at = (&certificates, &slot, address);
+    let keys = [(); 2].map(|()| rcgen::KeyPair::generate().expect("a key"));
+    let authority = |years| {
+        let mut parameters = parameters(&[], years);
+        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        parameters.distinguished_name.push(rcgen::DnType::CommonName, "ours");
+        parameters
+    };
+    let made = |years| authority(years).self_signed(&keys[0]).expect("an authority");
+    let (old, valid) = (made(PAST), made(VALID));
+    let leaf = |years| {
+        let issuer = rcgen::Issuer::new(authority(VALID), &keys[0]);
+        parameters(&["ns.example"], years).signed_by(&keys[1], &issuer).expect("signed")
+    };
+    for (years, trusted, reason) in [
+        (VALID, &[&valid][..], None),
+        (PAST, &[&valid], Some("the server's certificate expired")),
+        (TO_COME, &[&valid], Some("the server's certificate is not valid before")),
+        (VALID, &[&old], Some("the certificate of the authority in the given file expired")),
+        // An authority that was renewed with the same key: the older certificate beside it does no harm.
+        (VALID, &[&old, &valid], None),
+        (PAST, &[&old, &valid], Some("the server's certificate expired")),
+    ] {
+        let said = verdict(at, (&leaf(years), &keys[1]), trusted);
+        assert_eq!(said.is_some(), reason.is_some(), "{said:?} {reason:?}");
+        assert!(said.unwrap_or_default().starts_with(reason.unwrap_or_default()), "{reason:?}");
+    }
+    // One that is named itself, also beside an authority that has expired.
+    let leaf = leaf(VALID);
+    assert_eq!(verdict(at, (&leaf, &keys[1]), &[&leaf]), None);
+    assert_eq!(verdict(at, (&leaf, &keys[1]), &[&old, &leaf]), None);
+}
+
 #[test]
 fn what_is_no_handshake_is_closed() {
     let certificates = Certificates::new();

@@ -6,6 +6,8 @@ use crate::NameRef;
 pub const NSID: u16 = 3;
 /// The network that a resolver asks for (RFC 7871).
 pub const CLIENT_SUBNET: u16 = 8;
+/// When a zone expires at a server (RFC 7314).
+pub const EXPIRE: u16 = 9;
 /// Cookies of client and server (RFC 7873, RFC 9018).
 pub const COOKIE: u16 = 10;
 /// How long a TCP connection may be idle (RFC 7828).
@@ -81,6 +83,16 @@ pub const fn read_keepalive(data: &[u8]) -> Option<Option<u16>> {
     }
 }
 
+/// Reads after how many seconds a zone expires; queries leave it out (RFC 7314 §2, §3). `None` where the option is malformed.
+#[must_use]
+pub const fn read_expire(data: &[u8]) -> Option<Option<u32>> {
+    match data {
+        [] => Some(None),
+        [a, b, c, d] => Some(Some(u32::from_be_bytes([*a, *b, *c, *d]))),
+        _ => None,
+    }
+}
+
 /// Reads an extended error: its code, and text in UTF-8 as it was sent, which may be empty (RFC 8914 §2). `None` where the
 /// option is malformed.
 #[must_use]
@@ -115,6 +127,14 @@ pub fn push_extended_error(code: u16, text: &str, out: &mut Vec<u8>) {
 /// Appends a server's time that a connection may be idle, in tenths of a second (RFC 7828 §3.1).
 pub fn push_keepalive(tenths: u16, out: &mut Vec<u8>) {
     push_option(KEEPALIVE, &[&tenths.to_be_bytes()], out);
+}
+
+/// Appends the question when a zone expires, or with `seconds` the answer to it (RFC 7314 §2, §3).
+pub fn push_expire(seconds: Option<u32>, out: &mut Vec<u8>) {
+    match seconds {
+        Some(seconds) => push_option(EXPIRE, &[&seconds.to_be_bytes()], out),
+        None => push_option(EXPIRE, &[], out),
+    }
 }
 
 /// Appends padding of `octets` zeros (RFC 7830 §3), 4 octets more with its code and length.
@@ -203,6 +223,16 @@ mod tests {
         }
 
         #[test]
+        fn what_is_left_to_a_zone_is_read_as_written(seconds in any::<Option<u32>>()) {
+            let mut out = Vec::new();
+            push_expire(seconds, &mut out);
+            let mut options = Options::new(&out);
+            let (code, data) = options.next().expect("an option");
+            prop_assert_eq!((code, read_expire(data)), (EXPIRE, Some(seconds)));
+            prop_assert!(options.is_at_end());
+        }
+
+        #[test]
         fn arbitrary_octets_end_the_walk(octets in proptest::collection::vec(any::<u8>(), 0..80)) {
             let mut options = Options::new(&octets);
             let mut seen = 0;
@@ -213,6 +243,7 @@ mod tests {
             prop_assert_eq!(seen == octets.len(), options.is_at_end());
             prop_assert_eq!(Opt::from_parts(512, 0, &octets).is_some(), options.is_at_end());
             let _ = (CookieOption::read(&octets), read_keepalive(&octets), read_extended_error(&octets));
+            prop_assert_eq!(read_expire(&octets).is_some(), matches!(octets.len(), 0 | 4));
             if let Some(name) = read_report_channel(&octets) {
                 prop_assert_eq!(name.wire(), &octets[..]);
             }

@@ -22,7 +22,9 @@ pub enum ZoneFault {
     #[error("the zone has no SOA record at its apex {0}: every zone has one, add it")]
     NoSoa(Name),
     /// The SOA record is not where the origin says.
-    #[error("the SOA record is at {found}, but the origin is {origin}: give the right origin (-o)")]
+    #[error(
+        "the SOA record is at {found}, but the origin is {origin}: name the zone {found} (the origin, -o, on a command line), or give the file of {origin}"
+    )]
     WrongOrigin {
         /// Owner of the SOA record.
         found: Name,

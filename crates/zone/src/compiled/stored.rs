@@ -216,7 +216,8 @@ impl StoredZone {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn load(&self, chunk: usize) -> Result<Contents, CompiledError> {
+    /// Loads a chunk that is there, and does not keep it.
+    pub(crate) fn load(&self, chunk: usize) -> Result<Contents, CompiledError> {
         let entry = &self.directory.entries[chunk];
         let place = entry.place as usize;
         let octets = self.source.take(entry.offset, entry.octets)?;

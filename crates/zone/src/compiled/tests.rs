@@ -343,7 +343,7 @@ fn text_and_compiled_zones_are_told_apart() {
     let error = load(&image, Some(&other)).unwrap_err().to_string();
     assert!(
         error
-            .ends_with("compiled of the zone example., but the origin is other.: give the right origin (-o)")
+            .ends_with("compiled of the zone example., but the origin is other.: name the zone example. (the origin, -o, on a command line), or give the file of other.")
     );
     assert!(open_compiled(&text, None).unwrap().is_none());
     assert!(open_compiled(folder.path(), None).unwrap().is_none());

@@ -143,7 +143,8 @@ fn read_directive(tokens: &[Token<'_>], state: &mut State) -> Result<Option<Incl
         (b"$ORIGIN", [origin]) => state.origin = read_origin(origin)?,
         (b"$TTL", [ttl]) => {
             let parsed = parse_ttl(ttl.octets);
-            state.default_ttl = Some(parsed.ok_or((ReadFault::Directive("$TTL"), ttl.at))?);
+            let fault = || (no_ttl(ttl.octets, |_| ReadFault::Directive("$TTL")), ttl.at);
+            state.default_ttl = Some(parsed.ok_or_else(fault)?);
         }
         (b"$INCLUDE", [path]) => {
             return Ok(Some(Include { path: path.octets.to_vec(), origin: state.origin.clone(), at }));
@@ -163,6 +164,16 @@ fn read_directive(tokens: &[Token<'_>], state: &mut State) -> Result<Option<Incl
     Ok(None)
 }
 
+/// What is wrong with octets that are no TTL: they are a time and too long, or else `other`.
+fn no_ttl(octets: &[u8], other: impl FnOnce(String) -> ReadFault) -> ReadFault {
+    let is_unit = |octet: u8| b"smhdw".contains(&octet.to_ascii_lowercase());
+    // Each unit stands behind a number.
+    let is_time = octets.first().is_some_and(u8::is_ascii_digit)
+        && octets.iter().all(|octet| octet.is_ascii_digit() || is_unit(*octet))
+        && !octets.windows(2).any(|pair| is_unit(pair[0]) && is_unit(pair[1]));
+    if is_time { ReadFault::LongTtl(printable(octets)) } else { other(printable(octets)) }
+}
+
 /// TTL and class in any order, then the type; returns how many tokens they took.
 pub(crate) fn read_fixed_fields(
     tokens: &[Token<'_>],
@@ -173,8 +184,7 @@ pub(crate) fn read_fixed_fields(
         let starts_with_digit = token.octets.first().is_some_and(u8::is_ascii_digit);
         if ttl.is_none() && starts_with_digit {
             let value = parse_ttl(token.octets);
-            let unknown = || (ReadFault::UnknownToken(printable(token.octets)), token.at);
-            ttl = Some(value.ok_or_else(unknown)?);
+            ttl = Some(value.ok_or_else(|| (no_ttl(token.octets, ReadFault::UnknownToken), token.at))?);
             continue;
         }
         // No type has the mnemonic of the class that is on nearly every line.

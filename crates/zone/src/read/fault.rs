@@ -40,6 +40,9 @@ pub enum ReadFault {
     /// A token is neither TTL, class nor type.
     #[error("'{0}' is no TTL, class or type (unknown types are written TYPEn)")]
     UnknownToken(String),
+    /// A TTL is larger than any may be.
+    #[error("{0} is more than a TTL may be: write 2147483647 s at most (RFC 2181, section 8)")]
+    LongTtl(String),
     /// The class is not IN.
     #[error("class {0} is not served here: zones are of class IN")]
     Class(Class),

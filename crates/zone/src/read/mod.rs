@@ -20,10 +20,15 @@ use entry::State;
 use nonesuch_proto::{Name, Rtype};
 use reader::Reader;
 use source::Source;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// Octets of a block: with what is made of it, it stays in a core's cache.
 const BLOCK: usize = 256 << 10;
+
+/// How files are opened: a zone file, and those that it includes.
+pub(crate) type Open = fn(&Path) -> io::Result<File>;
 
 /// What a zone file holds.
 #[derive(Debug)]
@@ -37,7 +42,13 @@ pub struct Reading {
 /// Reads the zone file at `path`, which may be a pipe. `origin` is the apex and the first $ORIGIN; without it the file
 /// must say it with $ORIGIN or absolute names, and the SOA record's owner is the apex.
 pub fn read_file(path: &Path, origin: Option<&Name>) -> Result<Reading, ReadError> {
+    read_file_by(path, origin, |path| File::open(path))
+}
+
+/// As [`read_file`], files opened by `open`.
+pub(crate) fn read_file_by(path: &Path, origin: Option<&Name>, open: Open) -> Result<Reading, ReadError> {
     let mut reader = Reader::new(path, BLOCK);
+    reader.open = open;
     reader.read_file(path, State::new(origin.cloned()))?;
     finish(reader, origin)
 }

@@ -1,5 +1,6 @@
 //! Reads files block by block: several side by side on a guess, and in its turn what was not guessed rightly.
 
+use super::Open;
 use super::block::{Guessed, Inherited, read_on_guess};
 use super::entry::{EntryReader, Include, Located, State};
 use super::fault::{ReadError, ReadFault};
@@ -23,6 +24,7 @@ pub(super) struct Reader {
     pub(super) files: Vec<PathBuf>,
     /// Octets of a block, more or less.
     pub(super) block_octets: usize,
+    pub(super) open: Open,
     part: OpenPart,
 }
 
@@ -52,12 +54,12 @@ enum BlockEnd {
 impl Reader {
     pub(super) fn new(path: &Path, block_octets: usize) -> Self {
         let (builder, part) = (Builder::default(), OpenPart::default());
-        Self { builder, files: vec![path.to_path_buf()], block_octets, part }
+        Self { builder, files: vec![path.to_path_buf()], block_octets, open: |path| File::open(path), part }
     }
 
     /// Reads the file `path`, which is 0 in `files`.
     pub(super) fn read_file(&mut self, path: &Path, state: State) -> Result<State, ReadError> {
-        let file = File::open(path).map_err(|error| at_file(path, error))?;
+        let file = (self.open)(path).map_err(|error| at_file(path, error))?;
         self.read(Source::File(file), 0, 0, state)
     }
 
@@ -187,7 +189,7 @@ impl Reader {
         let folder = including.parent().unwrap_or_else(|| Path::new("."));
         let path = folder.join(&*String::from_utf8_lossy(&path));
         self.files.push(path.clone());
-        let source = File::open(&path).map_err(|error| at_file(&path, error))?;
+        let source = (self.open)(&path).map_err(|error| at_file(&path, error))?;
         let mut state = State::new(origin);
         (state.default_ttl, state.last_ttl) = (current.state.default_ttl, current.state.last_ttl);
         let after = self.read(Source::File(source), file, current.depth + 1, state)?;

@@ -1,9 +1,9 @@
 //! What the driver has done: probes and transfers are started as there is room, NOTIFY messages sent, and what came of them
 //! is told to the zone's machine.
 
-use super::super::event::Event;
+use super::super::event::{Ended, Event};
 use super::super::status::{Phase, Progress, TransferKind};
-use super::super::task::{self, Job, Report};
+use super::super::task::{self, Job, Report, Version};
 use super::{Driver, Task, Zone};
 use crate::notify::{Announcement, Outcome};
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ const BROKE_OFF: &str = "it broke off within this server: see the log, and repor
 
 /// What a task tells at its end.
 pub(super) enum Done {
-    Probe { zone: u64, task: u64, primary: SocketAddr, outcome: Result<u32, String> },
+    Probe { zone: u64, task: u64, primary: SocketAddr, outcome: Result<Version, String> },
     Transfer { zone: u64, task: u64, primary: SocketAddr, report: Report },
     Announced { announcement: Box<Announcement>, answer: Result<Vec<u8>, String> },
 }
@@ -45,6 +45,24 @@ impl Drop for Teller {
         if let Some(done) = self.otherwise.take() {
             // Without a driver nobody waits for it.
             let _ = self.done.send(done);
+        }
+    }
+}
+
+/// What went wrong with a primary. Errors of connections begin with its address.
+fn words_of(primary: SocketAddr, error: &str) -> String {
+    let peer = primary.to_string();
+    if error.starts_with(&peer) { error.to_owned() } else { format!("{peer}: {error}") }
+}
+
+impl Zone {
+    /// Tells of a primary whose version is before the one that is here.
+    fn look_at_serial(&mut self, primary: SocketAddr, serial: Option<u32>) {
+        let (apex, held) = (&self.settings.apex, self.machine.held());
+        if let Some((theirs, held)) = serial.zip(held)
+            && let Some(said) = self.behind.look(apex, primary, theirs, held.serial)
+        {
+            tracing::warn!(zone = %apex, peer = %primary, "{said}");
         }
     }
 }
@@ -111,11 +129,12 @@ impl Driver {
         match done {
             Done::Probe { zone, task, primary, outcome } => {
                 let Some(zone_of) = self.end_task(zone, task) else { return };
+                zone_of.look_at_serial(primary, outcome.as_ref().ok().map(|version| version.serial));
                 let event = match outcome {
-                    Ok(serial) => Event::Serial(serial),
+                    Ok(Version { serial, expire }) => Event::Serial { serial, expire },
                     Err(error) => {
                         let apex = &zone_of.settings.apex;
-                        let said = Some(format!("{primary}: {error}"));
+                        let said = Some(words_of(primary, &error));
                         // What lasts is said once.
                         if zone_of.machine.failed_rounds() == 0 || zone_of.last_error != said {
                             tracing::warn!(zone = %apex, peer = %primary, error, "primary could not be asked");
@@ -126,15 +145,23 @@ impl Driver {
                         Event::ProbeFailed
                     }
                 };
+                let is_answered = event != Event::ProbeFailed;
                 zone_of.machine.handle_event(event, now);
+                if is_answered && zone_of.machine.failed_rounds() == 0 {
+                    zone_of.last_error = None;
+                }
                 self.probes.end(primary);
                 self.settle(zone);
             }
             Done::Transfer { zone, task, primary, report } => {
                 let Some(zone_of) = self.end_task(zone, task) else { return };
                 report.log(&zone_of.settings.apex, primary);
-                zone_of.last_error = report.error.as_ref().map(|error| format!("{primary}: {error}"));
-                zone_of.machine.handle_event(Event::Transferred(report.ended), now);
+                if let Ended::UpToDate { serial } = report.ended {
+                    zone_of.look_at_serial(primary, Some(serial));
+                }
+                zone_of.last_error = report.error.as_ref().map(|error| words_of(primary, error));
+                let event = Event::Transferred { ended: report.ended, expire: report.expire };
+                zone_of.machine.handle_event(event, now);
                 self.transfers.end(primary);
                 self.settle(zone);
                 self.count(|counts| report.add_to(counts));
@@ -196,5 +223,17 @@ impl Driver {
             }
             Some(Outcome::Waiting) | None => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_primary_is_named_once() {
+        let primary: SocketAddr = "[::1]:853".parse().unwrap();
+        assert_eq!(words_of(primary, "[::1]:853 over TLS: refused"), "[::1]:853 over TLS: refused");
+        assert_eq!(words_of(primary, "it answers with SERVFAIL"), "[::1]:853: it answers with SERVFAIL");
     }
 }

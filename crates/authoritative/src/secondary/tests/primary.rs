@@ -2,7 +2,8 @@
 
 use crate::secondary::{Host, PublishError, Received};
 use crate::tsig::Keys;
-use nonesuch_proto::message::{HEADER, Header, flags};
+use nonesuch_proto::edns;
+use nonesuch_proto::message::{HEADER, Header, Message, Section, flags};
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
 use nonesuch_zone::read::read_text;
 use nonesuch_zone::{ChangeSet, Contents};
@@ -12,7 +13,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) fn apex() -> Name {
     "example.".parse().unwrap()
@@ -39,6 +40,10 @@ pub(super) struct Manner {
     pub(super) gives_no_steps: bool,
     /// AXFR is answered with the oldest version.
     pub(super) is_behind: bool,
+    /// Seconds that it says are left to the zone, where it is asked.
+    pub(super) expire: Option<u32>,
+    /// Questions with EDNS are answered with FORMERR.
+    pub(super) knows_no_edns: bool,
     /// Transfers end after so many octets.
     pub(super) cut_at: Option<usize>,
     /// The questions that came, in order.
@@ -136,6 +141,9 @@ fn answer(question: &[u8], manner: &mut Manner) -> Vec<Vec<u8>> {
     if manner.is_silent {
         return Vec::new();
     }
+    if manner.knows_no_edns && question[11] > 0 {
+        return vec![message(question, &[], 1)];
+    }
     let whole = if manner.is_behind { manner.versions.first() } else { manner.versions.last() };
     let newest = if qtype == Rtype::AXFR { whole } else { manner.versions.last() };
     let Some(newest) = newest else { return vec![message(question, &[], 2)] };
@@ -147,8 +155,10 @@ fn answer(question: &[u8], manner: &mut Manner) -> Vec<Vec<u8>> {
             if let Some(rcode) = manner.ixfr_rcode {
                 return vec![message(question, &[], rcode)];
             }
+            let asked = Message::parse(question).unwrap();
+            let soa = asked.section(Section::Authority).next().unwrap();
             let serial =
-                question[question.len() - 20..].first_chunk::<4>().map(|octets| u32::from_be_bytes(*octets));
+                soa.rdata[soa.rdata.len() - 20..].first_chunk().map(|octets| u32::from_be_bytes(*octets));
             let from = manner.versions.iter().position(|old| old.soa().map(|soa| soa.serial) == serial);
             for pair in manner.versions[from.unwrap_or_default()..].windows(2) {
                 let change = ChangeSet::between(&pair[0], &pair[1], |_| true);
@@ -163,7 +173,20 @@ fn answer(question: &[u8], manner: &mut Manner) -> Vec<Vec<u8>> {
     if all.len() > 1 {
         all.push(soa_of(newest));
     }
-    all.chunks(3).map(|rows| message(question, rows, 0)).collect()
+    let mut messages: Vec<Vec<u8>> = all.chunks(3).map(|rows| message(question, rows, 0)).collect();
+    if manner.expire.is_some() && asks_for_expiry(question) {
+        let start = messages[0].len();
+        edns::push_opt(1232, 0, 0, &mut messages[0]);
+        edns::push_expire(manner.expire, &mut messages[0]);
+        edns::set_options_length(start, &mut messages[0]);
+        messages[0][11] = 1;
+    }
+    messages
+}
+
+fn asks_for_expiry(question: &[u8]) -> bool {
+    let asked = Message::parse(question).unwrap();
+    asked.opt().is_some_and(|opt| edns::Options::new(&opt.rdata).any(|option| option == (edns::EXPIRE, &[])))
 }
 
 fn message(question: &[u8], rows: &[Row], rcode: u8) -> Vec<u8> {
@@ -200,6 +223,8 @@ pub(super) struct Shelf {
     changed: Condvar,
     pub(super) refused: Mutex<Vec<u32>>,
     pub(super) keys: Keys,
+    /// What was told of when zones expire.
+    pub(super) expiries: Mutex<Vec<Option<Instant>>>,
     /// So many transfers break off.
     pub(super) panics: AtomicUsize,
 }
@@ -262,6 +287,10 @@ impl Host for Shelf {
 
     fn restore(&self, apex: &Name) {
         self.change(apex, |zone| zone.is_expired = false);
+    }
+
+    fn set_expiry(&self, _apex: &Name, expires: Option<Instant>) {
+        self.expiries.lock().unwrap().push(expires);
     }
 
     fn keys(&self) -> Keys {

@@ -1,15 +1,20 @@
 //! The transfers that are under way, and how many there may be.
 
-use super::Asked;
+use super::{Asked, Refusal};
+use crate::acl::Prefix;
+use crate::clock::OnceASecond;
+use crate::limits::Networks;
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Transfers at once, where nothing else is configured.
 pub const DEFAULT_MOST: usize = 10;
+/// Transfers at once to one client, where nothing else is configured.
+pub const DEFAULT_EACH: usize = 5;
 
 /// Of what kind a transfer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +47,7 @@ pub enum TransferOutcome {
     /// The peer has the newest version, or is to ask again over TCP: it got the SOA record.
     UpToDate,
     /// It was refused.
-    Refused,
+    Refused(Refusal),
     /// The connection ended before all was sent, or it could not be continued.
     BrokenOff,
 }
@@ -78,12 +83,13 @@ type Observer = Arc<dyn Fn(&TransferStatus) + Send + Sync>;
 /// The transfers of a server to others.
 pub struct Outgoing {
     most: usize,
+    /// Transfers at once to one client, those that are exempt aside.
+    each: usize,
+    exempt: Vec<Prefix>,
     clock: fn() -> u64,
     active: Mutex<Vec<Arc<Progress>>>,
     observer: Option<Observer>,
-    /// The second of the last line on a refusal, and how many there were since without one.
-    said: AtomicU64,
-    unsaid: AtomicU64,
+    refusals: OnceASecond,
 }
 
 impl Outgoing {
@@ -92,12 +98,20 @@ impl Outgoing {
     pub const fn new(most: usize, clock: fn() -> u64) -> Self {
         Self {
             most,
+            each: usize::MAX,
+            exempt: Vec::new(),
             clock,
             active: Mutex::new(Vec::new()),
             observer: None,
-            said: AtomicU64::new(0),
-            unsaid: AtomicU64::new(0),
+            refusals: OnceASecond::new(),
         }
+    }
+
+    /// Gives no client more than `each` of them, but those that are `exempt`. A client is a network, as it is for the rates of
+    /// responses: an IPv4 /24, an IPv6 /56.
+    #[must_use]
+    pub fn with_each(self, each: usize, exempt: Vec<Prefix>) -> Self {
+        Self { each, exempt, ..self }
     }
 
     /// Has `observer` told of each request for a transfer, when it ends: for metrics.
@@ -133,30 +147,38 @@ impl Outgoing {
 
     /// Whether a refusal may be logged: one a second. Tells how many there were before it of which nothing was said.
     pub(super) fn may_say(&self) -> Option<u64> {
-        let now = (self.clock)();
-        let said = self.said.load(Relaxed);
-        if now > said && self.said.compare_exchange(said, now, Relaxed, Relaxed).is_ok() {
-            return Some(self.unsaid.swap(0, Relaxed));
-        }
-        self.unsaid.fetch_add(1, Relaxed);
-        None
+        self.refusals.may_say((self.clock)())
     }
 
     pub(super) const fn clock(&self) -> fn() -> u64 {
         self.clock
     }
 
-    /// Begins a transfer; `None` where there are too many.
+    /// Whether a client has as many transfers as it may.
+    fn is_full_for(&self, client: IpAddr, active: &[Arc<Progress>]) -> bool {
+        if self.each >= self.most || self.exempt.iter().any(|prefix| prefix.contains(client)) {
+            return false;
+        }
+        let networks = Networks::new(24, 56);
+        let network = networks.number_of(client);
+        let is_of_client = |other: &&Arc<Progress>| networks.number_of(other.client.ip()) == network;
+        active.iter().filter(is_of_client).count() >= self.each
+    }
+
+    /// Begins a transfer, where there are not too many.
     pub(super) fn begin(
         self: &Arc<Self>,
         zone: NameRef<'_>,
         client: SocketAddr,
         key: Option<NameRef<'_>>,
         (kind, serial): (TransferKind, u32),
-    ) -> Option<Active> {
+    ) -> Result<Active, Refusal> {
         let mut active = self.active();
+        if self.is_full_for(client.ip(), &active) {
+            return Err(Refusal::TooManyOfClient);
+        }
         if active.len() >= self.most {
-            return None;
+            return Err(Refusal::TooMany);
         }
         let progress = Arc::new(Progress {
             zone: zone.to_name(),
@@ -170,7 +192,7 @@ impl Outgoing {
             records: AtomicU64::new(0),
         });
         active.push(Arc::clone(&progress));
-        Some(Active { outgoing: Arc::clone(self), progress, outcome: TransferOutcome::BrokenOff })
+        Ok(Active { outgoing: Arc::clone(self), progress, outcome: TransferOutcome::BrokenOff })
     }
 
     fn active(&self) -> MutexGuard<'_, Vec<Arc<Progress>>> {

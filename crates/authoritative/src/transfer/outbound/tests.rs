@@ -1,5 +1,7 @@
 //! Answers to AXFR and IXFR, read back record by record.
 
+mod places;
+
 use super::compress::Compressor;
 use super::*;
 use crate::tsig::{AnswerVerifier, Key, Keys, sign_request};
@@ -89,9 +91,19 @@ impl Server {
         is_datagram: bool,
         out: &mut Vec<u8>,
     ) -> Transfer {
+        self.begin_for(CLIENT.parse().unwrap(), message, tsig, is_datagram, out)
+    }
+
+    fn begin_for(
+        &self,
+        client: SocketAddr,
+        message: &[u8],
+        tsig: Option<&tsig::Verified>,
+        is_datagram: bool,
+        out: &mut Vec<u8>,
+    ) -> Transfer {
         let query = Query::parse(message).unwrap();
         let opt = &self.opt[..];
-        let client = CLIENT.parse().unwrap();
         let asked = Asked {
             message,
             query: &query,
@@ -381,7 +393,7 @@ fn refusals_say_why() {
 fn over_tls_its_version_and_protocol_decide() {
     let mut server = Server::new(&large(7));
     server.access = AccessList::new(vec!["tls".parse().unwrap()]);
-    assert_eq!(server.refusal(&request(None), false), Refusal::NotAllowed);
+    assert_eq!(server.refusal(&request(None), false), Refusal::NeedsTls);
     for (is_tls13, is_dot) in [(false, true), (true, false), (false, false)] {
         server.tls = Some(TlsSession { is_tls13, is_dot });
         let refusal = server.refusal(&request(None), false);
@@ -415,7 +427,7 @@ fn transfers_are_bounded_in_number_and_told_of() {
     drop(first);
     assert!(server.outgoing.status().is_empty());
     let all = server.contents.record_count() + 1;
-    let refused = (TransferOutcome::Refused, 0);
+    let refused = (TransferOutcome::Refused(Refusal::TooMany), 0);
     let expected = [refused, (TransferOutcome::BrokenOff, 0), (TransferOutcome::Sent, all)];
     assert_eq!(*told.lock().unwrap(), expected);
     server.messages(&request(Some(7)), true);

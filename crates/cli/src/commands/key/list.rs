@@ -199,6 +199,11 @@ fn table(listed: &[Listed], roles: &[Role]) -> Table {
         let why = "A CSK is a key-signing key that signs all of the zone, for want of a zone-signing key of its algorithm.";
         legend.push(why.to_owned());
     }
+    if listed.iter().any(|key| key.private == Private::Missing) {
+        let why = "A key with no private file here signs nothing, and `nonesuch zone sign` refuses the folder: restore the file, or move \
+                   the .key file away. To publish a key that does not sign, put its DNSKEY record into the zone file.";
+        legend.push(why.to_owned());
+    }
     let rows = listed.iter().zip(roles).map(|(key, role)| {
         let record = &key.record;
         let mark = if experimental(record.algorithm()).is_some() { "*" } else { "" };

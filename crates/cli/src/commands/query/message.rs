@@ -101,6 +101,9 @@ impl Edns {
         if message.keepalive {
             options.push((OptionCode::KEEPALIVE, Vec::new()));
         }
+        if message.expire {
+            options.push((OptionCode::EXPIRE, Vec::new()));
+        }
         let dnssec_ok = if message.dnssec_ok() { DO } else { 0 };
         let compact_ok = if message.compact_ok { CO } else { 0 };
         let flags = dnssec_ok | compact_ok;

@@ -39,9 +39,23 @@ impl Said {
 
     /// The answer is "no" where the server refused or failed, or did not sign as it should.
     pub(super) fn outcome(&self) -> Outcome {
-        let is_answered = matches!(self.message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN);
-        let is_signed = self.received.signature.as_ref().is_none_or(|verdict| verdict.is_right);
-        if is_answered && is_signed { Outcome::Done } else { Outcome::No }
+        if self.complaints().is_empty() { Outcome::Done } else { Outcome::No }
+    }
+
+    /// Why the answer is "no"; nothing where it is not.
+    pub(super) fn complaints(&self) -> Vec<String> {
+        let rcode = self.message.rcode();
+        let is_answered = matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN);
+        let server = self.received.server;
+        let refused = (!is_answered).then(|| {
+            let mut words = vec![rcode::name(rcode)];
+            let errors = self.options.iter().filter(|option| option.extended_error().is_some());
+            words.extend(errors.map(|option| format!("{} {}", option.name(), option.describe())));
+            format!("{server}: {}", words.join(", "))
+        });
+        let unsigned = self.received.signature.as_ref().filter(|verdict| !verdict.is_right);
+        let unsigned = unsigned.map(|verdict| format!("{server}: TSIG {}", verdict.text));
+        refused.into_iter().chain(unsigned).collect()
     }
 
     fn records(&self, section: Section) -> Vec<&Record> {
@@ -151,7 +165,7 @@ impl Said {
     }
 }
 
-fn option_to_json(option: &EdnsOption) -> Value {
+pub(super) fn option_to_json(option: &EdnsOption) -> Value {
     let mut value = json!({ "code": option.code, "name": option.name(), "text": option.describe(),
         "data": data_encoding::HEXLOWER.encode(&option.data) });
     if let Some((code, text)) = option.extended_error() {

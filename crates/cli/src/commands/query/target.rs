@@ -3,6 +3,7 @@
 use super::QueryError;
 use super::message::Question;
 use crate::arguments::QueryArguments;
+use nonesuch_authoritative::acl::{PORT, TLS_PORT};
 use nonesuch_proto::{Name, Rtype};
 use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
@@ -10,9 +11,6 @@ use std::path::Path;
 
 /// Where the system says which servers to ask.
 const RESOLVERS: &str = "/etc/resolv.conf";
-/// Ports of DNS, and of DNS over TLS (RFC 7858 section 3.1).
-const PORT: u16 = 53;
-const TLS_PORT: u16 = 853;
 
 /// The server.
 #[derive(Debug, PartialEq, Eq)]

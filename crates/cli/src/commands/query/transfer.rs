@@ -3,7 +3,7 @@
 use super::ask::Asker;
 use super::edns;
 use super::message::{Draft, Question};
-use super::show::describe_tls;
+use super::show::{describe_tls, option_to_json};
 use super::{QueryError, rcode, read_message, record};
 use crate::Outcome;
 use crate::arguments::QueryArguments;
@@ -36,7 +36,7 @@ pub(super) async fn run(
     let begun = Instant::now();
     connection.send(&query).await?;
     let (mut totals, mut course) = (Totals::default(), Course::new(question.rtype));
-    let mut octets = Vec::new();
+    let (mut octets, mut options) = (Vec::new(), Vec::new());
     while !course.is_done() {
         connection.receive(&mut octets).await?;
         if let Some(verifier) = &mut verifier
@@ -51,6 +51,10 @@ pub(super) async fn run(
         if message.rcode() != Rcode::NOERROR {
             return refused(arguments, server, &reason(&message));
         }
+        if totals.messages == 0 {
+            // RFC 5936 §2.2.5: what holds for the whole answer stands in its first message.
+            options = edns::read_options(&message);
+        }
         totals.messages += 1;
         totals.octets += octets.len() as u64;
         totals.records += print_records(arguments, server, &message, &mut course)?;
@@ -61,12 +65,16 @@ pub(super) async fn run(
     let seconds = begun.elapsed().as_secs_f64();
     let Totals { messages, octets, records } = totals;
     if arguments.json {
-        let summary = json!({ "records": records, "messages": messages, "octets": octets, "seconds": seconds,
+        let options: Vec<_> = options.iter().map(option_to_json).collect();
+        let summary = json!({ "records": records, "options": options, "messages": messages, "octets": octets, "seconds": seconds,
             "server": server.to_string(), "transport": asker.transport().to_string(), "kind": course.kind() });
         print_line(&summary.to_string())?;
     } else if !arguments.short {
         if let Some(facts) = connection.tls() {
             print_line(&format!(";; {}", describe_tls(facts)))?;
+        }
+        for option in &options {
+            print_line(&format!(";; {} {}", option.name(), option.describe()))?;
         }
         print_line(&format!(
             ";; {}: {records} records in {messages} messages, {octets} octets from {server} over {} in {seconds:.3} s",

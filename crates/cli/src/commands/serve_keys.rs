@@ -1,76 +1,25 @@
-//! What `serve` loads beside the zone where answers are made when asked: the zone's keys, or with NSEC5 its VRF key and
+//! What `serve` loads beside a zone where answers are made when asked: the zone's keys, or with NSEC5 its VRF key and
 //! stored proofs.
 
 use super::nsec5;
-use crate::arguments::ServeArguments;
 use crate::error::Failure;
 use crate::files::{folder_of, read_small_file};
 use crate::keys::{self, join_private, key_file, load_record, paths};
+use nonesuch_authoritative::service::KeyFiles;
 use nonesuch_crypto::{decode_pem, pkcs8_algorithms};
 use nonesuch_dnssec::KeyPair;
-use nonesuch_dnssec::denial::{Made, Mapping, Mechanism};
-use nonesuch_dnssec::facts::denial;
 use nonesuch_dnssec::keys::KeyRecord;
-use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone, OnlineOptions};
+use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone};
 use nonesuch_proto::Name;
-use nonesuch_zone::Contents;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// How the zone is to be served.
-pub(super) enum Way {
-    /// From what it holds.
-    AsItIs,
-    /// With denial made by this mechanism, signed with keys.
-    Online(Mechanism),
-    /// With NSEC5, by the VRF key and the proofs in this folder.
-    Nsec5(PathBuf),
-}
-
-/// Whether an option asks for signatures that are made when asked.
-pub(super) const fn is_asked_for(arguments: &ServeArguments) -> bool {
-    arguments.online.denial.is_some() || arguments.online.keys.is_some()
-}
-
-/// The folder with what a zone with NSEC5 is denied by, which must be there.
-pub(super) fn nsec5_folder(arguments: &ServeArguments) -> Result<PathBuf, Failure> {
-    let dir = arguments.online.nsec5_keys.clone().unwrap_or_else(|| nsec5::beside(&arguments.file));
-    if dir.is_dir() { Ok(dir) } else { Err(Failure::Nsec5KeysNeeded { path: arguments.file.clone(), dir }) }
-}
-
-/// Finds out how `contents` are to be served, and refuses options that do not go with them.
-pub(super) fn choose(arguments: &ServeArguments, contents: &Contents) -> Result<Way, Failure> {
-    let is_nsec5 = denial(contents).is_some_and(|facts| facts.mechanism.mapping() == Mapping::Vrf);
-    if is_nsec5 {
-        if arguments.online.denial.is_some() || arguments.online.keys.is_some() {
-            return Err(Failure::Nsec5WithKeys { path: arguments.file.clone() });
-        }
-        return nsec5_folder(arguments).map(Way::Nsec5);
-    }
-    if arguments.online.nsec5_keys.is_some() {
-        return Err(Failure::NotNsec5 { path: arguments.file.clone() });
-    }
-    match arguments.online.denial {
-        None if arguments.online.keys.is_some() => {
-            Err(Failure::KeysWithoutDenial { path: arguments.file.clone() })
-        }
-        None => Ok(Way::AsItIs),
-        Some(mechanism) if mechanism.entry().made == Made::WhenAsked => Ok(Way::Online(mechanism)),
-        Some(mechanism) => Err(Failure::NotOnline { path: arguments.file.clone(), mechanism }),
-    }
-}
-
-/// The keys of `zone` in the folder that `--keys` names: all records, and the private keys that are there.
-pub(super) fn load_keys(
-    arguments: &ServeArguments,
-    zone: &Name,
-    mechanism: Mechanism,
-) -> Result<OnlineOptions, Failure> {
-    let dir = arguments.online.keys.as_deref().unwrap_or_else(|| Path::new("."));
-    let (records, pairs) = load_available(dir, zone)?;
-    Ok(OnlineOptions { mechanism, records, pairs, validity: arguments.online.signature_validity })
-}
+/// How a service reads key files.
+pub(super) const KEY_FILES: KeyFiles = KeyFiles {
+    signing: |dir, zone| load_available(dir, zone).map_err(|failure| failure.to_string()),
+    prover: |dir, file, zone| load_prover(dir, file, zone).map_err(|failure| failure.to_string()),
+};
 
 /// The records of all keys of `zone` in `dir`, and the pairs of those whose private keys are there.
 pub(super) fn load_available(dir: &Path, zone: &Name) -> Result<(Vec<KeyRecord>, Vec<KeyPair>), Failure> {
@@ -90,7 +39,7 @@ pub(super) fn load_available(dir: &Path, zone: &Name) -> Result<(Vec<KeyRecord>,
 
 /// The VRF key and the stored proofs of `zone` in `dir`. Neither that folder nor that of the zone's `file` may hold a signing
 /// key: what a server cannot read, nobody takes from it.
-pub(super) fn load_prover(dir: &Path, file: Option<&Path>, zone: &Nsec5Zone) -> Result<Nsec5Prover, Failure> {
+fn load_prover(dir: &Path, file: Option<&Path>, zone: &Nsec5Zone) -> Result<Nsec5Prover, Failure> {
     for folder in file.map(folder_of).into_iter().chain([dir]) {
         if let Some(path) = find_signing_key(folder)? {
             return Err(Failure::SigningKeyAtServer { path, zone: zone.apex().clone() });

@@ -1,0 +1,58 @@
+//! What is counted of a query and its response.
+
+use super::Thread;
+use crate::cookies::CookieStatus;
+use crate::query::Query;
+use crate::statistics::{self, Observation, Seen};
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
+
+impl Thread {
+    /// Counts a query that is answered. The upper bits of a response code are in OPT (RFC 6891 §6.1.3): answers without
+    /// records are looked at for them, others have none.
+    #[inline]
+    pub(super) fn count(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
+        let has_records = response.get(6..10).is_some_and(|counts| counts != [0; 4]);
+        if has_records {
+            self.statistics.query(query, message, response);
+        } else {
+            self.count_bare(query, message, response);
+        }
+    }
+
+    #[cold]
+    fn count_bare(&mut self, query: &Query<'_>, message: &[u8], response: &[u8]) {
+        let Some(header) = Header::read(response) else { return };
+        let seen = Seen::default()
+            .with(Seen::TRUNCATED, header.flags & flags::TC != 0)
+            .with(Seen::EDNS, query.opt.is_some())
+            .with(Seen::DNSSEC_OK, query.opt.is_some_and(|opt| opt.dnssec_ok()));
+        self.statistics.record(&Observation {
+            qtype: query.qtype,
+            rcode: extended_rcode(response, HEADER + query.question.len()),
+            query_octets: message.len(),
+            response_octets: response.len(),
+            seen,
+        });
+    }
+
+    pub(super) fn count_cookie(&mut self, status: CookieStatus) {
+        self.statistics.cookie(match status {
+            CookieStatus::Absent => return,
+            CookieStatus::ClientOnly => statistics::Cookie::Client,
+            CookieStatus::Valid => statistics::Cookie::Valid,
+            CookieStatus::Invalid => statistics::Cookie::Invalid,
+            CookieStatus::Malformed => statistics::Cookie::Malformed,
+        });
+    }
+}
+
+/// The response code with its upper bits, where the record at `at` is an OPT record.
+fn extended_rcode(response: &[u8], at: usize) -> Rcode {
+    let lower = Header::read(response).map_or(0, |header| header.flags & 0x0f);
+    let [t, u] = Rtype::OPT.0.to_be_bytes();
+    match response.get(at..at + 6) {
+        Some(&[0, a, b, _, _, upper]) if [a, b] == [t, u] => Rcode(u16::from(upper) << 4 | lower),
+        _ => Rcode(lower),
+    }
+}

@@ -1,0 +1,60 @@
+//! Messages that ask nothing which could be answered: FORMERR, or a cookie where nothing else is wanted (RFC 7873 §5.4).
+
+use super::other::push_opt_where_asked;
+use super::{Batch, Outcome, Thread};
+use crate::answer::push_bare;
+use crate::cookies::CookieStatus;
+use crate::query::read_opt_alone;
+use crate::reply_options::ReplyOptions;
+use crate::response::UDP_PAYLOAD;
+use nonesuch_proto::edns;
+use nonesuch_proto::message::{HEADER, Header, Rcode};
+use std::net::SocketAddr;
+
+impl Thread {
+    /// Answers what has the opcode of a query and is none.
+    #[cold]
+    pub(super) fn answer_malformed(
+        &mut self,
+        batch: &Batch,
+        header: Header,
+        message: &[u8],
+        sender: SocketAddr,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        if let Some(rcode) = self.give_cookie(batch, header, message, sender, out) {
+            return self.refuse_bare(batch, header, rcode, sender, out);
+        }
+        push_bare(header, Rcode::FORMERR, out);
+        push_opt_where_asked(message, None, out);
+        self.refuse_bare(batch, header, Rcode::FORMERR, sender, out)
+    }
+
+    /// Answers a message without a question whose OPT record has a cookie, with that and ours: whoever wants to know ours has asked
+    /// (RFC 7873 §5.4; RFC 9619 §4 leaves room for it). `None` where it is no such message.
+    fn give_cookie(
+        &mut self,
+        batch: &Batch,
+        header: Header,
+        message: &[u8],
+        sender: SocketAddr,
+        out: &mut Vec<u8>,
+    ) -> Option<Rcode> {
+        let opt = read_opt_alone(message).filter(|opt| opt.version == 0)?;
+        let cookies = batch.settings.cookies.as_ref()?;
+        let now = batch.now as u32;
+        let reply =
+            ReplyOptions::read(&opt, self.transport, &batch.reply, Some(cookies), sender.ip(), now).ok()?;
+        let rcode = match reply.cookie() {
+            CookieStatus::Absent | CookieStatus::Malformed => return None,
+            CookieStatus::ClientOnly | CookieStatus::Valid => Rcode::NOERROR,
+            CookieStatus::Invalid => Rcode::BADCOOKIE,
+        };
+        self.count_cookie(reply.cookie());
+        push_bare(header, Rcode(rcode.0 & 0x0f), out);
+        edns::push_opt(UDP_PAYLOAD, (rcode.0 >> 4) as u8, 0, out);
+        out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
+        reply.without_padding().push(&batch.reply, None, usize::from(UDP_PAYLOAD), 0, out);
+        Some(rcode)
+    }
+}

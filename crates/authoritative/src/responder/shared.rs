@@ -1,0 +1,52 @@
+//! What all threads of a server work with.
+
+use crate::clock::seconds_now;
+use crate::notify::Notified;
+use crate::settings::Settings;
+use crate::statistics::Statistics;
+use crate::tap::Tap;
+use crate::transfer::outbound::{self, Outgoing};
+use crate::zones::Zones;
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+
+/// Takes news of zones that changed at their primaries, and never waits; `false` where it cannot take more.
+pub type TakeNotify = Arc<dyn Fn(Notified) -> bool + Send + Sync>;
+
+/// What all threads of a server work with.
+#[derive(Clone)]
+pub struct Shared {
+    /// The zones.
+    pub zones: Arc<Zones>,
+    /// What a reload may change.
+    pub settings: Arc<ArcSwap<Settings>>,
+    /// Where it is counted what was done.
+    pub statistics: Arc<Statistics>,
+    /// Where messages are copied to.
+    pub tap: Option<Arc<Tap>>,
+    /// The transfers under way.
+    pub outgoing: Arc<Outgoing>,
+    /// Who is told of NOTIFY messages; nobody: zones are not transferred to here.
+    pub notified: Option<TakeNotify>,
+}
+
+impl Shared {
+    /// Answers from `zones`, without keys, limits and transfers to here.
+    #[must_use]
+    pub fn new(zones: Arc<Zones>) -> Self {
+        Self {
+            zones,
+            settings: Arc::default(),
+            statistics: Statistics::new(),
+            tap: None,
+            outgoing: Arc::new(Outgoing::new(outbound::DEFAULT_MOST, seconds_now)),
+            notified: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("zones", &self.zones).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,64 @@
+//! What a thread's responder begins with.
+
+use super::{Batch, Responder, Shared, Thread};
+use crate::limits::WorkerShare;
+use crate::response::Transport;
+use crate::statistics::Carrier;
+use crate::zones::View;
+use arc_swap::Cache;
+use nonesuch_dnssec::online::{Counters, Workshop};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Responder {
+    /// A responder for messages that come over `transport` to the address `local`. `workshop` says how many octets its cache of
+    /// signatures and proofs takes, and where those are counted; signatures are made `clock_shift` seconds ahead of the clock.
+    #[must_use]
+    pub fn new(
+        shared: &Shared,
+        transport: Transport,
+        local: SocketAddr,
+        workshop: (usize, Arc<Counters>),
+        clock_shift: u32,
+    ) -> Self {
+        let mut view = View::new(Arc::clone(&shared.zones));
+        let mut settings = Cache::new(Arc::clone(&shared.settings));
+        let current = Arc::clone(settings.load());
+        let online = current.limits.as_ref().map(|limits| limits.settings().online.clone());
+        let thread = Thread {
+            transport,
+            begun: Instant::now(),
+            workshop: Workshop::new(workshop.0, workshop.1),
+            share: WorkerShare::new(&online.unwrap_or_default()),
+            statistics: shared.statistics.thread(carrier(transport)),
+            tap: shared.tap.as_ref().map(|tap| tap.thread(carrier(transport), local)),
+            outgoing: Arc::clone(&shared.outgoing),
+            notified: shared.notified.clone(),
+            wanting: Vec::new(),
+            stream: None,
+            idle_timeout: None,
+            session: None,
+            messages: 0,
+            again: false,
+            making: None,
+        };
+        let batch = Batch {
+            table: Arc::clone(view.table()),
+            reply: current.reply.clone(),
+            settings: current,
+            now: 0,
+            milliseconds: 0,
+            clock_shift,
+        };
+        Self { view, settings, batch, thread }
+    }
+}
+
+const fn carrier(transport: Transport) -> Carrier {
+    match transport {
+        Transport::Udp => Carrier::Udp,
+        Transport::Tcp => Carrier::Tcp,
+        Transport::Tls => Carrier::Tls,
+    }
+}

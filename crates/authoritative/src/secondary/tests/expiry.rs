@@ -1,0 +1,112 @@
+//! What is left to a zone at its primary is what is left to it here (RFC 7314 §4).
+
+use super::*;
+
+/// EXPIRE of the zone, in milliseconds.
+const EXPIRE: u64 = HELD.expire as u64 * 1000;
+
+/// Asks for the serial at `now`, and is told that the version is the newest and has so many seconds.
+fn refresh(machine: &mut Machine, expire: Option<u32>, now: u64) {
+    assert_eq!(tell(machine, Event::Refresh, now), [probe(0)]);
+    tell(machine, Event::Serial { serial: machine.held().unwrap().serial, expire }, now);
+}
+
+/// Which of several times counts (RFC 7314 §4).
+#[test]
+fn what_is_left_at_a_primary_is_what_is_left_here() {
+    let mut machine = machine(1, None, None);
+    wake(&mut machine, NOW);
+    // With a transfer the option takes the place of the SOA record's field.
+    let published = Event::Transferred { ended: Ended::Published(HELD), expire: Some(1000) };
+    assert_eq!(tell(&mut machine, published, NOW), [Action::Store]);
+    assert_eq!(machine.expires_at(), Some(NOW + 1_000_000));
+    assert_eq!(machine.refreshed(), Some(Refreshed { at: NOW, left: Some(1_000_000) }));
+    // With an SOA record the later of the two times counts.
+    refresh(&mut machine, Some(10), NOW + 1000);
+    assert_eq!(machine.expires_at(), Some(NOW + 1_000_000));
+    refresh(&mut machine, Some(2000), NOW + 2000);
+    assert_eq!(machine.expires_at(), Some(NOW + 2_002_000));
+    // Never more than the SOA record says; a primary that says nothing is taken for the first one.
+    refresh(&mut machine, Some(u32::MAX), NOW + 3000);
+    assert_eq!(machine.expires_at(), Some(NOW + 3000 + EXPIRE));
+    refresh(&mut machine, Some(5), NOW + 4000);
+    assert_eq!(machine.expires_at(), Some(NOW + 3000 + EXPIRE));
+    refresh(&mut machine, None, NOW + 5000);
+    assert_eq!(machine.refreshed(), Some(Refreshed { at: NOW + 5000, left: None }));
+    // An answer to IXFR that says that nothing is newer is as one with the SOA record.
+    assert_eq!(tell(&mut machine, Event::Refresh, NOW + 6000), [probe(0)]);
+    tell(&mut machine, has(11), NOW + 6000);
+    let same =
+        Event::Transferred { ended: Ended::UpToDate { serial: 10 }, expire: Some(EXPIRE as u32 / 1000 - 1) };
+    tell(&mut machine, same, NOW + 6000);
+    assert_eq!(machine.expires_at(), Some(NOW + 5000 + EXPIRE));
+}
+
+#[test]
+fn bounds_of_soa_records_do_not_lengthen_what_is_left() {
+    let timing = Timing { expire: Span { least: 3600, most: 7200 }, ..Timing::default() };
+    let mut machine = Machine::new(timing, true, 1, Some(Held { expire: 60, ..HELD }), None, 1, NOW);
+    wake(&mut machine, NOW);
+    tell(&mut machine, Event::Serial { serial: 10, expire: Some(60) }, NOW);
+    assert_eq!(machine.expires_at(), Some(NOW + HOUR));
+    let published = |expire| Event::Transferred { ended: Ended::Published(held(11)), expire };
+    tell(&mut machine, Event::Refresh, NOW);
+    tell(&mut machine, has(11), NOW);
+    tell(&mut machine, published(Some(30)), NOW);
+    assert_eq!(machine.expires_at(), Some(NOW + 30_000));
+    tell(&mut machine, Event::Retransfer, NOW);
+    tell(&mut machine, published(Some(1_000_000)), NOW);
+    assert_eq!(machine.expires_at(), Some(NOW + 2 * HOUR));
+}
+
+#[test]
+fn a_zone_of_which_little_is_left_is_asked_for_again_before_it_expires() {
+    let mut machine = fresh(1);
+    tell(&mut machine, Event::Refresh, NOW);
+    tell(&mut machine, has(11), NOW);
+    tell(&mut machine, Event::Transferred { ended: Ended::Published(held(11)), expire: Some(100) }, NOW);
+    assert_next(&machine, NOW, 50_000);
+    // The primary has reached its own.
+    let now = machine.next_round().unwrap();
+    assert_eq!(wake(&mut machine, now), [probe(0)]);
+    tell(&mut machine, Event::Serial { serial: 11, expire: Some(HELD.expire - 1) }, now);
+    assert_eq!(machine.expires_at(), Some(now + EXPIRE - 1000));
+    assert_next(&machine, now, 2 * HOUR);
+    // It has not: no later than the primary the zone is gone here, and stays so while nothing is left there.
+    tell(&mut machine, Event::Refresh, now);
+    tell(&mut machine, has(12), now);
+    tell(&mut machine, Event::Transferred { ended: Ended::Published(held(12)), expire: Some(5) }, now);
+    assert_next(&machine, now, 10_000);
+    assert_eq!(wake(&mut machine, now + 5000), [Action::Expire]);
+    let later = machine.next_round().unwrap();
+    assert_eq!(wake(&mut machine, later), [probe(0)]);
+    assert_eq!(tell(&mut machine, Event::Serial { serial: 12, expire: Some(0) }, later), [Action::Store]);
+    assert!(machine.is_expired());
+    let later = machine.next_round().unwrap();
+    assert_eq!(wake(&mut machine, later), [probe(0)]);
+    let told = Event::Serial { serial: 12, expire: Some(1) };
+    assert_eq!(tell(&mut machine, told, later), [Action::Restore, Action::Store]);
+}
+
+#[test]
+fn a_version_of_a_primary_to_which_nothing_is_left_is_not_served() {
+    let mut machine = machine(1, Some(HELD), Some(NOW - EXPIRE));
+    assert_eq!(wake(&mut machine, NOW), [Action::Expire, probe(0)]);
+    assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
+    let published = Event::Transferred { ended: Ended::Published(held(11)), expire: Some(0) };
+    assert_eq!(tell(&mut machine, published, NOW), [Action::Store]);
+    assert_eq!(machine.poll_timeout(), Some(NOW));
+    assert_eq!(wake(&mut machine, NOW), [Action::Expire]);
+    assert!(machine.is_expired());
+}
+
+#[test]
+fn what_was_left_is_known_after_a_restart() {
+    for (left, expires) in
+        [(Some(1000), NOW - HOUR + 1000), (Some(u64::MAX), NOW - HOUR + EXPIRE), (None, NOW - HOUR + EXPIRE)]
+    {
+        let refreshed = Refreshed { at: NOW - HOUR, left };
+        let machine = Machine::new(Timing::default(), true, 1, Some(HELD), Some(refreshed), 1, NOW);
+        assert_eq!(machine.expires_at(), Some(expires));
+    }
+}

@@ -1,0 +1,91 @@
+//! A file that is read before anybody knows which zone it has: that of a server of one zone, whose name nobody gave.
+
+use super::activity::{ActivityKind, lock};
+use super::state::Fingerprint;
+use super::zone::{Update, Zone};
+use super::{Refused, Service, ZoneEvent};
+use nonesuch_net::release_free_memory;
+use nonesuch_proto::Name;
+use nonesuch_zone::{ImageFile, Loaded};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a file holds.
+#[derive(Debug)]
+pub(super) enum Found {
+    Image(Box<ImageFile>),
+    Zone(Loaded),
+}
+
+/// What was read of a file, and what tells whether that has changed meanwhile.
+#[derive(Debug)]
+pub struct Opened {
+    pub(super) found: Found,
+    pub(super) fingerprint: Option<Fingerprint>,
+}
+
+impl Opened {
+    /// Has `map` map the image that the file at `path` begins with, and `read` read the file where it returns none.
+    ///
+    /// # Errors
+    /// Those of both.
+    pub fn file<E>(
+        path: &Path,
+        map: impl FnOnce() -> Result<Option<ImageFile>, E>,
+        read: impl FnOnce() -> Result<Loaded, E>,
+    ) -> Result<Self, E> {
+        // What cannot be looked at cannot be read either, and that is said then.
+        let fingerprint = Fingerprint::of(path).ok();
+        let found = match map()? {
+            Some(image) => Found::Image(Box::new(image)),
+            None => Found::Zone(read()?),
+        };
+        Ok(Self { found, fingerprint })
+    }
+
+    /// What came from a stream, which nobody can read again.
+    #[must_use]
+    pub const fn stream(loaded: Loaded) -> Self {
+        Self { found: Found::Zone(loaded), fingerprint: None }
+    }
+
+    /// The zone's name.
+    #[must_use]
+    pub fn apex(&self) -> Name {
+        match &self.found {
+            Found::Image(image) => image.image().apex().to_name(),
+            Found::Zone(loaded) => loaded.contents.apex().clone(),
+        }
+    }
+}
+
+impl Service {
+    /// Loads the one zone of the settings of what was read of its file, in this thread; takes the place of
+    /// [`begin`](Self::begin).
+    ///
+    /// # Errors
+    /// Why it is refused; that is not logged, since nothing is served then.
+    pub fn begin_with(&self, opened: Opened) -> Result<(), Refused> {
+        let loaded = match self.all().as_slice() {
+            [zone] => self.load_opened(zone, opened),
+            _ => Err(Refused::Unknown),
+        };
+        self.tell(&ZoneEvent::CatalogsLoaded);
+        self.tell(&ZoneEvent::Loaded);
+        self.end_loading();
+        loaded.map(drop)
+    }
+
+    fn load_opened(&self, zone: &Arc<Zone>, opened: Opened) -> Result<Update, Refused> {
+        let _one = lock(zone.work());
+        self.tell(&ZoneEvent::Added(zone.settings()));
+        let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
+        let is_read = matches!(opened.found, Found::Zone(_));
+        let loaded = self.load_version(zone, Some(opened), false, &activity);
+        if is_read {
+            // What reading and compiling have freed is a multiple of the image.
+            release_free_memory();
+        }
+        loaded
+    }
+}

@@ -1,0 +1,114 @@
+//! Why a version of a zone is refused.
+
+use crate::OpenImageError;
+use nonesuch_dnssec::online::PrepareError;
+use nonesuch_dnssec::verify::count_faults;
+use nonesuch_proto::Name;
+use nonesuch_zone::LoadError;
+use nonesuch_zone::image::CompileError;
+use nonesuch_zone::read::read_remedy;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a version of a zone is not published. What was published before goes on being served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// There is no such zone.
+    #[error("there is no zone of this name here")]
+    Unknown,
+    /// It was transferred from somebody whom the zone is not had from any longer.
+    #[error("the zone is no longer had from this primary: its settings have changed meanwhile")]
+    OtherSource,
+    /// Its records are not of this zone.
+    #[error("the records are of {0}")]
+    OtherZone(Name),
+    /// Its file cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Its file, an image, cannot be opened.
+    #[error(transparent)]
+    Image(#[from] OpenImageError),
+    /// Its file cannot be looked at.
+    #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It came from what can be read once.
+    #[error("{} cannot be read again: serve a file, where another version is to take its place", .0.display())]
+    ReadOnce(PathBuf),
+    /// Its file changed while it was read.
+    #[error("{}: changed while it was read: write zone files beside and rename them into place", .0.display())]
+    Moving(PathBuf),
+    /// It is not sound.
+    #[error(
+        "not fit to be served: {}, the first: {}; `nonesuch zone verify FILE` lists all; mend the zone, or sign it again with \
+         `nonesuch zone sign`",
+        count_faults(*faults), first.join("; ")
+    )]
+    Unsound {
+        /// Number of faults.
+        faults: usize,
+        /// The first of them.
+        first: Vec<String>,
+    },
+    /// Its key set alone is signed.
+    #[error(
+        "the key set is signed and nothing else, as `nonesuch zone sign --only-keys` leaves it: have the rest made when asked, with \
+         denial and keys, or sign the zone as a whole"
+    )]
+    OnlyKeySet,
+    /// It is signed with NSEC5, and its VRF key is nowhere.
+    #[error("the zone has NSEC5, and {}: name the folder of its VRF key with nsec5-keys", without_folder(folder.as_deref()))]
+    Nsec5KeysNeeded {
+        /// The folder beside its file; `None` where it has no file.
+        folder: Option<PathBuf>,
+    },
+    /// It is to be served with NSEC5 and has none.
+    #[error(
+        "the zone is not signed with NSEC5: leave nsec5-keys out, or sign it with `nonesuch zone sign --denial nsec5`"
+    )]
+    NotNsec5,
+    /// It is to be signed, and is not.
+    #[error("the zone is not signed, and dnssec = \"required\" has that refused: sign it, or take that out")]
+    NotSigned,
+    /// Keys are missing or faulty.
+    #[error("{0}")]
+    Keys(String),
+    /// It cannot be signed or denied when asked.
+    #[error(transparent)]
+    Prepare(#[from] Box<PrepareError>),
+    /// It does not fit into an image.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// It could not be kept, and what is not kept is not published.
+    #[error("{}: cannot be written: {source}{}", path.display(), write_remedy(source))]
+    Keep {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn without_folder(folder: Option<&Path>) -> String {
+    let there_is_none = |folder: &Path| format!("there is no folder {} beside its file", folder.display());
+    folder.map_or_else(|| "has no file that a folder could stand beside".to_owned(), there_is_none)
+}
+
+/// What to do where a file of the state folder cannot be written; nothing where the error says it.
+fn write_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => "",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            ": make room"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            ": make the folder writable for the server's user"
+        }
+        _ => ": see to the folder and to the room in it",
+    }
+}

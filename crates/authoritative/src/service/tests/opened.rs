@@ -1,0 +1,109 @@
+//! A service of one zone whose file is read before its name is known, and that keeps nothing.
+
+use super::*;
+use nonesuch_zone::{Loaded, load};
+use std::cell::Cell;
+
+fn unkept(source: Source) -> Settings {
+    let zone = ZoneSettings { source, ..ZoneSettings::of_file(name("example."), "zone".into()) };
+    Settings { zones: vec![zone], ..Settings::default() }
+}
+
+fn open(settings: Settings) -> Arc<Service> {
+    Service::open(settings, KEY_FILES, Arc::new(Zones::new())).unwrap()
+}
+
+fn loaded(serial: u32) -> Loaded {
+    Loaded { contents: contents(serial), warnings: Vec::new(), verification: None }
+}
+
+fn opened(file: &Path) -> Opened {
+    Opened::file(file, || Ok(crate::open_image(file).unwrap()), || load(file, None)).unwrap()
+}
+
+#[test]
+fn a_file_that_was_read_is_served_and_looked_at_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("zone");
+    write(&file, &zone_text(1));
+    let found = opened(&file);
+    assert_eq!(found.apex(), name("example."));
+    let service = open(unkept(Source::File(file.clone())));
+    service.begin_with(found).unwrap();
+    assert_eq!((serial(&service), service.wait().serving), (Some(1), 1));
+    assert!(!service.reload_zone(&name("example.")).unwrap(), "unchanged");
+    write(&file, &zone_text(2));
+    assert!(service.reload_zone(&name("example.")).unwrap());
+    write(&file, "nonsense");
+    assert!(service.reload_zone(&name("example.")).is_err());
+    assert_eq!(serial(&service), Some(2));
+    let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["zone"], "nothing is kept");
+}
+
+/// What was read a moment ago is not what is there.
+#[test]
+fn a_file_that_changed_since_it_was_read_is_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("zone");
+    write(&file, &zone_text(1));
+    let found = opened(&file);
+    write(&file, &zone_text(2));
+    let service = open(unkept(Source::File(file)));
+    service.begin_with(found).unwrap();
+    assert_eq!(serial(&service), Some(2));
+}
+
+#[test]
+fn an_image_that_was_mapped_is_not_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("image");
+    fs::write(&file, image_of_many(5)).unwrap();
+    let is_read = Cell::new(false);
+    let read = || {
+        is_read.set(true);
+        Ok::<_, Refused>(load(&file, None)?)
+    };
+    let found = Opened::file(&file, || Ok(crate::open_image(&file)?), read).unwrap();
+    assert!(!is_read.get());
+    let service = open(unkept(Source::File(file)));
+    service.begin_with(found).unwrap();
+    assert_eq!(serial(&service), Some(5));
+    let status = &service.zone_status(None)[0];
+    assert_eq!(status.verified.as_deref(), Some("when its image was made"));
+}
+
+#[test]
+fn a_stream_is_read_once() {
+    let service = open(unkept(Source::Stream("standard input".into())));
+    service.begin_with(Opened::stream(loaded(3))).unwrap();
+    assert_eq!(serial(&service), Some(3));
+    let report = service.reload(unkept(Source::Stream("standard input".into())));
+    let [(zone, error)] = report.refused.as_slice() else { panic!("{report:?}") };
+    assert!(zone == "example." && error.contains("standard input cannot be read again"), "{error}");
+    assert_eq!(serial(&service), Some(3));
+}
+
+#[test]
+fn what_is_refused_is_told_and_not_served() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("zone");
+    write(&file, &zone_text(1));
+    let mut settings = unkept(Source::File(file.clone()));
+    settings.zones[0].requires_dnssec = true;
+    let service = open(settings);
+    assert!(matches!(service.begin_with(opened(&file)), Err(Refused::NotSigned)));
+    assert_eq!(serial(&service), None);
+}
+
+/// Whoever looks at the clock now and then knows when to look again.
+#[test]
+fn the_next_look_at_signatures_is_told() {
+    let service = open(unkept(Source::Stream("standard input".into())));
+    assert_eq!(service.warn_of_expiry(), None, "nothing is served");
+    let signed = Loaded { contents: signed(1, 7), ..loaded(1) };
+    service.begin_with(Opened::stream(signed)).unwrap();
+    // Valid for a day and an hour: the end is near in the last quarter.
+    let next = service.warn_of_expiry().unwrap();
+    assert!((1..=86_400 * 3 / 4).contains(&next), "{next}");
+}

@@ -1,0 +1,176 @@
+//! How a zone stands, whatever is under way: expired, gone, other rights, outdated signatures.
+
+use super::*;
+use crate::acl::AccessList;
+
+#[test]
+fn an_expired_zone_stays_expired_whatever_its_settings_become() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = started(secondary(dir.path()));
+    service.publish(&name("example."), contents(7), &[]).unwrap();
+    service.set_expired(&name("example."), true);
+    let mut settings = secondary(dir.path());
+    settings.zones[0].transfers.transfer = AccessList::anybody();
+    service.reload(settings.clone());
+    let state = service.zones().state(&name("example.")).unwrap();
+    assert!(matches!(&*state, ZoneState::Expired(policy) if !policy.transfer.entries().is_empty()));
+    assert_eq!(service.status().expired, 1);
+    // A new version ends it, and so does a file in the place of the primaries.
+    service.publish(&name("example."), contents(8), &[]).unwrap();
+    assert_eq!(serial(&service), Some(8));
+    service.set_expired(&name("example."), true);
+    write(&dir.path().join("zone"), &zone_text(9));
+    service.reload(of_file(dir.path()));
+    assert_eq!(serial(&service), Some(9));
+}
+
+#[test]
+fn what_comes_from_a_former_primary_is_not_published() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = |port: u16| Remote::plain(std::net::SocketAddr::from(([127, 0, 0, 1], port)));
+    let had_from = |port| {
+        let mut settings = secondary(dir.path());
+        settings.zones[0].transfers.primaries = vec![from(port)];
+        settings
+    };
+    let service = started(had_from(1));
+    let publish = |port, serial| service.publish_from(&from(port), &name("example."), contents(serial), &[]);
+    assert_eq!(publish(1, 7).unwrap(), 7);
+    service.reload(had_from(2));
+    assert!(matches!(publish(1, 8), Err(Refused::OtherSource)));
+    assert_eq!(serial(&service), Some(7));
+    assert_eq!(publish(2, 8).unwrap(), 8);
+    write(&dir.path().join("zone"), &zone_text(3));
+    service.reload(of_file(dir.path()));
+    assert!(matches!(publish(2, 9), Err(Refused::OtherSource)));
+    assert_eq!(serial(&service), Some(3));
+    // It is no fault of the version that is served.
+    assert_eq!(service.zone_status(Some(&name("example.")))[0].error, None);
+}
+
+#[test]
+fn expiry_waits_for_nobody_who_makes_a_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = started(secondary(dir.path()));
+    service.publish(&name("example."), contents(7), &[]).unwrap();
+    let zone = service.zone(&name("example.")).unwrap();
+    let _one = lock(zone.work());
+    service.set_expired(&name("example."), true);
+    assert_eq!(serial(&service), None);
+    service.set_expired(&name("example."), false);
+    assert_eq!(serial(&service), Some(7));
+}
+
+#[test]
+fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = started(Settings { zones: Vec::new(), ..of_file(dir.path()) });
+    let member = secondary(dir.path()).zones.remove(0);
+    service.add_zones(vec![member.clone()]);
+    service.publish(&name("example."), contents(7), &[]).unwrap();
+    let zone = service.zone(&name("example.")).unwrap();
+    let working = lock(zone.work());
+    let remover = Arc::clone(&service);
+    let removing = std::thread::spawn(move || remover.remove_zones(&[name("example.")], false));
+    // It is not answered for at once, though somebody works at it still.
+    while service.zones().state(&name("example.")).is_some() {
+        std::thread::yield_now();
+    }
+    let activity = service.activities.begin(ActivityKind::Publish, None);
+    let late = service.publish_contents(&zone, contents(8), None, &[], Vec::new(), &activity);
+    assert!(matches!(late, Err(Refused::Unknown)), "{late:?}");
+    service.show_policy(&zone);
+    drop(working);
+    removing.join().unwrap();
+    service.load_first(&zone);
+    service.set_expired(&name("example."), true);
+    assert!(service.zones().state(&name("example.")).is_none());
+    assert!(!dir.path().join("state/zones/example.kept").exists(), "what was kept late is gone too");
+    // The same name comes anew.
+    service.add_zones(vec![member]);
+    assert!(matches!(&*service.zones().state(&name("example.")).unwrap(), ZoneState::NotReady(_)));
+}
+
+#[test]
+fn rights_change_whatever_becomes_of_the_zone() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("zone");
+    let rights = |list: AccessList| {
+        let mut settings = of_file(dir.path());
+        settings.zones[0].transfers.transfer = list;
+        settings.zones.push(ZoneSettings { apex: name("missing."), ..settings.zones[0].clone() });
+        settings.zones[1].source = Source::File(dir.path().join("nowhere"));
+        settings
+    };
+    write(&file, &zone_text(1));
+    let service = started(rights(AccessList::anybody()));
+    let is_open = |zone: &str| {
+        let state = service.zones().state(&name(zone)).unwrap();
+        state.policy().transfer.allows("192.0.2.1".parse().unwrap(), None)
+    };
+    assert!(is_open("example.") && is_open("missing."));
+    // The version of before stays, since the newest one is refused: without those who may not have it any longer.
+    write(&file, "@ SOA nonsense");
+    let report = service.reload(rights(AccessList::default()));
+    assert_eq!(report.refused.len(), 2);
+    assert_eq!(serial(&service), Some(1));
+    assert!(!is_open("example.") && !is_open("missing."));
+    // It is this version that comes back where another one expired.
+    service.set_expired(&name("example."), true);
+    service.set_expired(&name("example."), false);
+    assert!(!is_open("example."));
+}
+
+/// Signatures that expire while a server is down, or a clock that is wrong at its start, take no zone away.
+#[test]
+fn what_was_published_is_served_whatever_the_clock_says_at_the_next_start() {
+    for verify in [VerifyChoice::Auto, VerifyChoice::Full, VerifyChoice::Structural] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut text = Vec::new();
+        nonesuch_zone::write::write_zone(&signed(3, 1), &mut text).unwrap();
+        write(&dir.path().join("zone"), &String::from_utf8(text).unwrap());
+        let mut settings = of_file(dir.path());
+        settings.zones[0].verify = verify;
+        let service = started(settings.clone());
+        assert_eq!(serial(&service), Some(3));
+        end(service);
+        settings.clock_shift = 30 * 86_400;
+        let service = started(settings.clone());
+        assert_eq!(serial(&service), Some(3), "{verify:?}");
+        end(service);
+        // What comes anew is not published, and the kept version stays, whatever becomes of its file.
+        let mut text = Vec::new();
+        nonesuch_zone::write::write_zone(&signed(4, 1), &mut text).unwrap();
+        write(&dir.path().join("zone"), &String::from_utf8(text).unwrap());
+        let service = started(settings);
+        assert_eq!(serial(&service), Some(3), "{verify:?}");
+        assert!(service.reload_zone(&name("example.")).is_err(), "{verify:?}");
+        end(service);
+    }
+}
+
+#[test]
+fn primaries_may_tell_that_a_zone_has_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = secondary(dir.path()).zones.remove(0);
+    settings.transfers.primaries = vec!["192.0.2.1 key:k.".parse().unwrap()];
+    settings.transfers.notify_from = AccessList::new(vec!["192.0.2.9".parse().unwrap()]);
+    settings.transfers.primaries.push("192.0.2.3".parse().unwrap());
+    let policy = settings.policy();
+    // A primary that has a key signs with it, unless its address alone is said to be enough.
+    for (address, key, expected) in [
+        ("192.0.2.1", Some("k."), true),
+        ("192.0.2.1", None, false),
+        ("192.0.2.1", Some("other."), false),
+        ("192.0.2.3", None, true),
+        ("192.0.2.9", None, true),
+        ("192.0.2.2", Some("k."), false),
+    ] {
+        let key = key.map(name);
+        let allows = policy.notify_from.allows(address.parse().unwrap(), key.as_ref().map(|key| key.view()));
+        assert_eq!(allows, expected, "{address} {key:?}");
+    }
+    settings.transfers.notify_from = AccessList::new(vec!["192.0.2.1".parse().unwrap()]);
+    assert!(settings.policy().notify_from.allows("192.0.2.1".parse().unwrap(), None));
+    assert!(policy.is_secondary && !policy.transfer.allows("192.0.2.1".parse().unwrap(), None));
+}

@@ -1,0 +1,179 @@
+//! One version after another: what leads from one to the next stands in the journal, and what is odd is said.
+
+use super::*;
+
+#[test]
+fn what_is_transferred_is_kept_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = Service::open(secondary(dir.path()), KEY_FILES, Arc::new(Zones::new())).unwrap();
+    let mut events = service.events();
+    service.begin().unwrap();
+    assert_eq!(service.wait(), Settled { serving: 0, waiting: 1, failed: 0 });
+    assert!(matches!(events.try_recv(), Ok(ZoneEvent::CatalogsLoaded)));
+    assert!(matches!(events.try_recv(), Ok(ZoneEvent::Added(_))));
+    assert!(matches!(events.try_recv(), Ok(ZoneEvent::NotLoaded { .. })));
+    assert!(matches!(events.try_recv(), Ok(ZoneEvent::Loaded)));
+    assert_eq!(service.publish(&name("example."), contents(7), &[]).unwrap(), 7);
+    assert!(matches!(events.try_recv(), Ok(ZoneEvent::Published { serial: 7, .. })));
+    assert_eq!(service.contents(&name("example.")).unwrap().soa().unwrap().serial, 7);
+    let other = read::read_text(
+        b"$ORIGIN other.\n@ 60 SOA ns h 1 1 1 1 1\n@ 60 NS ns.example.\n",
+        Path::new("z"),
+        None,
+    );
+    let refused = service.publish(&name("example."), other.unwrap().contents, &[]);
+    assert!(matches!(refused, Err(Refused::OtherZone(_))));
+    // Expiry, and back.
+    service.set_expired(&name("example."), true);
+    assert_eq!((serial(&service), service.status().expired), (None, 1));
+    service.set_expired(&name("example."), false);
+    assert_eq!(serial(&service), Some(7));
+    drop(events);
+    end(service);
+    let service = started(secondary(dir.path()));
+    assert_eq!(serial(&service), Some(7));
+    assert!(service.contents(&name("example.")).is_some(), "what is transferred on is held");
+}
+
+#[test]
+fn changes_stand_in_the_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = started(secondary(dir.path()));
+    for serial in [7, 8, 9] {
+        service.publish(&name("example."), contents(serial), &[]).unwrap();
+    }
+    let state = service.zones().state(&name("example.")).unwrap();
+    let zone = state.serving().unwrap();
+    assert_eq!(zone.journal().unwrap().serials(), Some((7, 9)));
+    // A step back begins anew.
+    service.publish(&name("example."), contents(3), &[]).unwrap();
+    let state = service.zones().state(&name("example.")).unwrap();
+    assert_eq!(state.serving().unwrap().journal().unwrap().serials(), None);
+}
+
+#[test]
+fn each_step_stands_in_the_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = started(secondary(dir.path()));
+    let step = |from, to| ChangeSet::between(&contents(from), &contents(to), |_| true);
+    let journal = || {
+        let state = service.zones().state(&name("example.")).unwrap();
+        let journal = state.serving().unwrap().journal().unwrap();
+        (journal.serials(), journal.len())
+    };
+    service.publish(&name("example."), contents(1), &[]).unwrap();
+    service.publish(&name("example."), contents(4), &[step(1, 2), step(2, 3), step(3, 4)]).unwrap();
+    assert_eq!(journal(), (Some((1, 4)), 3));
+    // Steps that do not lead from what was here to what is are not believed: what differs is looked for.
+    for (serial, steps) in [(5, vec![step(3, 5)]), (6, vec![step(5, 7)]), (8, vec![step(6, 7), step(6, 8)])] {
+        let before = journal().1;
+        service.publish(&name("example."), contents(serial), &steps).unwrap();
+        assert_eq!(journal(), (Some((1, serial)), before + 1));
+    }
+}
+
+#[test]
+fn a_zone_that_comes_back_has_its_journal() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("zone");
+    let settings = || transferable(dir.path());
+    write(&file, &zone_text(1));
+    let service = started(settings());
+    write(&file, &zone_text(2));
+    assert!(service.reload_zone(&name("example.")).unwrap());
+    service.reload(Settings::default());
+    write(&file, &zone_text(3));
+    service.reload(settings());
+    let state = service.zones().state(&name("example.")).unwrap();
+    assert_eq!(state.serving().unwrap().journal().unwrap().serials(), Some((1, 3)));
+}
+
+/// The records of a version whose serial does not tell what they are.
+fn odd(serial: u32, text: &str) -> Contents {
+    let text = zone_text(serial).replace("ns 60 A", &format!("odd 60 TXT {text}\nns 60 A"));
+    read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents
+}
+
+#[test]
+fn a_serial_with_other_records_is_warned_of_and_nothing_leads_from_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("zone");
+    let settings = || transferable(dir.path());
+    write(&file, &zone_text(3));
+    let service = started(settings());
+    write(&file, &zone_text(4));
+    service.reload_zone(&name("example.")).unwrap();
+    assert_eq!((journal(&service), service.warnings(&name("example."))), (Some((3, 4)), Vec::new()));
+    // The same records again are no other version.
+    write(&file, &zone_text(4));
+    service.reload_zone(&name("example.")).unwrap();
+    assert_eq!((journal(&service), service.warnings(&name("example."))), (Some((3, 4)), Vec::new()));
+    write(&file, &zone_text(4).replace("192.0.2.1", "192.0.2.77"));
+    let report = service.reload(settings());
+    let [(zone, warning)] = &report.warnings[..] else { panic!("{report:?}") };
+    assert!(zone == "example." && warning.contains("serial 4 is as before although records differ"));
+    assert_eq!(journal(&service), None);
+    end(service);
+    // Secondaries have other records with this serial, also after a restart.
+    let service = started(settings());
+    write(&file, &zone_text(5));
+    service.reload_zone(&name("example.")).unwrap();
+    assert_eq!((serial(&service), journal(&service)), (Some(5), None));
+    assert!(service.warnings(&name("example.")).is_empty());
+    write(&file, &zone_text(6));
+    service.reload_zone(&name("example.")).unwrap();
+    assert_eq!(journal(&service), Some((5, 6)));
+    // Back, and the same serials once more.
+    for (serial, expected) in [(5, None), (6, None), (7, None), (8, Some((7, 8)))] {
+        service.publish(&name("example."), odd(serial, "other"), &[]).unwrap();
+        assert_eq!(journal(&service), expected, "{serial}");
+    }
+}
+
+#[test]
+fn a_journal_that_does_not_lead_to_the_version_is_begun_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = started(secondary(dir.path()));
+    let file = dir.path().join("state/zones/example.journal");
+    for serial in [7, 8] {
+        service.publish(&name("example."), contents(serial), &[]).unwrap();
+    }
+    let before = fs::read(&file).unwrap();
+    service.publish(&name("example."), contents(9), &[]).unwrap();
+    end(service);
+    // As a stop between the version and its journal leaves it.
+    fs::write(&file, before).unwrap();
+    let service = started(secondary(dir.path()));
+    assert_eq!((serial(&service), journal(&service)), (Some(9), None));
+    service.publish(&name("example."), contents(10), &[]).unwrap();
+    assert_eq!(journal(&service), Some((9, 10)));
+    end(service);
+    // What no server has written stays, and there is no journal.
+    fs::write(&file, "precious").unwrap();
+    let service = started(secondary(dir.path()));
+    service.publish(&name("example."), contents(11), &[]).unwrap();
+    assert_eq!((journal(&service), fs::read(&file).unwrap()), (None, b"precious".to_vec()));
+}
+
+#[test]
+fn a_zone_that_is_signed_no_longer_or_by_other_keys_is_warned_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = started(secondary(dir.path()));
+    let zone = name("example.");
+    let warned = |version: Contents| {
+        service.publish(&zone, version, &[]).unwrap();
+        service.warnings(&zone)
+    };
+    assert!(
+        warned(contents(1)).is_empty() && warned(signed(2, 1)).is_empty() && warned(signed(3, 1)).is_empty()
+    );
+    assert!(warned(signed(4, 2))[0].contains("no key of the version before"));
+    assert!(warned(contents(5))[0].contains("was signed, and this one is not"));
+    assert!(warned(signed(6, 2)).is_empty());
+    end(service);
+    // What is kept tells it too.
+    write(&dir.path().join("zone"), &zone_text(7));
+    let service = started(of_file(dir.path()));
+    assert_eq!(serial(&service), Some(7));
+    assert!(service.warnings(&zone)[0].contains("was signed, and this one is not"));
+}

@@ -1,0 +1,44 @@
+//! Messages with nothing but a cookie (RFC 7873 §5.4).
+
+use super::responder::{ask, limited, option_of, responder};
+use super::*;
+use crate::limits::RateSettings;
+use nonesuch_proto::message::Header;
+
+/// A message without a question, and an OPT record with this option.
+fn alone(code: u16, data: &[u8]) -> Vec<u8> {
+    let mut octets = Header { id: 7, flags: 0, counts: [0, 0, 0, 1] }.to_octets().to_vec();
+    let start = octets.len();
+    edns::push_opt(1232, 0, 0, &mut octets);
+    edns::push_option(code, &[data], &mut octets);
+    edns::set_options_length(start, &mut octets);
+    octets
+}
+
+#[test]
+fn a_cookie_alone_is_answered_with_ours() {
+    let shared = limited(RateSettings::default());
+    let mut responder = responder(&shared, Transport::Udp);
+    let mut told = |message: &[u8]| {
+        let answer = ask(&mut responder, message).unwrap();
+        let parsed = Message::parse(&answer).unwrap();
+        assert_eq!((parsed.header.id, parsed.header.counts[0]), (7, 0));
+        (parsed.rcode(), option_of(&answer, edns::COOKIE))
+    };
+    let (rcode, cookie) = told(&alone(edns::COOKIE, b"12345678"));
+    let cookie = cookie.unwrap();
+    assert_eq!((rcode, cookie.len(), &cookie[..8]), (Rcode::NOERROR, 24, &b"12345678"[..]));
+    assert_eq!(told(&alone(edns::COOKIE, &cookie)).0, Rcode::NOERROR);
+    let mut wrong = cookie;
+    wrong[23] ^= 1;
+    let (rcode, fresh) = told(&alone(edns::COOKIE, &wrong));
+    assert_eq!((rcode, fresh.map(|fresh| fresh.len())), (Rcode::BADCOOKIE, Some(24)));
+    // What has no cookie, or a malformed one, or more than that, asks nothing.
+    let mut two = alone(edns::COOKIE, b"12345678");
+    two[7] = 1;
+    let mut more = alone(edns::COOKIE, b"12345678");
+    more.push(0);
+    for message in [alone(edns::NSID, &[]), alone(edns::COOKIE, b"1234567"), two, more] {
+        assert_eq!(told(&message), (Rcode::FORMERR, None));
+    }
+}

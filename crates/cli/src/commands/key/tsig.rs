@@ -1,0 +1,105 @@
+//! `nonesuch key tsig`: a TSIG key (RFC 8945) in the forms that both servers take.
+
+use crate::Outcome;
+use crate::arguments::{KeyTsigArguments, TsigForm, TsigOutput};
+use crate::error::Failure;
+use crate::files::{KEY_MODE, check_new, write_failure, write_new};
+use nonesuch_authoritative::tsig::Algorithm;
+use nonesuch_proto::Name;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// What forms are made of. The secret is in Base64; whoever made it wipes it from memory.
+struct NewKey<'a> {
+    name: String,
+    algorithm: Algorithm,
+    secret: &'a str,
+}
+
+pub(super) fn run(arguments: &KeyTsigArguments) -> Result<Outcome, Failure> {
+    let name = name_for_all(&arguments.name)?;
+    check_outputs(&arguments.forms)?;
+    let secret = make_secret(arguments.algorithm)?;
+    let key = NewKey { name, algorithm: arguments.algorithm, secret: &secret };
+    let mut written: Vec<&Path> = Vec::new();
+    for output in &arguments.forms {
+        let text = render(output.form, &key);
+        let outcome = match &output.file {
+            Some(file) => {
+                let write =
+                    |out: &mut dyn io::Write| out.write_all(text.as_bytes()).map_err(write_failure(file));
+                write_new(file, KEY_MODE, write).map(|()| written.push(file))
+            }
+            None => print(&text),
+        };
+        if let Err(failure) = outcome {
+            // Half of a pair of files is of no use, and would be in the way of the next attempt.
+            written.iter().for_each(|file| drop(fs::remove_file(file)));
+            return Err(failure);
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// The name in lower case, where every server takes it: they differ in how they quote other letters.
+fn name_for_all(name: &Name) -> Result<String, Failure> {
+    let text = name.view().to_canonical().to_string();
+    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
+    if name.view().is_root() || !text.bytes().all(is_plain) {
+        return Err(Failure::TsigName { name: name.clone() });
+    }
+    Ok(text)
+}
+
+/// Refuses what stands in the way before anything is made, and two forms in one file.
+fn check_outputs(forms: &[TsigOutput]) -> Result<(), Failure> {
+    for (index, file) in
+        forms.iter().enumerate().filter_map(|(index, output)| Some((index, output.file.as_ref()?)))
+    {
+        check_new(file)?;
+        if forms[..index].iter().any(|earlier| earlier.file.as_ref() == Some(file)) {
+            return Err(Failure::OneOutput { path: file.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// As many random octets as the hash has (RFC 8945 §8), in Base64.
+fn make_secret(algorithm: Algorithm) -> Result<Zeroizing<String>, Failure> {
+    let mut octets = Zeroizing::new(vec![0; algorithm.octets()]);
+    getrandom::fill(&mut octets).map_err(Failure::Random)?;
+    Ok(Zeroizing::new(data_encoding::BASE64.encode(&octets)))
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// The key as configuration of one of the servers.
+fn render(form: TsigForm, key: &NewKey<'_>) -> Zeroizing<String> {
+    let NewKey { name, algorithm, secret } = key;
+    let bare = name.trim_end_matches('.');
+    // Room for all of it: a text that grows leaves a copy behind that nobody wipes.
+    let mut text = Zeroizing::new(String::with_capacity(4 * (name.len() + secret.len() + 64)));
+    // Writing to a string does not fail.
+    let _ = match form {
+        TsigForm::Nonesuch => {
+            write!(text, "[key.\"{name}\"]\nalgorithm = \"{algorithm}\"\nsecret = \"{secret}\"\n")
+        }
+        TsigForm::Bind => {
+            write!(text, "key \"{name}\" {{\n\talgorithm {algorithm};\n\tsecret \"{secret}\";\n}};\n")
+        }
+        TsigForm::Knot => {
+            write!(text, "key:\n  - id: {bare}\n    algorithm: {algorithm}\n    secret: {secret}\n")
+        }
+        TsigForm::Nsd => {
+            write!(text, "key:\n    name: \"{bare}\"\n    algorithm: {algorithm}\n    secret: \"{secret}\"\n")
+        }
+        TsigForm::Dig => writeln!(text, "{algorithm}:{name}:{secret}"),
+    };
+    text
+}

@@ -1,0 +1,134 @@
+//! What a server prints: a line for each zone when it is ready, and its last words.
+
+use super::serve_node::Node;
+use crate::files::{counted, print_line};
+use nonesuch_authoritative::service::{Settled, ZoneStanding, ZoneStatus};
+use nonesuch_dnssec::online::OnlineCounters;
+use nonesuch_net::udp::UdpCounters;
+use serde_json::{Map, Value, json};
+
+/// Zones that are said one by one when the server is ready.
+const MOST_SAID: usize = 20;
+
+/// Prints a line. One that cannot be printed, as on a full disk, is lost, and the server goes on.
+pub(super) fn say(line: &str) {
+    if let Err(error) = print_line(line) {
+        tracing::warn!("{error}: what was to be said there: {line}");
+    }
+}
+
+/// Says how the zones of a configuration stand, which were all looked at, and that the server is ready.
+pub(super) fn announce_zones(node: &Node, settled: Settled, is_json: bool) {
+    let zones = node.service.zone_status(None);
+    let (status, workers) = (node.status(), node.workers());
+    let seconds = node.begun.elapsed().as_secs_f64();
+    if is_json {
+        let Settled { serving, waiting, failed } = settled;
+        let ready = json!({
+            "addresses": status["listen"], "tls_addresses": status["listen_tls"], "address": status["listen"][0],
+            "workers": workers, "serving": serving, "waiting": waiting, "failed": failed, "seconds": seconds,
+            "zones": zones.iter().take(MOST_SAID).collect::<Vec<_>>(),
+        });
+        return say(&json!({ "ready": ready }).to_string());
+    }
+    for zone in zones.iter().take(MOST_SAID) {
+        say(&zone_line(zone));
+    }
+    if zones.len() > MOST_SAID {
+        say(&format!("and {} more: `nonesuch ctl zone status` lists all", zones.len() - MOST_SAID));
+    }
+    let list = |addresses: &Value| {
+        let texts = addresses.as_array().into_iter().flatten().filter_map(Value::as_str);
+        texts.collect::<Vec<_>>().join(", ")
+    };
+    let (plain, tls) = (list(&status["listen"]), list(&status["listen_tls"]));
+    let tls = if tls.is_empty() { tls } else { format!(", {tls} (tls)") };
+    say(&format!(
+        "ready: listening on {plain} (udp, tcp){tls}; {}; {} in {seconds:.2} s",
+        node.words(),
+        counted(workers, "worker"),
+    ));
+}
+
+/// Says how the zone of one file is served, and that the server is ready.
+pub(super) fn announce_zone(node: &Node, zone: &ZoneStatus, is_json: bool) {
+    let status = node.status();
+    let (address, workers) = (&status["listen"][0], node.workers());
+    let (name, serial) = (&zone.zone, zone.serial.unwrap_or_default());
+    let how = zone.served.as_deref().unwrap_or_default();
+    if is_json {
+        let ready = json!({
+            "address": address, "zone": name, "serial": serial, "workers": workers, "served": how,
+        });
+        return say(&json!({ "ready": ready }).to_string());
+    }
+    let address = address.as_str().unwrap_or_default();
+    let workers = counted(workers, "worker");
+    say(&format!("ready: listening on {address} (udp, tcp), zone {name} serial {serial}, {how}, {workers}"));
+}
+
+/// One zone in one line.
+pub(super) fn zone_line(zone: &ZoneStatus) -> String {
+    match (zone.state, zone.serial) {
+        (ZoneStanding::Serving, Some(serial)) => {
+            let served = zone.served.as_deref().unwrap_or_default();
+            let verified = zone.verified.as_deref().unwrap_or_default();
+            format!("zone {}: serial {serial}, {served}; verified: {verified}", zone.zone)
+        }
+        (state, _) => {
+            let error = zone.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+            format!("zone {}: {}{error}", zone.zone, state.word())
+        }
+    }
+}
+
+/// What was received, sent and made; `online` where answers were made when asked.
+pub(super) fn last_words(counters: &UdpCounters, online: Option<&OnlineCounters>, is_json: bool) -> String {
+    let errors = counters.receive_errors + counters.send_errors;
+    let UdpCounters { datagrams_in, datagrams_out, system_calls, oversized, .. } = counters;
+    if is_json {
+        let stopped = json!({
+            "datagrams_in": datagrams_in, "datagrams_out": datagrams_out, "system_calls": system_calls,
+            "oversized": oversized, "errors": errors, "online": online.map(online_json),
+        });
+        return json!({ "stopped": stopped }).to_string();
+    }
+    let each = *system_calls as f64 / (*datagrams_in).max(1) as f64;
+    format!(
+        "stopped: {} in, {datagrams_out} out, {} ({each:.3} a datagram), {oversized} oversized, {}",
+        counted(*datagrams_in, "datagram"),
+        counted(*system_calls, "system call"),
+        counted(errors, "error"),
+    )
+}
+
+/// What was made when asked, for the log.
+pub(super) fn online_words(online: &OnlineCounters) -> String {
+    let operations: Vec<String> =
+        online.operations.iter().map(|(operation, times)| format!("{operation}: {times}")).collect();
+    format!(
+        "signatures: {} hits, {} misses; proofs: {} stored, {} hits, {} misses; {} batches, {} refused, {} failed; cache {} \
+         octets; operations: {}",
+        online.signature_hits,
+        online.signature_misses,
+        online.proofs_stored,
+        online.proof_hits,
+        online.proof_misses,
+        online.batches,
+        online.refused,
+        online.failed,
+        online.cache_octets,
+        operations.join(", ")
+    )
+}
+
+fn online_json(online: &OnlineCounters) -> Value {
+    let operations: Map<String, Value> =
+        online.operations.iter().map(|(operation, times)| (operation.to_string(), (*times).into())).collect();
+    json!({
+        "signature_hits": online.signature_hits, "signature_misses": online.signature_misses,
+        "proofs_stored": online.proofs_stored, "proof_hits": online.proof_hits, "proof_misses": online.proof_misses,
+        "batches": online.batches, "refused": online.refused, "failed": online.failed,
+        "cache_octets": online.cache_octets, "operations": operations,
+    })
+}

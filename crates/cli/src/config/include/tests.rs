@@ -1,0 +1,184 @@
+//! Tests of included files: which are found, what may stand in them, and how faults are told.
+
+use super::*;
+use crate::config::{Problem, Problems, Read, load};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+const HEAD: &str = "version = 1\nlisten = [\"127.0.0.1\"]\n";
+
+/// A folder with these files; those with a slash in their names stand in folders.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+/// Reads `c.toml`: the usual head, and `text`.
+fn read(folder: &tempfile::TempDir, text: &str) -> Result<Read, Problems> {
+    let path = folder.path().join("c.toml");
+    fs::write(&path, format!("{HEAD}{text}")).unwrap();
+    load(&path)
+}
+
+/// The problems, without the folder's name.
+fn problems(folder: &tempfile::TempDir, text: &str) -> Vec<String> {
+    let Problems(found) = read(folder, text).unwrap_err();
+    without(folder, &found)
+}
+
+fn without(folder: &tempfile::TempDir, found: &[Problem]) -> Vec<String> {
+    let place = format!("{}/", folder.path().display());
+    found.iter().map(|problem| problem.to_string().replace(&place, "")).collect()
+}
+
+fn letters(text: &str) -> Vec<char> {
+    text.chars().collect()
+}
+
+#[test]
+fn wildcards_fit_as_in_a_shell() {
+    for (pattern, name, expected) in [
+        ("*.toml", "a.toml", true),
+        ("*.toml", ".toml", true),
+        ("*.toml", "a.toml~", false),
+        ("?.toml", "é.toml", true),
+        ("?.toml", "ab.toml", false),
+        ("a*b*c", "a-b-b-c", true),
+        ("a*b*c", "a-b-b-", false),
+        ("*", "", true),
+        ("", "", true),
+        ("**", "x", true),
+        ("a?", "a", false),
+    ] {
+        assert_eq!(fits(&letters(name), &letters(pattern)), expected, "{pattern} {name}");
+    }
+    // Bounded work whatever stands there.
+    assert!(!fits(&letters(&"a".repeat(255)), &letters(&("*a".repeat(100) + "b"))));
+}
+
+#[test]
+fn included_files_are_read_in_order_from_their_own_folders() {
+    let folder = folder(&[
+        ("zones.d/b.toml", "[zone.\"b.\"]\nfile = \"b.zone\"\n"),
+        ("zones.d/a.toml", "[zone.\"a.\"]\ntemplate = \"t\"\ntransfer = [\"key:k\"]\n"),
+        ("zones.d/.hidden.toml", "no TOML"),
+        ("zones.d/a.toml~", "no TOML"),
+        ("more/t.toml", "[template.t]\nfile = \"{zone}.zone\"\n"),
+        ("keys.toml", "[key.k]\nsecret = \"c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch\"\n"),
+    ]);
+    let read = read(&folder, "include = [\"zones.d/*.toml\", \"keys.toml\", \"none/?.toml\", \"more/*\"]\n")
+        .unwrap();
+    let zones: Vec<String> = read.configuration.zones.iter().map(|zone| zone.apex.to_string()).collect();
+    assert_eq!(zones, ["a.", "b."]);
+    let files: Vec<&Path> = read.sources.files.iter().map(|file| file.path.as_path()).collect();
+    // A path stands where it is written: that of the template beside the template.
+    for expected in ["zones.d/b.zone", "more/a.zone", "keys.toml", "zones.d"] {
+        assert!(files.contains(&folder.path().join(expected).as_path()), "{expected} {files:?}");
+    }
+    let warned = without(&folder, &read.warnings);
+    assert!(
+        warned.iter().any(
+            |text| text == "c.toml:3:43: include: none: there is no such folder, and nothing is included"
+        ),
+        "{warned:?}"
+    );
+}
+
+#[test]
+fn faults_name_the_file_that_they_are_in() {
+    let folder = folder(&[
+        (
+            "d/a.toml",
+            "[zone.\"a.\"]\nfile = \"z\"\n[key.k]\nsecret = \"c2VjcmV0\"\n[template.t]\nverify = \"full\"\n",
+        ),
+        (
+            "d/b.toml",
+            "workers = 7\n[zone.\"A\"]\nfile = \"z\"\n[key.K]\nsecret = \"c2VjcmV0\"\n[template.t]\nverify = \"ful\"\n",
+        ),
+        (
+            "d/c.toml",
+            "version = 1\ninclude = []\ncolour = 1\n[limits]\nslip = 1\n[zone.\"c.\"]\nlistne = 1\nfile = \"z\"\ntransfer = [\"key:none\"]\n",
+        ),
+    ]);
+    let found = problems(&folder, "include = [\"d/*.toml\"]\n[zone.\"a\"]\nfile = \"other\"\n");
+    let main_alone = "it stands in c.toml alone; included files have key, template and zone tables";
+    let expected = [
+        "d/a.toml:1:7: zone.\"a.\": the zone is there already, as \"a\" (c.toml:4:7): leave one out"
+            .to_owned(),
+        format!("d/b.toml:1:1: workers: this is of the server as a whole: {main_alone}"),
+        "d/b.toml:2:7: zone.\"A\": the zone is there already, as \"a\" (c.toml:4:7): leave one out"
+            .to_owned(),
+        "d/b.toml:4:6: key: a key of this name is there already (d/a.toml:3:6): leave one out".to_owned(),
+        "d/b.toml:6:11: template.t: the template is there already (d/a.toml:5:11): leave one out".to_owned(),
+        "d/b.toml:7:10: template.t.verify: \"ful\" is not allowed".to_owned(),
+        format!("d/c.toml:1:1: version: the version is that of all files: {main_alone}"),
+        format!("d/c.toml:2:1: include: a file that is included includes no others: {main_alone}"),
+        "d/c.toml:3:1: colour: unknown key. Allowed: key, template, zone".to_owned(),
+        format!("d/c.toml:4:2: limits: this is of the server as a whole: {main_alone}"),
+        "d/c.toml:7:1: zone.\"c.\".listne: unknown key".to_owned(),
+        "d/c.toml:9:12: zone.\"c.\".transfer: there is no key none.".to_owned(),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!(found.starts_with(expected.as_str()), "{found}\n{expected}");
+    }
+}
+
+#[test]
+fn what_cannot_be_included_is_said_where_it_is_named() {
+    let folder = folder(&[("d/a.toml", ""), ("bad.toml", "[zone"), ("binary.toml", "\u{0}")]);
+    fs::write(folder.path().join("binary.toml"), [0xff, 0xfe]).unwrap();
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    symlink("a.toml", folder.path().join("d/link.toml")).unwrap();
+    nix::unistd::mkfifo(&folder.path().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for (list, expected) in [
+        ("\"none.toml\"", "c.toml:3:12: include: none.toml: cannot be read: No such file or directory"),
+        ("\"*.toml\"", "c.toml:3:12: include: c.toml: is the file that includes"),
+        ("\"sub\"", "c.toml:3:12: include: sub: cannot be read: is a directory"),
+        ("\"pipe\"", "c.toml:3:12: include: pipe: cannot be read: not a regular file"),
+        ("\"binary.toml\"", "c.toml:3:12: include: binary.toml: cannot be read: "),
+        ("\"?/a.toml\"", "c.toml:3:12: include: ?/a.toml: * and ? stand for letters of a file's name"),
+        ("\"d/a.toml\", \"d/*\"", "c.toml:3:24: include: d/link.toml: is included already (c.toml:3:12)"),
+        ("7", "c.toml:3:12: include: 7 is no text"),
+        ("\"bad.toml\"", "bad.toml:1:"),
+    ] {
+        let found = problems(&folder, &format!("include = [{list}]\n"));
+        assert!(found.iter().any(|found| found.starts_with(expected)), "{list}: {expected}\n{found:#?}");
+    }
+    let found = problems(&folder, "include = \"d/*.toml\"\n");
+    assert!(found[0].starts_with("c.toml:3:11: include: \"d/*.toml\" is no list"), "{found:?}");
+}
+
+#[test]
+fn what_the_servers_user_cannot_read_is_said() {
+    use crate::config::check::tests_support::stranger;
+    use crate::config::read_by_reload;
+    let folder = folder(&[("d/a.toml", ""), ("d/b.toml", "")]);
+    let set_mode = |name: &str, mode| {
+        fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let read = read(&folder, "include = [\"d/*.toml\"]\n").unwrap();
+    for (name, mode) in
+        [("", 0o755), ("c.toml", 0o644), ("d", 0o755), ("d/a.toml", 0o644), ("d/b.toml", 0o640)]
+    {
+        set_mode(name, mode);
+    }
+    let said = || without(&folder, &read_by_reload(&read.sources, &stranger()));
+    let found = said();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("c.toml:3:12: include: d/b.toml: the user stranger may not read it"),
+        "{found:?}"
+    );
+    // A folder that cannot be listed, whose files can be read.
+    set_mode("d/b.toml", 0o644);
+    assert!(said().is_empty());
+    set_mode("d", 0o751);
+    let found = said();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("c.toml:3:12: include: d: the user stranger may not read it"), "{found:?}");
+}

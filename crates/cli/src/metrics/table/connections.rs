@@ -1,0 +1,62 @@
+//! Connections and sockets.
+
+use super::{Kind, Metric, Sample, count, number};
+use crate::metrics::Snapshot;
+use nonesuch_net::tcp::TcpCounters;
+use std::borrow::Cow;
+
+/// The rows.
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        name: "nonesuch_connections",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport", "outcome"],
+        help: "Connections accepted, and those that were refused, had to make room, were too slow, or broke",
+        collect: connections,
+    },
+    Metric {
+        name: "nonesuch_open_connections",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &["transport"],
+        help: "Connections that are open",
+        collect: open_connections,
+    },
+    Metric {
+        name: "nonesuch_udp_system_calls",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &[],
+        help: "System calls that received and sent datagrams",
+        collect: |snapshot, out| out.push(count(vec![], snapshot.udp.system_calls)),
+    },
+];
+
+/// What was counted of connections, for each transport that is listened on.
+fn by_connection(snapshot: &Snapshot) -> impl Iterator<Item = (Cow<'static, str>, TcpCounters)> {
+    let tls = snapshot.tls.map(|counters| ("tls".into(), counters));
+    [("tcp".into(), snapshot.tcp)].into_iter().chain(tls)
+}
+
+fn open_connections(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    out.extend(
+        by_connection(snapshot).map(|(transport, counters)| number(vec![transport], counters.open as f64)),
+    );
+}
+
+fn connections(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    for (transport, counters) in by_connection(snapshot) {
+        let TcpCounters { accepted, refused, refused_client, evicted, timed_out, broken, .. } = counters;
+        for (outcome, times) in [
+            ("accepted", accepted),
+            // For want of room for anybody, or for this client.
+            ("refused", refused + refused_client),
+            ("evicted", evicted),
+            ("timed_out", timed_out),
+            ("broken", broken),
+        ] {
+            out.push(count(vec![transport.clone(), outcome.into()], times));
+        }
+    }
+}

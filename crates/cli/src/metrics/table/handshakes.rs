@@ -1,0 +1,20 @@
+//! Handshakes of TLS.
+
+use super::{Kind, Metric, count};
+
+/// The rows.
+pub(super) const METRICS: &[Metric] = &[Metric {
+    name: "nonesuch_tls_handshakes",
+    kind: Kind::Counter,
+    unit: "",
+    labels: &["outcome"],
+    help: "TLS handshakes: in full, resumed, and failed; those that took too long are connections that timed out",
+    collect: |snapshot, out| {
+        let Some(tls) = &snapshot.tls else { return };
+        let full = tls.handshakes.saturating_sub(tls.resumed);
+        for (outcome, times) in [("full", full), ("resumed", tls.resumed), ("failed", tls.handshakes_failed)]
+        {
+            out.push(count(vec![outcome.into()], times));
+        }
+    },
+}];

@@ -1,0 +1,97 @@
+//! What is signed and proven when asked.
+
+use super::{Kind, Metric, Sample, count, each, number};
+use crate::metrics::Snapshot;
+use nonesuch_dnssec::online::Operation;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The rows.
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        name: "nonesuch_online_operations",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["mechanism", "algorithm"],
+        help: "Private-key operations: signatures over the zone's data (data), over records of denial, and NSEC5 proofs",
+        collect: online_operations,
+    },
+    Metric {
+        name: "nonesuch_online_cache_hits",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["mechanism", "algorithm"],
+        help: "Signatures and proofs asked for that were in the cache",
+        collect: |snapshot, out| lookups(out, &snapshot.online.hits),
+    },
+    Metric {
+        name: "nonesuch_online_cache_misses",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["mechanism", "algorithm"],
+        help: "Signatures and proofs asked for that had to be made",
+        collect: |snapshot, out| lookups(out, &snapshot.online.misses),
+    },
+    Metric {
+        name: "nonesuch_online_stored_proofs",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &[],
+        help: "NSEC5 proofs asked for that are stored beside the zone",
+        collect: |snapshot, out| out.push(count(vec![], snapshot.online.proofs_stored)),
+    },
+    Metric {
+        name: "nonesuch_online_batches",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &[],
+        help: "Times that what a batch of queries wants was made together",
+        collect: |snapshot, out| out.push(count(vec![], snapshot.online.batches)),
+    },
+    Metric {
+        name: "nonesuch_online_unmade",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["reason"],
+        help: "Signatures and proofs that were not made: the batch was full, or the library failed",
+        collect: |snapshot, out| {
+            out.push(count(vec!["full".into()], snapshot.online.refused));
+            out.push(count(vec!["failed".into()], snapshot.online.failed));
+        },
+    },
+    Metric {
+        name: "nonesuch_online_over_budget",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport"],
+        help: "Queries whose signatures or proofs the budget refused to make",
+        collect: |snapshot, out| each(snapshot, out, |sum| sum.over_budget),
+    },
+    Metric {
+        name: "nonesuch_online_cache",
+        kind: Kind::Gauge,
+        unit: "bytes",
+        labels: &[],
+        help: "What the caches of signatures and proofs take",
+        collect: |snapshot, out| out.push(number(vec![], snapshot.online.cache_octets as f64)),
+    },
+];
+
+/// The labels of an operation: the mechanism, or `data`, and the algorithm.
+fn operation_labels(operation: Operation) -> Vec<Cow<'static, str>> {
+    match operation {
+        Operation::SignData(algorithm) => vec!["data".into(), algorithm.to_string().into()],
+        Operation::SignDenial(mechanism, algorithm) => {
+            vec![mechanism.to_string().into(), algorithm.to_string().into()]
+        }
+        Operation::Prove(algorithm) => vec!["nsec5".into(), algorithm.to_string().into()],
+    }
+}
+
+fn online_operations(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    lookups(out, &snapshot.online.operations);
+}
+
+fn lookups(out: &mut Vec<Sample>, times: &BTreeMap<Operation, u64>) {
+    out.extend(times.iter().map(|(operation, times)| count(operation_labels(*operation), *times)));
+}

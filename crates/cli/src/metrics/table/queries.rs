@@ -1,0 +1,207 @@
+//! Queries and other messages: what came, what was answered, what was dropped.
+
+use super::{Kind, Metric, Sample, Value, by_name, carriers, count, each};
+use crate::metrics::Snapshot;
+use nonesuch_authoritative::statistics::{CarrierSum, Cookie, Dropped, LATENCY_BOUNDS, Sizes, Tsig};
+use std::borrow::Cow;
+
+/// The rows.
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        name: "nonesuch_queries",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport", "type"],
+        help: "Queries that were answered, by type. Types above 257 (CAA) are counted together as OTHER",
+        collect: queries,
+    },
+    Metric {
+        name: "nonesuch_responses",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport", "rcode"],
+        help: "Responses to queries, by response code",
+        collect: responses,
+    },
+    Metric {
+        name: "nonesuch_truncated_responses",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport"],
+        help: "Responses with the flag TC, those that the rate limit truncates included",
+        collect: |snapshot, out| each(snapshot, out, |sum| sum.truncated),
+    },
+    Metric {
+        name: "nonesuch_edns_queries",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport"],
+        help: "Queries with EDNS",
+        collect: |snapshot, out| each(snapshot, out, |sum| sum.edns),
+    },
+    Metric {
+        name: "nonesuch_dnssec_ok_queries",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport"],
+        help: "Queries with the flag DO, which ask for signatures",
+        collect: |snapshot, out| each(snapshot, out, |sum| sum.dnssec_ok),
+    },
+    Metric {
+        name: "nonesuch_query_size",
+        kind: Kind::Histogram,
+        unit: "bytes",
+        labels: &["transport"],
+        help: "Sizes of queries",
+        collect: |snapshot, out| sizes(snapshot, out, &QUERY_SIZES, |sum| &sum.query_sizes),
+    },
+    Metric {
+        name: "nonesuch_response_size",
+        kind: Kind::Histogram,
+        unit: "bytes",
+        labels: &["transport"],
+        help: "Sizes of responses to queries",
+        collect: |snapshot, out| sizes(snapshot, out, &RESPONSE_SIZES, |sum| &sum.response_sizes),
+    },
+    Metric {
+        name: "nonesuch_response_duration",
+        kind: Kind::Histogram,
+        unit: "seconds",
+        labels: &["transport"],
+        help: "From the return of the system call that received a batch of messages to the return of the one that sent the answer",
+        collect: durations,
+    },
+    Metric {
+        name: "nonesuch_other_requests",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport", "opcode", "rcode"],
+        help: "Messages other than queries that could be read, by opcode and response code: NOTIFY, UPDATE, malformed ones",
+        collect: other_requests,
+    },
+    Metric {
+        name: "nonesuch_dropped",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport", "reason"],
+        help: "Messages that were not answered",
+        collect: dropped,
+    },
+    Metric {
+        name: "nonesuch_rate_limit_slips",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport"],
+        help: "Responses that the rate limit replaced by truncated ones",
+        collect: |snapshot, out| each(snapshot, out, |sum| sum.slips),
+    },
+    Metric {
+        name: "nonesuch_prohibited",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport"],
+        help: "Queries that were refused since their senders may not ask for the zone (allow-query)",
+        collect: |snapshot, out| each(snapshot, out, |sum| sum.prohibited),
+    },
+    Metric {
+        name: "nonesuch_cookies",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport", "outcome"],
+        help: "Queries with a DNS cookie",
+        collect: |snapshot, out| {
+            by_name(snapshot, out, |sum| {
+                Cookie::ALL.map(Cookie::name).into_iter().zip(sum.cookies).collect()
+            });
+        },
+    },
+    Metric {
+        name: "nonesuch_tsig",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["transport", "outcome"],
+        help: "Messages with TSIG",
+        collect: |snapshot, out| {
+            by_name(snapshot, out, |sum| Tsig::ALL.map(Tsig::name).into_iter().zip(sum.tsig).collect());
+        },
+    },
+];
+
+/// Bounds of the sizes of queries: ends of cells of [`Sizes`].
+const QUERY_SIZES: [usize; 12] = [32, 48, 64, 80, 96, 112, 128, 192, 256, 512, 1232, 4096];
+/// Bounds of the sizes of responses.
+const RESPONSE_SIZES: [usize; 15] =
+    [64, 128, 192, 256, 384, 512, 768, 1024, 1232, 2048, 4096, 8192, 16384, 32768, 65536];
+
+fn queries(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    for (transport, sum) in carriers(snapshot) {
+        for (rtype, times) in &sum.types {
+            let name = rtype.map_or(Cow::Borrowed("OTHER"), |rtype| rtype.to_string().into());
+            out.push(count(vec![transport.clone(), name], *times));
+        }
+    }
+}
+
+fn responses(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    for (transport, sum) in carriers(snapshot) {
+        for (rcode, times) in &sum.rcodes {
+            out.push(count(vec![transport.clone(), rcode.to_string().into()], *times));
+        }
+    }
+}
+
+fn sizes(snapshot: &Snapshot, out: &mut Vec<Sample>, bounds: &[usize], of: impl Fn(&CarrierSum) -> &Sizes) {
+    for (transport, sum) in carriers(snapshot) {
+        let sizes = of(sum);
+        let mut below = 0;
+        let cells = bounds.iter().map(|bound| {
+            let up_to = sizes.up_to(*bound);
+            (*bound as f64, up_to - std::mem::replace(&mut below, up_to))
+        });
+        let mut cells: Vec<(f64, u64)> = cells.collect();
+        cells.push((f64::MAX, sizes.count() - below));
+        let value = Value::Histogram { sum: sizes.octets as f64, cells };
+        out.push(Sample { labels: vec![transport], value });
+    }
+}
+
+fn durations(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    for (transport, sum) in carriers(snapshot) {
+        let bounds = LATENCY_BOUNDS.iter().map(|bound| *bound as f64 / 1e9).chain([f64::MAX]);
+        let cells = bounds.zip(sum.latencies.cells).collect();
+        let value = Value::Histogram { sum: sum.latencies.nanoseconds as f64 / 1e9, cells };
+        out.push(Sample { labels: vec![transport], value });
+    }
+}
+
+fn other_requests(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    for (transport, sum) in carriers(snapshot) {
+        for ((opcode, rcode), times) in &sum.refused {
+            let labels = vec![transport.clone(), opcode_name(*opcode), rcode.to_string().into()];
+            out.push(count(labels, *times));
+        }
+    }
+}
+
+/// The mnemonic of an opcode in the IANA registry.
+fn opcode_name(opcode: u8) -> Cow<'static, str> {
+    match opcode {
+        0 => "QUERY".into(),
+        1 => "IQUERY".into(),
+        2 => "STATUS".into(),
+        4 => "NOTIFY".into(),
+        5 => "UPDATE".into(),
+        6 => "DSO".into(),
+        number => format!("OPCODE{number}").into(),
+    }
+}
+
+fn dropped(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    by_name(snapshot, out, |sum| Dropped::ALL.map(Dropped::name).into_iter().zip(sum.drops).collect());
+    let udp = &snapshot.udp;
+    for (reason, times) in
+        [("too_long", udp.oversized), ("receive_error", udp.receive_errors), ("send_error", udp.send_errors)]
+    {
+        out.push(count(vec!["udp".into(), reason.into()], times));
+    }
+}

@@ -1,0 +1,73 @@
+//! Reloads, and versions of zones that were refused: what is served may be older than what was published.
+
+use super::{Kind, Metric, Sample, count, number};
+use crate::metrics::{Snapshot, ZoneRow};
+
+/// The rows.
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        name: "nonesuch_refused_zones",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &[],
+        help: "Zones whose newest version was refused, and catalogs that are broken: what was there before stays in force",
+        collect: |snapshot, out| {
+            let refused = snapshot.zones.iter().filter(|zone| zone.is_refused).count();
+            out.push(number(vec![], refused as f64));
+        },
+    },
+    Metric {
+        name: "nonesuch_zone_is_refused",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &["zone"],
+        help: "1 where the newest version of the zone was refused, or the catalog is broken, 0 where not",
+        collect: refused_zones,
+    },
+    Metric {
+        name: "nonesuch_reloads",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["result"],
+        help: "Reloads of the configuration: done, and refused since it was faulty",
+        collect: |snapshot, out| {
+            out.push(count(vec!["done".into()], snapshot.reloads.done));
+            out.push(count(vec!["refused".into()], snapshot.reloads.refused));
+        },
+    },
+    Metric {
+        name: "nonesuch_last_reload_is_done",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &[],
+        help: "1 where the configuration that was read last is in force, 0 where it was refused and the one of before stays",
+        collect: |snapshot, out| {
+            out.push(number(vec![], f64::from(u8::from(!snapshot.reloads.is_refused))));
+        },
+    },
+    Metric {
+        name: "nonesuch_last_reload_timestamp",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        labels: &[],
+        help: "When the configuration was read last, at the start or by a reload, in seconds since 1970",
+        collect: |snapshot, out| out.push(number(vec![], snapshot.reloads.last as f64)),
+    },
+    Metric {
+        name: "nonesuch_configuration_timestamp",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        labels: &[],
+        help: "When the configuration that is in force was read, in seconds since 1970",
+        collect: |snapshot, out| out.push(number(vec![], snapshot.reloads.in_force_since as f64)),
+    },
+];
+
+fn refused_zones(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    if snapshot.zones.len() <= snapshot.most_zones {
+        let is_refused = |zone: &ZoneRow| f64::from(u8::from(zone.is_refused));
+        out.extend(
+            snapshot.zones.iter().map(|zone| number(vec![zone.zone.clone().into()], is_refused(zone))),
+        );
+    }
+}

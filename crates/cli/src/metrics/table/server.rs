@@ -1,0 +1,72 @@
+//! The server and its process.
+
+use super::{Kind, Metric, Sample, count, number};
+use crate::metrics::Snapshot;
+use crate::metrics::process::Process;
+
+/// The rows.
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        name: "nonesuch_dnstap_frames",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["outcome"],
+        help: "Frames of dnstap: written, dropped because a queue was full, lost with a connection or file",
+        collect: dnstap_frames,
+    },
+    Metric {
+        name: "nonesuch_build",
+        kind: Kind::Info,
+        unit: "",
+        labels: &["version"],
+        help: "The version that runs",
+        collect: |_, out| out.push(count(vec![env!("CARGO_PKG_VERSION").into()], 1)),
+    },
+    Metric {
+        name: "process_cpu",
+        kind: Kind::Counter,
+        unit: "seconds",
+        labels: &[],
+        help: "CPU time of the process, in user and system mode",
+        collect: |_, out| out.extend(Process::cpu_seconds().map(|seconds| number(vec![], seconds))),
+    },
+    Metric {
+        name: "process_resident_memory",
+        kind: Kind::Gauge,
+        unit: "bytes",
+        labels: &[],
+        help: "Memory of the process that is resident",
+        collect: |_, out| out.extend(Process::resident_octets().map(|octets| number(vec![], octets as f64))),
+    },
+    Metric {
+        name: "process_open_fds",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &[],
+        help: "Open files and sockets of the process",
+        collect: |_, out| out.extend(Process::open_files().map(|files| number(vec![], files as f64))),
+    },
+    Metric {
+        name: "process_max_fds",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &[],
+        help: "Files and sockets that the process may open",
+        collect: |_, out| out.extend(Process::most_files().map(|files| number(vec![], files as f64))),
+    },
+    Metric {
+        name: "process_start_time",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        labels: &[],
+        help: "When the process was started, in seconds since 1970",
+        collect: |_, out| out.extend(Process::start_time().map(|seconds| number(vec![], seconds))),
+    },
+];
+
+fn dnstap_frames(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    let Some(tap) = &snapshot.tap else { return };
+    for (outcome, frames) in [("written", tap.written), ("dropped", tap.dropped), ("lost", tap.lost)] {
+        out.push(count(vec![outcome.into()], frames));
+    }
+}

@@ -1,0 +1,78 @@
+//! Zone transfers and NOTIFY.
+
+use super::{Kind, Metric, Sample, count};
+use crate::metrics::Snapshot;
+use nonesuch_authoritative::statistics::Direction;
+use nonesuch_authoritative::transfer::outbound::Refusal;
+use std::collections::BTreeMap;
+
+/// The rows.
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        name: "nonesuch_transfers",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["direction", "kind", "result"],
+        help: "Zone transfers that ended",
+        collect: transfers,
+    },
+    Metric {
+        name: "nonesuch_transfers_refused",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["reason"],
+        help: "Requests for transfers to others that were refused, by reason",
+        collect: refused,
+    },
+    Metric {
+        name: "nonesuch_transfer_messages",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["direction"],
+        help: "Messages of zone transfers",
+        collect: |snapshot, out| by_direction(out, &snapshot.statistics.transfers.messages),
+    },
+    Metric {
+        name: "nonesuch_transfer",
+        kind: Kind::Counter,
+        unit: "bytes",
+        labels: &["direction"],
+        help: "Octets of the messages of zone transfers",
+        collect: |snapshot, out| by_direction(out, &snapshot.statistics.transfers.octets),
+    },
+    Metric {
+        name: "nonesuch_notifies",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["direction", "result"],
+        help: "NOTIFY messages: those that came, accepted or refused; those that were sent, acknowledged or given up",
+        collect: notifies,
+    },
+];
+
+fn transfers(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    for ((direction, kind, result), times) in &snapshot.statistics.transfers.ended {
+        let labels = vec![direction.name().into(), kind.name().into(), result.name().into()];
+        out.push(count(labels, *times));
+    }
+}
+
+fn refused(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    let refusals = &snapshot.statistics.transfers.refusals;
+    out.extend(Refusal::ALL.map(Refusal::name).into_iter().map(|reason| {
+        let times = refusals.get(reason).copied().unwrap_or_default();
+        count(vec![reason.into()], times)
+    }));
+}
+
+/// One number for each direction.
+fn by_direction(out: &mut Vec<Sample>, numbers: &BTreeMap<Direction, u64>) {
+    out.extend(numbers.iter().map(|(direction, number)| count(vec![direction.name().into()], *number)));
+}
+
+fn notifies(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    for ((direction, accepted), times) in &snapshot.statistics.transfers.notifies {
+        let result = if *accepted { "accepted" } else { "refused" };
+        out.push(count(vec![direction.name().into(), result.into()], *times));
+    }
+}

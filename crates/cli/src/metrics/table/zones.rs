@@ -1,0 +1,91 @@
+//! The zones.
+
+use super::{Kind, Metric, Sample, number};
+use crate::metrics::{Snapshot, ZoneRow};
+use std::collections::BTreeMap;
+
+/// The rows.
+pub(super) const METRICS: &[Metric] = &[
+    Metric {
+        name: "nonesuch_zones",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &["state"],
+        help: "Zones by what becomes of queries for them",
+        collect: zones,
+    },
+    Metric {
+        name: "nonesuch_nearest_signature_expiry_timestamp",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        labels: &[],
+        help: "When the first signature of all zones expires, in seconds since 1970",
+        collect: |snapshot, out| {
+            let nearest = snapshot.zones.iter().filter_map(|zone| zone.nearest_expiration).min();
+            out.extend(nearest.map(|time| number(vec![], time as f64)));
+        },
+    },
+    Metric {
+        name: "nonesuch_zone_serial",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &["zone"],
+        help: "The serial that is served",
+        collect: |snapshot, out| each_zone(snapshot, out, |zone| zone.serial.map(f64::from)),
+    },
+    Metric {
+        name: "nonesuch_zone_is_served",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &["zone"],
+        help: "1 where the zone is answered from, 0 where it is not ready, expired or failed",
+        collect: |snapshot, out| {
+            each_zone(snapshot, out, |zone| Some(f64::from(u8::from(zone.state == "serving"))));
+        },
+    },
+    Metric {
+        name: "nonesuch_zone_age",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        labels: &["zone"],
+        help: "Since the zone was loaded or transferred",
+        collect: |snapshot, out| {
+            let age = |loaded_at| snapshot.now.saturating_sub(loaded_at) as f64;
+            each_zone(snapshot, out, |zone| zone.loaded_at.map(age));
+        },
+    },
+    Metric {
+        name: "nonesuch_zone_nearest_signature_expiry_timestamp",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        labels: &["zone"],
+        help: "When the first signature of the zone expires, in seconds since 1970",
+        collect: |snapshot, out| {
+            each_zone(snapshot, out, |zone| zone.nearest_expiration.map(|time| time as f64));
+        },
+    },
+    Metric {
+        name: "nonesuch_zone_records",
+        kind: Kind::Gauge,
+        unit: "",
+        labels: &["zone"],
+        help: "Records of the zone",
+        collect: |snapshot, out| each_zone(snapshot, out, |zone| zone.records.map(|records| records as f64)),
+    },
+];
+
+fn zones(snapshot: &Snapshot, out: &mut Vec<Sample>) {
+    let mut states = BTreeMap::from(["serving", "not-ready", "expired", "failed"].map(|state| (state, 0)));
+    for zone in &snapshot.zones {
+        *states.entry(zone.state).or_default() += 1;
+    }
+    out.extend(states.into_iter().map(|(state, zones)| number(vec![state.into()], f64::from(zones))));
+}
+
+/// One number for each zone that has it; none where there are too many zones.
+fn each_zone(snapshot: &Snapshot, out: &mut Vec<Sample>, value: impl Fn(&ZoneRow) -> Option<f64>) {
+    if snapshot.zones.len() <= snapshot.most_zones {
+        let known = snapshot.zones.iter().filter_map(|zone| Some((zone.zone.clone(), value(zone)?)));
+        out.extend(known.map(|(zone, value)| number(vec![zone.into()], value)));
+    }
+}

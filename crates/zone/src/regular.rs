@@ -1,0 +1,93 @@
+//! Opening what is to be a regular file: who opens a pipe waits for its writer, and devices need not end.
+
+use std::fs::{File, FileType};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// What stands where a regular file is to be.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "it is {0}, and a server reads zones from regular files alone: write the zone to a file, and name that"
+)]
+struct NoRegularFile(&'static str);
+
+/// Opens the regular file at `path` for reading. It is looked at when it is open, so that nothing else can take its place, and
+/// opening waits for nobody.
+///
+/// # Errors
+/// `InvalidInput` where something else is there; those of the system.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // For a regular file the flag means nothing (open(2)); one that another process has a lease of is refused.
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
+    // A socket cannot be opened.
+    let metadata = match &opened {
+        Ok(file) => file.metadata(),
+        Err(_) => std::fs::metadata(path),
+    };
+    match metadata {
+        Ok(metadata) if !metadata.is_file() => {
+            let kind = NoRegularFile(kind_of(metadata.file_type()));
+            Err(io::Error::new(io::ErrorKind::InvalidInput, kind))
+        }
+        Ok(_) => opened,
+        Err(error) => opened.and(Err(error)),
+    }
+}
+
+fn kind_of(found: FileType) -> &'static str {
+    if found.is_fifo() {
+        "a pipe"
+    } else if found.is_dir() {
+        "a folder"
+    } else if found.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{load, load_regular};
+    use std::process::Command;
+
+    /// What a server says of the zone file at `path`.
+    fn said(path: &Path) -> String {
+        load_regular(path, None).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_by_name_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::fs::create_dir(at("folder")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
+        for name in ["pipe", "socket", "folder", "device"] {
+            let told = said(&at(name));
+            let wanted =
+                format!("{}: cannot be read: it is a {name}, and a server reads zones", at(name).display());
+            assert!(told.starts_with(&wanted), "{told}");
+        }
+        assert_eq!(open_regular(&at("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn included_files_are_regular_too_where_the_zone_file_must_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let (zone, pipe) = (dir.path().join("zone"), dir.path().join("pipe"));
+        let text = "$ORIGIN example.\n@ 60 SOA . . 7 1 1 1 1\n@ 60 NS ns.other.\n";
+        std::fs::write(&zone, text).unwrap();
+        assert_eq!(load_regular(&zone, None).unwrap().contents.record_count(), 2);
+        std::fs::write(&zone, format!("{text}$INCLUDE pipe\n")).unwrap();
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(said(&zone).contains("it is a pipe"), "{}", said(&zone));
+        // Commands read pipes to their end.
+        let writer = std::thread::spawn(move || std::fs::write(pipe, "a 60 A 192.0.2.1\n").unwrap());
+        assert_eq!(load(&zone, None).unwrap().contents.record_count(), 3);
+        writer.join().unwrap();
+    }
+}
