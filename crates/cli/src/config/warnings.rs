@@ -53,8 +53,8 @@ pub(super) fn look_at_keys(roots: &[Section<'_, '_>]) {
             && !used.contains(&parsed)
         {
             let message = format!(
-                "no zone speaks of this key: write key:{parsed} where one is to (transfer, notify-from, primaries, also-notify), or \
-                 leave it out"
+                "no zone speaks of this key: write key:{parsed} where one is to (transfer, allow-query, notify-from, primaries, \
+                 also-notify), or leave it out"
             );
             section.context().warn(span, &format!("key.{}", quoted(&name)), message);
         }
