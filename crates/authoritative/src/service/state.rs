@@ -47,7 +47,7 @@ const MOST_LETTERS: usize = 180;
 pub struct StateFolder {
     zones: PathBuf,
     /// Locked as long as the folder is used.
-    _lock: File,
+    lock: File,
 }
 
 /// Why the folder cannot be used.
@@ -68,6 +68,15 @@ pub enum StateError {
         /// The folder.
         dir: PathBuf,
     },
+}
+
+impl Drop for StateFolder {
+    /// The lock would go with the file alone only where nobody has a copy of it: a child of this process has one until it
+    /// becomes another program.
+    fn drop(&mut self) {
+        // Where that fails, it goes with the last copy.
+        let _ = self.lock.unlock();
+    }
 }
 
 impl StateFolder {
@@ -94,7 +103,7 @@ impl StateFolder {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        Ok(Self { zones, _lock: lock })
+        Ok(Self { zones, lock })
     }
 
     /// Where in the folder `dir` zones are kept: files of others have no place there.
@@ -366,8 +375,11 @@ mod tests {
         assert_eq!(fs::read(folder.path(&apex, ZONE)).unwrap(), ONE);
         fs::write(dir.path().join("zones/.part-left"), "left").unwrap();
         fs::write(dir.path().join("zones/example.journal.new"), "").unwrap();
+        // As a child has one that was just made.
+        let copy = folder.lock.try_clone().unwrap();
         drop(folder);
         let folder = StateFolder::open(dir.path()).unwrap();
+        drop(copy);
         assert_eq!(fs::read_dir(dir.path().join("zones")).unwrap().count(), 1, "what was left is gone");
         assert_eq!(folder.stems().unwrap(), BTreeSet::from(["example".to_owned()]));
         assert!(folder.remove(&apex));
