@@ -14,6 +14,7 @@ pub mod client;
 mod error;
 mod handler;
 mod map;
+mod memory;
 mod sys;
 pub mod tcp;
 #[cfg(test)]
@@ -24,5 +25,6 @@ pub mod udp;
 pub use bind::{Listeners, bind, bind_tcp, has_address};
 pub use error::{ClientError, ClientPhase, NetError, TlsError, Transport};
 pub use handler::{Answer, Handler, Stream, StreamError, TlsSession};
-pub use map::{Map, keep_little_free_memory, physical_memory, release_free_memory};
+pub use map::{Map, keep_little_free_memory, release_free_memory};
+pub use memory::memory_limit;
 pub use sys::{BATCH, ChildUsage, ReceiveBatch, SendBatch, pin_current_thread, wait_with_usage};

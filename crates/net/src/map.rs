@@ -63,16 +63,6 @@ pub fn release_free_memory() {
     trim();
 }
 
-/// Octets of the machine's memory; `None` where the system does not tell.
-#[must_use]
-#[allow(unsafe_code)]
-pub fn physical_memory() -> Option<u64> {
-    // SAFETY: sysconf takes a number and returns one.
-    let [pages, octets] =
-        [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE].map(|name| unsafe { libc::sysconf(name) });
-    u64::try_from(pages).ok()?.checked_mul(u64::try_from(octets).ok()?).filter(|octets| *octets > 0)
-}
-
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
 fn trim() {

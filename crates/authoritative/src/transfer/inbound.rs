@@ -12,7 +12,7 @@ pub(crate) mod tests;
 pub use apply::apply_steps;
 pub use error::InboundError;
 
-use nonesuch_net::physical_memory;
+use nonesuch_net::memory_limit;
 use nonesuch_proto::message::{Fixed, HEADER, Header, Rcode, flags, push_query, read_record};
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, serial};
 use nonesuch_zone::{Builder, ChangeSet, Contents, Place, Run, Warning};
@@ -55,16 +55,16 @@ pub struct TransferBounds {
     pub octets: u64,
 }
 
-/// Octets of a transfer by default where the system does not tell its memory.
+/// Octets of a transfer by default where the system does not tell how much memory there is.
 const OCTETS: u64 = 1 << 32;
 /// Most octets of a transfer by default.
 const MOST_OCTETS: u64 = 16 << 30;
 
 impl Default for TransferBounds {
-    /// Any number of records, and a quarter of the system's memory, 16 GiB at most: a zone takes about twice its octets while it
-    /// is transferred, and neither a primary nor who is between is to end the server with all its zones.
+    /// Any number of records, and a quarter of the memory that the server may have, 16 GiB at most: a zone takes about twice its
+    /// octets while it is transferred, and neither a primary nor who is between is to end the server with all its zones.
     fn default() -> Self {
-        let octets = physical_memory().map_or(OCTETS, |octets| (octets / 4).min(MOST_OCTETS));
+        let octets = memory_limit().map_or(OCTETS, |octets| (octets / 4).min(MOST_OCTETS));
         Self { records: u64::MAX, octets }
     }
 }

@@ -1,0 +1,57 @@
+//! How much memory there is to be had.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Octets of memory that this process may have at most: those of the machine, or fewer where a control group bounds it
+/// (`MemoryMax=` of systemd.resource-control(5), a container); `None` where the system tells neither.
+#[must_use]
+pub fn memory_limit() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    physical_memory().into_iter().chain(bound_of_groups(Path::new("/sys/fs/cgroup"), &groups)).min()
+}
+
+#[allow(unsafe_code)]
+fn physical_memory() -> Option<u64> {
+    // SAFETY: sysconf takes a number and returns one.
+    let [pages, octets] =
+        [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE].map(|name| unsafe { libc::sysconf(name) });
+    u64::try_from(pages).ok()?.checked_mul(u64::try_from(octets).ok()?).filter(|octets| *octets > 0)
+}
+
+/// The least bound of the group that the lines of `/proc/self/cgroup` name, and of those around it (cgroups(7), version 2).
+/// Within a namespace of groups the outermost one may have a bound too.
+fn bound_of_groups(mounted: &Path, groups: &str) -> Option<u64> {
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let inner: PathBuf = mounted.join(group);
+    let bound = |group: &Path| fs::read_to_string(group.join("memory.max")).ok()?.trim().parse().ok();
+    inner.ancestors().take_while(|group| group.starts_with(mounted)).filter_map(bound).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_bound_of_all_groups_around_holds() {
+        let mounted = tempfile::tempdir().unwrap();
+        let service = mounted.path().join("system.slice/nonesuch.service");
+        fs::create_dir_all(&service).unwrap();
+        let set = |group: &Path, text: &str| fs::write(group.join("memory.max"), text).unwrap();
+        let bound = |groups: &str| bound_of_groups(mounted.path(), groups);
+        let named = "4:memory:/elsewhere\n0::/system.slice/nonesuch.service\n";
+        assert_eq!(bound(named), None);
+        set(&service, "max\n");
+        assert_eq!(bound(named), None);
+        set(&mounted.path().join("system.slice"), "2000000\n");
+        assert_eq!(bound(named), Some(2_000_000));
+        set(&service, "1000000\n");
+        assert_eq!(bound(named), Some(1_000_000));
+        assert_eq!(bound("0::/\n"), None);
+        set(mounted.path(), "500000\n");
+        assert_eq!([bound("0::/\n"), bound(named)], [Some(500_000); 2]);
+        // A group that is seen from within another, and version 1 alone.
+        assert_eq!([bound("0::/../../outside\n"), bound("4:memory:/a\n")], [Some(500_000), None]);
+        assert!(memory_limit().is_some());
+    }
+}
