@@ -6,7 +6,7 @@ mod outbox;
 #[cfg(test)]
 mod tests;
 
-pub use outbox::{Announcement, Outbox, Outcome, SoaRecord};
+pub use outbox::{Announcement, Occasion, Outbox, Outcome, SoaRecord};
 
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags, read_record};
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype};

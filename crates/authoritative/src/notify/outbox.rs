@@ -21,6 +21,15 @@ pub struct SoaRecord {
     pub rdata: Vec<u8>,
 }
 
+/// Why secondaries are told of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// It is new.
+    Change,
+    /// The server has begun with it: most of the secondaries have it.
+    Start,
+}
+
 /// A NOTIFY to be sent at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
@@ -70,8 +79,10 @@ type Due = BTreeSet<(u64, u64)>;
 #[derive(Debug)]
 pub struct Outbox {
     pending: HashMap<Name, HashMap<Remote, Pending>>,
-    /// First attempts.
+    /// First attempts for versions that are new.
     first: Due,
+    /// First attempts of a start: there may be many of them, and whoever is told of a change is not to wait for them.
+    begun: Due,
     /// Repeated ones: those who may be down come behind those who may not.
     repeated: Due,
     targets: HashMap<u64, Target>,
@@ -91,6 +102,7 @@ impl Outbox {
         Self {
             pending: HashMap::new(),
             first: Due::new(),
+            begun: Due::new(),
             repeated: Due::new(),
             targets: HashMap::new(),
             tickets: 0,
@@ -113,14 +125,25 @@ impl Outbox {
     }
 
     /// Tells `remotes` of the version with this SOA record. What was to be told of an older version is dropped.
-    pub fn announce(&mut self, apex: &Name, soa: &SoaRecord, remotes: &[Remote], now: u64) {
+    pub fn announce(
+        &mut self,
+        apex: &Name,
+        soa: &SoaRecord,
+        remotes: &[Remote],
+        occasion: Occasion,
+        now: u64,
+    ) {
         for remote in remotes {
             let target = (apex.clone(), remote.clone());
             self.forget(&target);
             self.tickets += 1;
             let pending =
                 Pending { soa: soa.clone(), attempts: 0, ticket: self.tickets, due: Some(now), until: now };
-            self.first.insert((now, self.tickets));
+            let queue = match occasion {
+                Occasion::Change => &mut self.first,
+                Occasion::Start => &mut self.begun,
+            };
+            queue.insert((now, self.tickets));
             self.pending.entry(target.0.clone()).or_default().insert(target.1.clone(), pending);
             self.targets.insert(self.tickets, target);
         }
@@ -147,8 +170,9 @@ impl Outbox {
     fn drop_due(&mut self, old: &Pending) {
         self.targets.remove(&old.ticket);
         if let Some(due) = old.due {
-            self.first.remove(&(due, old.ticket));
-            self.repeated.remove(&(due, old.ticket));
+            for queue in [&mut self.first, &mut self.begun, &mut self.repeated] {
+                queue.remove(&(due, old.ticket));
+            }
         }
     }
 
@@ -159,7 +183,9 @@ impl Outbox {
             return None;
         }
         let (is_repeated, (due, ticket)) = self.next(may_repeat).filter(|(_, (due, _))| *due <= now)?;
-        if is_repeated { &mut self.repeated } else { &mut self.first }.remove(&(due, ticket));
+        for queue in [&mut self.first, &mut self.begun, &mut self.repeated] {
+            queue.remove(&(due, ticket));
+        }
         let target = self.targets.get(&ticket)?.clone();
         let pending = self.pending.get_mut(&target.0)?.get_mut(&target.1)?;
         self.room -= 1000;
@@ -172,10 +198,10 @@ impl Outbox {
         Some(Announcement { apex: target.0, remote: target.1, message, patience, ticket, is_repeated })
     }
 
-    /// The next one, and whether it is repeated: first attempts are due at once, and come first.
+    /// The next one, and whether it is repeated: first attempts are due at once, and come first, those of changes before all.
     fn next(&self, may_repeat: bool) -> Option<(bool, (u64, u64))> {
         let repeated = || self.repeated.first().filter(|_| may_repeat).map(|due| (true, *due));
-        self.first.first().map(|due| (false, *due)).or_else(repeated)
+        self.first.first().or_else(|| self.begun.first()).map(|due| (false, *due)).or_else(repeated)
     }
 
     fn refill(&mut self, now: u64) {

@@ -194,7 +194,9 @@ impl Driver {
             Command::Reset(apex) => self.reset_zone(&apex, now),
             Command::Refresh(apex) => self.tell(&apex, Event::Refresh, now),
             Command::Retransfer(apex) => self.tell(&apex, Event::Retransfer, now),
-            Command::Announce { apex, soa, to } => self.outbox.announce(&apex, &soa, &to, now),
+            Command::Announce { apex, soa, to, occasion } => {
+                self.outbox.announce(&apex, &soa, &to, occasion, now);
+            }
             Command::Stop => {}
         }
     }
@@ -419,6 +421,12 @@ const fn by_system(at: u64, now: u64, system_now: u64) -> u64 {
     at.saturating_add(system_now).saturating_sub(now)
 }
 
+/// What stands in the timers of the milliseconds that were `left` at `at`: whole seconds, to the second that the zone expires
+/// in. Rounded by itself it would be a second less each time that timers are read and stored again.
+fn seconds_left(at: u64, left: u64) -> u32 {
+    u32::try_from(at.saturating_add(left) / 1000 - at / 1000).unwrap_or(u32::MAX)
+}
+
 /// Stores when a zone was refreshed.
 fn store(zone: &Zone, now: u64, stores: &mut JoinSet<()>) {
     let (Some(path), Some(held), Some(refreshed)) =
@@ -426,8 +434,8 @@ fn store(zone: &Zone, now: u64, stores: &mut JoinSet<()>) {
     else {
         return;
     };
-    let left = refreshed.left.map(|left| u32::try_from(left / 1000).unwrap_or(u32::MAX));
     let at = by_system(refreshed.at, now, milliseconds_since_1970());
+    let left = refreshed.left.map(|left| seconds_left(at, left));
     let timers = Timers { serial: held.serial, refreshed: at / 1000, left };
     let apex = zone.settings.apex.clone();
     // The disk may be slow, and other zones wait for nothing.
@@ -440,7 +448,7 @@ fn store(zone: &Zone, now: u64, stores: &mut JoinSet<()>) {
 
 #[cfg(test)]
 mod tests {
-    use super::by_system;
+    use super::{by_system, seconds_left};
 
     #[test]
     fn times_are_stored_by_the_clock_that_the_next_start_goes_by() {
@@ -450,5 +458,14 @@ mod tests {
         assert_eq!(by_system(today - 5000, today, today - hour), today - hour - 5000);
         assert_eq!(by_system(today - 5000, today, today), today - 5000);
         assert_eq!(by_system(5000, hour, 0), 0);
+    }
+
+    #[test]
+    fn a_zone_expires_in_the_same_second_however_often_its_timers_are_stored() {
+        let (at, left) = (1_800_000_000_700, 9_400);
+        let seconds = seconds_left(at, left);
+        assert_eq!(1_800_000_000 + u64::from(seconds), (at + left) / 1000);
+        assert_eq!(seconds_left(at / 1000 * 1000, u64::from(seconds) * 1000), seconds);
+        assert_eq!([seconds_left(at, 0), seconds_left(at, u64::MAX)], [0, u32::MAX]);
     }
 }

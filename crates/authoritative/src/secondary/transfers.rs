@@ -4,7 +4,7 @@ use super::driver::Driver;
 use super::status::{Counts, ZoneStatus};
 use super::{Host, SecondaryZone};
 use crate::acl::Remote;
-use crate::notify::{Notified, SoaRecord};
+use crate::notify::{Notified, Occasion, SoaRecord};
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
 use std::io;
@@ -60,7 +60,7 @@ pub(super) enum Command {
     Reset(Name),
     Refresh(Name),
     Retransfer(Name),
-    Announce { apex: Name, soa: SoaRecord, to: Vec<Remote> },
+    Announce { apex: Name, soa: SoaRecord, to: Vec<Remote>, occasion: Occasion },
     Stop,
 }
 
@@ -137,9 +137,9 @@ impl Transfers {
     }
 
     /// Tells `to` of the version of a zone that has this SOA record.
-    pub fn announce(&self, apex: &Name, soa: SoaRecord, to: Vec<Remote>) {
+    pub fn announce(&self, apex: &Name, soa: SoaRecord, to: Vec<Remote>, occasion: Occasion) {
         if !to.is_empty() {
-            self.tell(Command::Announce { apex: apex.clone(), soa, to });
+            self.tell(Command::Announce { apex: apex.clone(), soa, to, occasion });
         }
     }
 

@@ -5,7 +5,7 @@ use super::members::{Added, Membership};
 use super::membership::MemberOf;
 use super::{Catalog as Role, Service, Source, ZoneEvent, ZoneSettings};
 use crate::catalog::{Catalog, Change, Listed, Registry, produce};
-use crate::notify::SoaRecord;
+use crate::notify::{Occasion, SoaRecord};
 use crate::secondary::{SecondaryZone, Span, Timing, Transfers};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::Contents;
@@ -174,7 +174,8 @@ impl Follower {
             Some(SoaRecord { ttl: soa.ttl(), rdata: soa.rdatas().next()?.to_vec() })
         });
         if let Some(soa) = soa {
-            self.transfers.announce(apex, soa, settings.transfers.also_notify.clone());
+            let occasion = if self.service.is_settled() { Occasion::Change } else { Occasion::Start };
+            self.transfers.announce(apex, soa, settings.transfers.also_notify.clone(), occasion);
         }
     }
 

@@ -136,6 +136,11 @@ impl Service {
         self.settled.notify_all();
     }
 
+    /// Whether [`wait`](Self::wait) waits for nothing any more.
+    fn is_settled(&self) -> bool {
+        *lock(&self.loading) == 0
+    }
+
     fn new(settings: &Settings, key_files: KeyFiles, zones: Arc<Zones>) -> Result<Self, StateError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {

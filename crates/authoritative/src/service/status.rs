@@ -81,7 +81,7 @@ pub struct ServiceStatus {
     pub expired: usize,
     /// Zones that could not be loaded.
     pub failed: usize,
-    /// Zones whose newest version was refused, or whose signatures expire soon, and catalogs that are broken.
+    /// Zones whose newest version was refused, which have expired or whose signatures expire soon, and catalogs that are broken.
     pub troubled: Vec<String>,
     /// What goes on.
     pub activities: Vec<ActivityStatus>,
@@ -116,7 +116,10 @@ impl Service {
     pub fn status(&self) -> ServiceStatus {
         let zones = self.zone_status(None);
         let count = |state| zones.iter().filter(|zone| zone.state == state).count();
-        let troubled = zones.iter().filter(|zone| zone.error.is_some() || zone.expires_soon);
+        let is_troubled = |zone: &&ZoneStatus| {
+            zone.error.is_some() || zone.expires_soon || zone.state == ZoneStanding::Expired
+        };
+        let troubled = zones.iter().filter(is_troubled);
         ServiceStatus {
             serving: count(ZoneStanding::Serving),
             not_ready: count(ZoneStanding::NotReady),

@@ -2,7 +2,7 @@
 
 use super::primary::{Primary, Shelf, apex, version};
 use crate::acl::Remote;
-use crate::notify::{Notified, SoaRecord, Standing, handle};
+use crate::notify::{Notified, Occasion, SoaRecord, Standing, handle};
 use crate::secondary::{
     Host, Phase, SecondaryZone, Span, Timers, Timing, Transfers, TransfersOptions, ZoneStatus,
 };
@@ -268,7 +268,8 @@ fn secondaries_are_told_and_told_again() {
     let contents = version(7, DAY, "");
     let soa = contents.apex_rrset(Rtype::SOA).unwrap();
     let soa = SoaRecord { ttl: soa.ttl(), rdata: soa.rdatas().next().unwrap().to_vec() };
-    transfers.announce(&apex(), soa, vec![Remote::plain(secondary.local_addr().unwrap())]);
+    let to = vec![Remote::plain(secondary.local_addr().unwrap())];
+    transfers.announce(&apex(), soa, to, Occasion::Change);
     let mut buffer = [0; 512];
     // The first one is lost.
     secondary.recv_from(&mut buffer).unwrap();

@@ -15,6 +15,7 @@ fn an_expired_zone_stays_expired_whatever_its_settings_become() {
     let state = service.zones().state(&name("example.")).unwrap();
     assert!(matches!(&*state, ZoneState::Expired(policy) if !policy.transfer.entries().is_empty()));
     assert_eq!(service.status().expired, 1);
+    assert_eq!(service.status().troubled, ["example."]);
     // A new version ends it, and so does a file in the place of the primaries.
     service.publish(&name("example."), contents(8), &[]).unwrap();
     assert_eq!(serial(&service), Some(8));
