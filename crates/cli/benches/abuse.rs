@@ -2,7 +2,7 @@
 //!
 //! The server runs with one worker on CPU 0, all generators on CPU 1; sources are addresses of 127.0.0.0/8, which this
 //! configuration does not exempt. Every rate of a flood is bounded. Of each figure the median of the rounds is printed with
-//! the least and the greatest; what is wanted stands behind it.
+//! the least and the greatest; what is wanted of the median stands behind it, and the exit status is 1 where one is missed.
 //!
 //! `--section reflected`, `connections` or `subdomains` measures one part alone. Others: `--names`, `--runs`, `--seconds`,
 //! `--connections`.
@@ -19,10 +19,10 @@ use networks::{Flood, Networks};
 use nonesuch_lab::load::{Latency, LoadOptions, LoadReport, QueryList, run as run_load};
 use peers::{ORIGIN, OURS, argument, prepare, run, spread};
 use servers::{Server, on_cpu_0, sign_nsec5, start_and_read};
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -40,6 +40,8 @@ const CLIENT_RATE: f64 = 2000.0;
 const FLOOD: f64 = 20_000.0;
 /// What a flood of unknown names sends, queries a second: far more than may be made for it.
 const SUBDOMAINS: f64 = 5000.0;
+/// What a connection that says nothing may take of the server's memory, KiB.
+const CONNECTION_KIB: f64 = 4.0;
 const WARM_UP: Duration = Duration::from_millis(500);
 
 struct Bench {
@@ -50,7 +52,7 @@ struct Bench {
     existing: Arc<QueryList>,
 }
 
-fn main() {
+fn main() -> ExitCode {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let names = argument("--names", 20_000);
     let (zone, _) = prepare(dir.path(), names);
@@ -65,15 +67,18 @@ fn main() {
     println!("{} rounds of {} s: median (least-greatest)\n", bench.runs, bench.seconds);
     let section = std::env::args().skip_while(|word| word != "--section").nth(1);
     let wanted = |name: &str| section.as_deref().is_none_or(|section| section == name);
+    let mut missed = 0;
     if wanted("reflected") {
-        bench.reflected();
+        missed += bench.reflected();
     }
     if wanted("connections") {
-        bench.connections(argument("--connections", 5000) as usize);
+        missed += bench.connections(argument("--connections", 5000) as usize);
     }
     if wanted("subdomains") {
-        bench.subdomains();
+        missed += bench.subdomains();
     }
+    println!("{missed} figures miss what is wanted of them");
+    ExitCode::from(u8::from(missed > 0))
 }
 
 /// Names that exist, in any order.
@@ -157,13 +162,14 @@ impl Bench {
     }
 
     /// A reflected flood: the victim's address asks for one name, or for many, and gets no more than is configured.
-    fn reflected(&self) {
+    fn reflected(&self) -> usize {
         let limits =
             format!("responses-per-second = {RATE}\nclient-responses-per-second = {CLIENT_RATE}\nslip = 2");
         let zone = format!("file = {:?}", self.signed());
         let server = self.start("reflected", &limits, &zone);
         let one = list("example. DNSKEY");
         let missing = list("example. A");
+        let mut missed = 0;
         println!("reflected flood of {FLOOD:.0} queries/s, good clients with 6400/s");
         for (title, queries, is_random, limit) in [
             ("one question", &one, false, RATE),
@@ -187,18 +193,18 @@ impl Bench {
                 );
                 rows.push_latency("p99 of the good clients, µs", good.latency_us);
             }
-            rows.print(
-                title,
-                &[
-                    ("answers/s to the victim", &format!("at most {limit:.0}")),
-                    ("answered of the good clients, %", "at least 95"),
-                ],
-            );
+            let wanted = [
+                // Where the window begins between two of them, it has one more.
+                ("answers/s to the victim", Wanted::AtMost(limit + 1.0 / self.seconds)),
+                ("answered of the good clients, %", Wanted::AtLeast(95.0)),
+            ];
+            missed += rows.print(title, &wanted);
         }
+        missed
     }
 
     /// Connections that are held open: half say nothing, half send an octet a second.
-    fn connections(&self, count: usize) {
+    fn connections(&self, count: usize) -> usize {
         let limits = format!(
             "responses-per-second = 0\nclient-responses-per-second = 0\ntcp-connections = {}\ntcp-connections-each = 128",
             count + 100
@@ -219,37 +225,58 @@ impl Bench {
             rows.push("connections open", holder.open() as f64);
             rows.push("connections made again a second", made);
             rows.push("memory without, MiB", memory);
-            rows.push("memory with them, MiB", server.memory_mib());
+            rows.push(
+                "memory with them, KiB for each",
+                (server.memory_mib() - memory) * 1024.0 / count as f64,
+            );
             rows.push_latency("p99 without, µs", alone.latency_us);
             rows.push_latency("p99 with them, µs", held.latency_us);
+            if let (Some(alone), Some(held)) = (alone.latency_us, held.latency_us) {
+                rows.push("p50 with them, to that without", held.p50 / alone.p50);
+                rows.push("p99 with them, to that without", held.p99 / alone.p99);
+            }
             rows.push("answered with them, %", percent(held.received, held.sent));
             drop(holder);
         }
-        rows.print("idle and slow connections", &[("answered with them, %", "100")]);
+        let wanted = [
+            ("connections open", Wanted::AtLeast(count as f64)),
+            ("memory with them, KiB for each", Wanted::AtMost(CONNECTION_KIB)),
+            // Twice is what two runs of the same load differ by on a machine that has other work.
+            ("p50 with them, to that without", Wanted::AtMost(2.0)),
+            ("p99 with them, to that without", Wanted::AtMost(2.0)),
+            ("answered with them, %", Wanted::AtLeast(99.99)),
+        ];
+        rows.print("idle and slow connections", &wanted)
     }
 
     /// Names that nobody asked for before, below a name that exists: each denial is to be made.
-    fn subdomains(&self) {
+    fn subdomains(&self) -> usize {
         let white_lies =
             format!("file = {:?}\nkeys = {:?}\ndenial = \"white-lies\"", self.signed(), self.dir);
         let (zone, vrf) = sign_nsec5(&self.dir.join("nsec5-p256"), &self.zone, "ecdsap256sha256", "p256");
         let nsec5 = format!("file = {zone:?}\nnsec5-keys = {vrf:?}");
         let free = "responses-per-second = 0\nclient-responses-per-second = 0";
         let unbounded = format!("{free}\nonline-operations = 0\nonline-share = 100\nonline-busy-share = 100");
+        let mut missed = 0;
         println!("{SUBDOMAINS:.0} unknown names/s beside good clients that ask as fast as they are answered");
         for (name, zone) in [("white-lies", &white_lies), ("nsec5-p256", &nsec5)] {
-            for (title, limits) in [("default limits", free), ("no limits", &unbounded)] {
+            // What nothing bounds is there to compare, and nothing is wanted of it.
+            for (title, limits, kept) in
+                [("default limits", free, Some(80.0)), ("no limits", &unbounded, None)]
+            {
                 let server = self.start(&format!("{name}-{}", title.replace(' ', "-")), limits, zone);
                 for networks in [1, 256, 1024] {
                     let from =
                         if networks == 1 { "one network".to_owned() } else { format!("{networks} networks") };
-                    self.subdomains_of(&server, &format!("{name}, {title}, from {from}"), networks);
+                    let title = format!("{name}, {title}, from {from}");
+                    missed += self.subdomains_of(&server, &title, networks, kept);
                 }
             }
         }
+        missed
     }
 
-    fn subdomains_of(&self, server: &Server, title: &str, networks: usize) {
+    fn subdomains_of(&self, server: &Server, title: &str, networks: usize, kept: Option<f64>) -> usize {
         let good = self.good(None);
         let mut networks = Networks::open(server.address, networks);
         let mut rows = Rows::default();
@@ -267,7 +294,8 @@ impl Bench {
             rows.push("denials made/s", (received - truncated) as f64 / self.seconds);
             rows.push("truncated/s", truncated as f64 / self.seconds);
         }
-        rows.print(title, &[("kept, %", "at least 80")]);
+        let wanted: Vec<_> = kept.map(|kept| ("kept, %", Wanted::AtLeast(kept))).into_iter().collect();
+        rows.print(title, &wanted)
     }
 }
 
@@ -280,6 +308,31 @@ fn amplification(report: &LoadReport) -> f64 {
     // Header, the name with a random label, type, class and OPT: 12, 9 or 22, 4 and 11 octets.
     let query = 45.0;
     report.response_octets_mean * report.received as f64 / (query * report.sent.max(1) as f64)
+}
+
+/// What is wanted of a median.
+#[derive(Clone, Copy)]
+enum Wanted {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Wanted {
+    fn is_met(self, median: f64) -> bool {
+        match self {
+            Self::AtMost(most) => median <= most,
+            Self::AtLeast(least) => median >= least,
+        }
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtMost(most) => write!(f, "at most {most}"),
+            Self::AtLeast(least) => write!(f, "at least {least}"),
+        }
+    }
 }
 
 /// Figures by name, a value for each round.
@@ -302,16 +355,21 @@ impl Rows {
         }
     }
 
-    fn print(&self, title: &str, wanted: &[(&str, &str)]) {
+    /// Prints the figures, and tells how many of them miss what is wanted.
+    fn print(&self, title: &str, wanted: &[(&str, Wanted)]) -> usize {
         println!("  {title}");
+        let mut missed = 0;
         for (name, values) in &self.rows {
             let (median, least, greatest) = spread(values);
             let mut line = format!("    {name:45} {median:10.1} ({least:.1}-{greatest:.1})");
             if let Some((_, wanted)) = wanted.iter().find(|(row, _)| row == name) {
-                let _ = write!(line, "   {wanted}");
+                let is_met = wanted.is_met(median);
+                missed += usize::from(!is_met);
+                let _ = write!(line, "   {wanted}{}", if is_met { "" } else { ": missed" });
             }
             println!("{line}");
         }
         println!();
+        missed
     }
 }
