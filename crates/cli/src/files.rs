@@ -4,7 +4,7 @@ use crate::beside;
 use crate::error::Failure;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Write};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use zeroize::{Zeroize as _, Zeroizing};
@@ -204,6 +204,19 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
 pub(crate) fn read_key_file(path: &Path) -> Result<Zeroizing<String>, Failure> {
     let octets = open_regular(path).and_then(read_bounded).and_then(into_text);
     octets.map_err(|source| Failure::Read { path: path.to_path_buf(), source })
+}
+
+/// Whether everybody may read a file: those too who are neither its owner nor of its group.
+pub(crate) fn is_open(path: &Path) -> bool {
+    const OTHERS_READ: u32 = 0o004;
+    fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & OTHERS_READ != 0)
+}
+
+/// Warns of a private key that everybody may read.
+pub(crate) fn warn_of_open(private: &Path) {
+    if is_open(private) {
+        tracing::warn!("{}: everybody may read this private key: chmod o= it", private.display());
+    }
 }
 
 /// Reads a regular file that is short enough to be a key file; `None` where there is no such file, or it cannot be read.

@@ -6,10 +6,16 @@ use common::configured::{Configured, configure, head, plain_zone, write_beside};
 use common::{folder, generate_key, made, nonesuch, run, text};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 fn check(path: &Path, scope: &str) -> common::Ended {
     run(&mut nonesuch(["serve", "--config", text(path), scope]))
+}
+
+/// A private key in a folder.
+fn private_file(dir: &Path) -> PathBuf {
+    let mut paths = fs::read_dir(dir).expect("a folder").map(|entry| entry.expect("an entry").path());
+    paths.find(|path| text(path).ends_with(".private")).expect("a key")
 }
 
 #[test]
@@ -245,6 +251,16 @@ fn keys_beside_a_zone_with_nsec5_are_refused() {
     let path = configure(dir, "[zone.\"keys.example.\"]\nfile = \"public/signed\"\n");
     let ended = check(&path, "--check=zones").expect_done("a zone with NSEC5");
     assert!(ended.stdout.contains("signed with NSEC5"), "{}", ended.stdout);
+    assert!(!ended.stderr.contains("everybody"), "{}", ended.stderr);
+    // With the VRF key the zone can be enumerated.
+    let vrf = private_file(&public.join("nsec5"));
+    fs::set_permissions(&vrf, fs::Permissions::from_mode(0o644)).expect("open");
+    let named = "[zone.\"keys.example.\"]\nfile = \"public/signed\"\nnsec5-keys = \"public/nsec5\"\n";
+    for (path, scope) in [(path, "--check=zones"), (configure(dir, named), "--check")] {
+        let ended = check(&path, scope).expect_done("a zone with NSEC5");
+        let expected = format!("{}: everybody may read this private key: chmod o= it", text(&vrf));
+        assert!(ended.stderr.contains(&expected), "{scope}: {}", ended.text());
+    }
     let zone = "[zone.\"keys.example.\"]\nfile = \"public/signed\"\nnsec5-keys = \"keys\"\n";
     let ended = check(&configure(dir, zone), "--check");
     let expected = "zone.\"keys.example.\".nsec5-keys: ";
@@ -259,9 +275,7 @@ fn keys_beside_a_zone_with_nsec5_are_refused() {
     let ended = check(&path, "--check=zones");
     assert!(ended.status == 1 && ended.stdout.contains("NSEC5"), "{}", ended.text());
     // A signing key that the server could read.
-    let key = fs::read_dir(&keys).expect("a folder").map(|entry| entry.expect("an entry").path());
-    let key = key.into_iter().find(|path| text(path).ends_with(".private")).expect("a key");
-    fs::copy(&key, public.join("notes.txt")).expect("copied");
+    fs::copy(private_file(&keys), public.join("notes.txt")).expect("copied");
     let path = configure(dir, "[zone.\"keys.example.\"]\nfile = \"public/signed\"\n");
     let ended = check(&path, "--check=zones");
     assert!(ended.status == 1 && ended.stdout.contains("a signing key"), "{}", ended.text());

@@ -177,6 +177,19 @@ fn list(value: &Value) -> String {
     items.collect::<Vec<_>>().join(", ")
 }
 
+/// So many of a list are named to a person.
+const NAMED: usize = 20;
+
+/// As [`list`]; of long lists the beginning, and how many more there are.
+fn short_list(value: &Value) -> String {
+    let count = value.as_array().map_or(0, Vec::len);
+    if count <= NAMED {
+        return list(value);
+    }
+    let first: Vec<Value> = value.as_array().into_iter().flatten().take(NAMED).cloned().collect();
+    format!("{} and {} more", list(&Value::from(first)), count - NAMED)
+}
+
 fn print_status(status: &Value) -> Result<(), Failure> {
     let tls = list(&status["listen_tls"]);
     let tls = if tls.is_empty() { tls } else { format!(", {tls} (tls)") };
@@ -194,7 +207,7 @@ fn print_status(status: &Value) -> Result<(), Failure> {
         ),
         format!("datagrams: {} in, {} out", status["datagrams_in"], status["datagrams_out"]),
     ];
-    let troubled = list(&status["troubled"]);
+    let troubled = short_list(&status["troubled"]);
     if !troubled.is_empty() {
         lines.push(format!("look at: {troubled} (`nonesuch ctl zone status ZONE` says why)"));
     }
@@ -392,5 +405,19 @@ fn duration(seconds: u64) -> String {
         (0, 0, minutes) => format!("{minutes} min {} s", seconds % 60),
         (0, hours, minutes) => format!("{hours} h {minutes} min"),
         (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_cut_short() {
+        let names = |count: usize| -> Value { (0..count).map(|number| format!("z{number}.")).collect() };
+        assert_eq!(short_list(&names(0)), "");
+        assert_eq!(short_list(&names(2)), "z0., z1.");
+        assert!(short_list(&names(NAMED)).ends_with(", z19."));
+        assert!(short_list(&names(NAMED + 1000)).ends_with(", z19. and 1000 more"));
     }
 }

@@ -6,7 +6,8 @@ use super::serve_keys::find_signing_key;
 use crate::arguments::SignArguments;
 use crate::error::Failure;
 use crate::files::{
-    KEY_MODE, check_writable, folder_of, is_standard, read_key_file, write_failure, write_output,
+    KEY_MODE, check_writable, folder_of, is_standard, read_key_file, warn_of_open, write_failure,
+    write_output,
 };
 use crate::progress::Rates;
 use nonesuch_authoritative::service::NSEC5_FOLDER;
@@ -159,6 +160,7 @@ pub(super) fn load_for_server(
     zone: &Nsec5Zone,
 ) -> Result<(VrfPrivateKey, Option<Proofs>), Failure> {
     let proofs = read_proofs(&dir.join(proofs_file_name(zone.apex())))?;
+    warn_of_open_keys(dir, zone.apex());
     let mut keys = keys_of(dir, zone.apex())?;
     // While one key takes the place of another, both are in the zone: the chain is of one of them.
     let place = keys.iter().position(|(_, key)| zone.publishes(key) && !zone.is_of_other_key(key));
@@ -274,12 +276,25 @@ fn is_in_zone(contents: &Contents, key: &VrfPrivateKey) -> bool {
 
 /// The VRF keys of `zone` in `dir`, by the names of their files.
 fn keys_of(dir: &Path, zone: &Name) -> Result<Vec<(PathBuf, VrfPrivateKey)>, Failure> {
+    bases_of(dir, zone)?.iter().map(|base| load_key(&key_path(dir, base), base, zone)).collect()
+}
+
+/// Names of the files of VRF keys of `zone` in `dir`, without their ending.
+fn bases_of(dir: &Path, zone: &Name) -> Result<Vec<String>, Failure> {
     let names = private_files(dir)?;
     let bases = names.iter().filter_map(|name| name.strip_suffix(".private"));
     let of_zone = |base: &&str| {
         owner(base).and_then(|owner| owner.parse().ok()).is_some_and(|owner: Name| owner == *zone)
     };
-    bases.filter(of_zone).map(|base| load_key(&key_path(dir, base), base, zone)).collect()
+    Ok(bases.filter(of_zone).map(str::to_owned).collect())
+}
+
+/// Warns of VRF keys of `zone` in `dir` that everybody may read: with one of them the zone can be enumerated.
+pub(super) fn warn_of_open_keys(dir: &Path, zone: &Name) {
+    // What cannot be listed is said where it is read.
+    for base in bases_of(dir, zone).unwrap_or_default() {
+        warn_of_open(&key_path(dir, &base));
+    }
 }
 
 /// The zone that the name of a file of a VRF key says: `Nexample.+001+12345`.

@@ -1,6 +1,7 @@
 //! `nonesuch serve --config FILE --check`: what a start, a reload and the zones of a configuration would come to, with nothing bound,
 //! served or kept.
 
+use super::nsec5::warn_of_open_keys;
 use super::serve_keys::{KEY_FILES, find_signing_key, load_available};
 use super::serve_settings::answer_settings;
 use super::serve_system::{check_root, drop_privileges};
@@ -210,6 +211,7 @@ fn check_keys(sources: &Sources, report: &mut Report) {
                 (apex, load_available(&file.path, apex).err().map(|failure| failure.to_string()))
             }
             Role::VrfKeys(apex, zone) => {
+                warn_of_open_keys(&file.path, apex);
                 let folders = zone.as_deref().map(folder_of).into_iter().chain([file.path.as_path()]);
                 let found = folders.filter_map(|folder| find_signing_key(folder).ok().flatten()).next();
                 let said = |path| Failure::SigningKeyAtServer { path, zone: apex.clone() }.to_string();

@@ -3,7 +3,7 @@
 
 use super::nsec5;
 use crate::error::Failure;
-use crate::files::{folder_of, read_small_file};
+use crate::files::{folder_of, read_small_file, warn_of_open};
 use crate::keys::{self, join_private, key_file, load_record, paths};
 use nonesuch_authoritative::service::KeyFiles;
 use nonesuch_crypto::{decode_pem, pkcs8_algorithms};
@@ -12,7 +12,6 @@ use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone};
 use nonesuch_proto::Name;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// How a service reads key files.
@@ -77,12 +76,6 @@ fn holds_signing_key(path: &Path) -> bool {
     let text = String::from_utf8_lossy(&octets);
     // Keys that are encrypted, or of a form that is not read here, count too.
     text.contains("Private-key-format:") || text.contains("PRIVATE KEY-----") || decode_pem(&text).is_ok()
-}
-
-fn warn_of_open(private: &Path) {
-    if fs::metadata(private).is_ok_and(|found| found.permissions().mode() & 0o004 != 0) {
-        tracing::warn!("{}: everybody may read this private key: chmod o= it", private.display());
-    }
 }
 
 #[cfg(test)]

@@ -2,14 +2,9 @@
 
 use super::reader::Section;
 use super::sources::Role;
-use crate::files::read_key_file;
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use crate::files::{is_open, read_key_file};
 use std::path::Path;
 use zeroize::Zeroizing;
-
-/// Bit of the permissions of a file: those may read it who are neither its owner nor of its group.
-const OTHERS_READ: u32 = 0o004;
 
 /// Reads a secret of a bounded regular file; what is wrong is reported of `key`.
 pub(super) fn read_secret_file(
@@ -35,8 +30,4 @@ pub(super) fn warn_of_inline(section: &Section<'_, '_>, key: &str) {
     if is_open(section.context().path()) {
         section.warn(key, "everybody may read this file and the secret: chmod o= it, or use secret-file");
     }
-}
-
-fn is_open(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & OTHERS_READ != 0)
 }
