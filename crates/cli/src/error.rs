@@ -228,7 +228,7 @@ pub(crate) enum Failure {
     )]
     ControlSilent { path: PathBuf, seconds: u64 },
     #[error(
-        "{}: the server ended the connection without an answer, as it does when it stops, and when too many ask at once",
+        "{}: the server ended the connection before its answer was whole, as it does when it stops: its log says why",
         path.display()
     )]
     ControlEnded { path: PathBuf },

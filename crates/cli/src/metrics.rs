@@ -10,14 +10,14 @@ mod process;
 mod table;
 mod text;
 
-pub(crate) use http::{MetricsError, MetricsServer};
+pub(crate) use http::{MetricsError, MetricsServer, bind};
 
 use nonesuch_authoritative::statistics;
 use nonesuch_authoritative::tap::TapCounters;
 use nonesuch_dnssec::online::OnlineCounters;
 use nonesuch_net::tcp::TcpCounters;
 use nonesuch_net::udp::UdpCounters;
-use std::net::SocketAddr;
+use std::net::TcpListener;
 
 /// Zones up to which each has gauges of its own, by default.
 pub(crate) const MOST_ZONES: usize = 1000;
@@ -81,13 +81,13 @@ pub(crate) struct ZoneRow {
     pub(crate) is_refused: bool,
 }
 
-/// Serves what `source` gives at the time of each request, on `listen`.
+/// Serves what `source` gives at the time of each request, on an address that was bound.
 pub(crate) fn start(
-    listen: SocketAddr,
+    listener: TcpListener,
     source: impl Fn() -> Snapshot + Send + Sync + 'static,
 ) -> Result<MetricsServer, MetricsError> {
     process::note_start();
-    MetricsServer::start(listen, source)
+    MetricsServer::start(listener, source)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use common::{folder, nonesuch, run, text};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
@@ -71,6 +71,12 @@ fn one_zone_or_all_are_reloaded() {
     assert_eq!(server.serial("b.example."), Some(2));
     let status = server.ctl_json(&["status"]);
     assert_eq!(status["last_reload"]["updated"][0], "b.example.", "{status}");
+    // One that is refused is an answer "no", to programs too.
+    write_beside(&dir.join("b"), "nonsense");
+    for form in [&[][..], &["--json"]] {
+        let ended = server.ctl(&[form, &["reload"]].concat());
+        assert!(ended.status == 1 && ended.stdout.contains("b:1:1: "), "{}", ended.text());
+    }
     // By signal.
     write_beside(&dir.join("b"), &plain_zone("b.example.", 3));
     server.signal("-HUP");
@@ -196,6 +202,10 @@ fn what_is_no_request_is_refused() {
         &long,
         "{\"command\":\"zone-status\",\"zone\":\"a..b\"}",
         "{\"command\":\"zone-refresh\",\"zone\":\"nowhere.\"}",
+        // Of one zone, and not of all or of the server.
+        "{\"command\":\"purge\",\"zone\":\"gone.\"}",
+        "{\"command\":\"stop\",\"zone\":\"a.example.\"}",
+        "{\"command\":\"status\",\"zone\":\"a.example.\"}",
     ] {
         let mut stream = UnixStream::connect(&socket).expect("connected");
         // The server may have seen enough before all is written.
@@ -208,8 +218,13 @@ fn what_is_no_request_is_refused() {
         );
     }
     // Those who connect and say nothing keep nobody out.
-    let idle: Vec<UnixStream> = (0..8).map(|_| UnixStream::connect(&socket).expect("connected")).collect();
+    let connect = || UnixStream::connect(&socket).expect("connected");
+    let mut idle: Vec<UnixStream> = (0..8).map(|_| connect()).collect();
     assert_eq!(server.ctl_json(&["status"])["serving"], 2);
+    // Too many do, and others are told.
+    idle.extend((0..8).map(|_| connect()));
+    let ended = server.ctl(&["status"]);
+    assert!(ended.status == 1 && ended.stderr.contains("too many ask at once"), "{}", ended.text());
     drop(idle);
 }
 
@@ -263,6 +278,17 @@ fn a_server_that_says_nothing_is_given_up_and_one_that_works_is_waited_for() {
     let ended = run(&mut nonesuch(["ctl", "--socket", text(&silent), "--timeout", "1", "status"]));
     assert!(ended.status == 2 && ended.stderr.contains("no sign of life for 1 s"), "{}", ended.text());
     assert!(begun.elapsed() < Duration::from_secs(15));
+    // What ends in the midst of a line is no answer of another version.
+    let broken = dir.join("broken");
+    let listener = std::os::unix::net::UnixListener::bind(&broken).expect("a socket");
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        BufReader::new(&stream).read_line(&mut String::new()).expect("a request");
+        stream.write_all(b"{\"text\":\"example. SOA\"}\n{\"te").expect("written");
+    });
+    let ended = run(&mut nonesuch(["ctl", "--socket", text(&broken), "zone", "export", "example."]));
+    assert!(ended.status == 2 && ended.stderr.contains("before its answer was whole"), "{}", ended.text());
+    answering.join().expect("answered");
     // Loading the zone takes longer than the time-out.
     let server = two_zones(dir);
     write_slow(&dir.join("a"), "a.example.", 2);

@@ -6,8 +6,10 @@ mod common;
 use common::configured::{Configured, plain_zone, write_beside};
 use common::{nonesuch, run, run_on, text};
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const ZONE: &str = "example.";
 
@@ -83,6 +85,52 @@ fn standard_input_cannot_be_read_again() {
     fs::write(&file, "nonsense\n").expect("written");
     let ended = run_on(&mut nonesuch(["serve", "--listen", "127.0.0.1:0", "-"]), &file);
     assert!(ended.status == 2 && ended.stderr.contains("standard input:1:"), "{}", ended.text());
+}
+
+/// Tools send these whenever they like; what ends a server ends it then too.
+#[test]
+fn signals_that_come_while_the_zone_is_read_do_not_end_it() {
+    for (last, text, status) in [(None, plain_zone(ZONE, 1), Some(0)), (Some("-TERM"), String::new(), None)] {
+        let mut child = nonesuch(["serve", "--listen", "127.0.0.1:0", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("nonesuch starts");
+        let id = child.id().to_string();
+        let signal = |signal: &str| {
+            assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
+        };
+        wait_until_taken(&id);
+        ["-HUP", "-USR1", "-USR2", "-ALRM"].into_iter().chain(last).for_each(signal);
+        let mut input = child.stdin.take().expect("piped");
+        // Who was ended takes nothing.
+        let _ = input.write_all(text.as_bytes());
+        if last.is_none() {
+            drop(input);
+            let mut ready = String::new();
+            BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut ready).expect("a line");
+            assert!(ready.starts_with("ready: listening on 127.0.0.1:"), "{ready}");
+            signal("-TERM");
+        }
+        assert_eq!(child.wait().expect("ended").code(), status);
+    }
+}
+
+/// Waits until the process of this number takes SIGHUP.
+fn wait_until_taken(id: &str) {
+    let end = Instant::now() + Duration::from_secs(20);
+    let is_taken = || {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("a process");
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = u64::from_str_radix(caught.expect("a line").trim(), 16).expect("a number");
+        // The bit of signal 1, which is taken last.
+        caught & 1 == 1
+    };
+    while !is_taken() {
+        assert!(Instant::now() < end, "it takes no signal");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Options that exclude each other, whatever zone the file has.

@@ -3,6 +3,7 @@
 mod export;
 
 use super::serve_control::SIGN_OF_LIFE;
+use super::serve_words::address_words;
 use crate::Outcome;
 use crate::arguments::{CONFIGURATION, ControlArguments, ControlCommand, ControlZoneCommand, SOCKET};
 use crate::config;
@@ -35,7 +36,7 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<Outcome, Failure> {
         let is_list = matches!(arguments.command, ControlCommand::Zone(ControlZoneCommand::Status { .. }));
         let shown = if is_list { Value::Array(lines) } else { done.clone() };
         print_line(&shown.to_string())?;
-        return Ok(Outcome::Done);
+        return Ok(outcome_of(done));
     }
     match &arguments.command {
         ControlCommand::Status => print_status(done)?,
@@ -66,6 +67,12 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<Outcome, Failure> {
         ControlCommand::Stop => print_line("the server stops")?,
     }
     Ok(Outcome::Done)
+}
+
+/// A reload with zones that were refused is an answer "no".
+fn outcome_of(done: &Value) -> Outcome {
+    let is_refused = done["refused"].as_array().is_some_and(|refused| !refused.is_empty());
+    if is_refused { Outcome::No } else { Outcome::Done }
 }
 
 fn fail(arguments: &ControlArguments, error: &Value) -> Result<Outcome, Failure> {
@@ -157,19 +164,33 @@ type Line = Result<Option<Value>, Box<Failure>>;
 fn converse(socket: &Path, request: &str, most: u64, lines: &mpsc::SyncSender<Line>) -> Result<(), Failure> {
     let failed = |source| Failure::Control { path: socket.to_path_buf(), source };
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
-    stream.write_all(request.as_bytes()).map_err(failed)?;
-    for line in BufReader::new(stream.take(most)).lines() {
-        let value = serde_json::from_str(&line.map_err(failed)?);
+    // Where the server takes no request, it may have said why.
+    let written = stream.write_all(request.as_bytes());
+    let mut stream = BufReader::new(stream.take(most));
+    loop {
+        let mut line = Vec::new();
+        if let Err(source) = stream.read_until(b'\n', &mut line) {
+            return Err(failed(written.err().unwrap_or(source)));
+        }
+        match line.last() {
+            Some(b'\n') => {}
+            // Without its end it may be anything.
+            Some(_) => return Err(Failure::ControlEnded { path: socket.to_path_buf() }),
+            None => return written.map_err(failed),
+        }
+        let value = serde_json::from_slice::<Value>(&line);
         let value = value.map_err(|_| Failure::ControlAnswer { path: socket.to_path_buf() })?;
-        if lines.send(Ok(Some(value))).is_err() {
-            break;
+        // The status of a zone has its error.
+        let is_refusal = value.get("error").is_some() && value.get("zone").is_none();
+        let is_last = is_refusal || value.get("done").is_some();
+        if lines.send(Ok(Some(value))).is_err() || is_last {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or(0)
+    value.as_u64().unwrap_or_default()
 }
 
 fn list(value: &Value) -> String {
@@ -191,8 +212,6 @@ fn short_list(value: &Value) -> String {
 }
 
 fn print_status(status: &Value) -> Result<(), Failure> {
-    let tls = list(&status["listen_tls"]);
-    let tls = if tls.is_empty() { tls } else { format!(", {tls} (tls)") };
     let mut lines = vec![
         format!(
             "nonesuch {}, process {}, up {}",
@@ -200,7 +219,7 @@ fn print_status(status: &Value) -> Result<(), Failure> {
             status["pid"],
             duration(number(&status["up_seconds"]))
         ),
-        format!("listening on {} (udp, tcp){tls}", list(&status["listen"])),
+        format!("listening on {}", address_words(status)),
         format!(
             "zones: {} served, {} waiting, {} expired, {} failed",
             status["serving"], status["not_ready"], status["expired"], status["failed"]
@@ -265,7 +284,6 @@ fn reload_words(reload: &Value) -> String {
     )
 }
 
-/// A reload with zones that were refused is an answer "no".
 fn print_reload(reload: &Value) -> Result<Outcome, Failure> {
     print_line(&format!("reload: {}", reload_words(reload)))?;
     for refused in reload["refused"].as_array().into_iter().flatten() {
@@ -280,8 +298,7 @@ fn print_reload(reload: &Value) -> Result<Outcome, Failure> {
     if !restart.is_empty() {
         print_line(&format!("to take effect, these need a new start: {restart}"))?;
     }
-    let is_refused = reload["refused"].as_array().is_some_and(|refused| !refused.is_empty());
-    Ok(if is_refused { Outcome::No } else { Outcome::Done })
+    Ok(outcome_of(reload))
 }
 
 fn print_purge(done: &Value) -> Result<(), Failure> {

@@ -5,7 +5,7 @@
 
 use super::serve_control::ControlSocket;
 use super::serve_node::{Node, Origin};
-use super::serve_run::{Assembled, stop};
+use super::serve_run::{Assembled, HarmlessSignals, stop};
 use super::serve_settings::{connections, server_options, set_log};
 use super::serve_system::{abort_on_panic, drop_privileges, raise_open_files};
 use super::serve_words::announce_zones;
@@ -15,19 +15,22 @@ use crate::error::Failure;
 use crate::metrics::{self, MetricsServer};
 use nonesuch_authoritative::server::Bound;
 use nonesuch_net::tls::IdentitySlot;
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 pub(super) fn run(path: &Path, is_json: bool) -> Result<Outcome, Failure> {
+    let harmless = HarmlessSignals::install()?;
     let read = config::load(path)?;
     for warning in &read.warnings {
         tracing::warn!("{warning}");
     }
-    serve(read.configuration, &read.sources, path, is_json)
+    serve(harmless, read.configuration, &read.sources, path, is_json)
 }
 
 fn serve(
+    harmless: HarmlessSignals,
     configuration: Configuration,
     sources: &Sources,
     path: &Path,
@@ -49,18 +52,19 @@ fn serve(
         .as_deref()
         .map(|socket| ControlSocket::bind(socket, server.user.as_deref(), server.control_group.as_deref()));
     let control = control.transpose()?;
+    let metrics = server.metrics_listen.map(metrics::bind).transpose()?;
     drop_privileges(server.user.as_deref())?;
     warn_of_reloads(sources);
 
     let origin = Origin::File(path.to_path_buf());
-    let assembled = Assembled::new(configuration, origin, identity, 0, begun)?;
+    let assembled = Assembled::new(harmless, configuration, origin, identity, 0, begun)?;
     let node = Arc::clone(&assembled.node);
     node.service.begin().map_err(Failure::Thread)?;
     node.start(bound)?;
     if let Some(control) = &control {
         control.serve(Arc::clone(&node)).map_err(Failure::Thread)?;
     }
-    let metrics = server.metrics_listen.map(|listen| start_metrics(&node, listen)).transpose()?;
+    let metrics = metrics.map(|listener| start_metrics(&node, listener)).transpose()?;
     let ready = Arc::clone(&node);
     assembled.run(move || {
         let settled = ready.service.wait();
@@ -80,7 +84,7 @@ fn warn_of_reloads(sources: &Sources) {
     }
 }
 
-fn start_metrics(node: &Arc<Node>, listen: std::net::SocketAddr) -> Result<MetricsServer, Failure> {
+fn start_metrics(node: &Arc<Node>, listener: TcpListener) -> Result<MetricsServer, Failure> {
     let source = Arc::clone(node);
-    Ok(metrics::start(listen, move || source.snapshot())?)
+    Ok(metrics::start(listener, move || source.snapshot())?)
 }

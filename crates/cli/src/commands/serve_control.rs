@@ -2,8 +2,9 @@
 //!
 //! A request is `{"command": "status"}`, `{"command": "reload"}` or `{"command": "reload", "zone": "example."}`,
 //! `{"command": "zone-status"}`, `{"command": "zone-refresh", "zone": …}`, `{"command": "zone-retransfer", "zone": …}`,
-//! `{"command": "zone-purge", "zone": …}`, `{"command": "zone-export", "zone": …}` (lines with the member `text` come before the last), `{"command": "purge"}`, `{"command": "stop"}`. The answer's last line has the member `done` or `error`. Whoever may open the socket may do all
-//! of it: it is its owner's, and its group's where the configuration names one.
+//! `{"command": "zone-purge", "zone": …}`, `{"command": "zone-export", "zone": …}` (lines with the member `text` come before the
+//! last), `{"command": "purge"}`, `{"command": "stop"}`. The answer's last line has the member `done` or `error`. Whoever may open
+//! the socket may do all of it: it is its owner's, and its group's where the configuration names one.
 //!
 //! What takes longer than a second has lines with the member `working` before the answer, one each second: what goes on.
 
@@ -29,8 +30,11 @@ use std::time::Duration;
 const REQUEST_OCTETS: u64 = 4096;
 /// Connections at once.
 const CONNECTIONS: usize = 16;
+const TOO_MANY: &str = "too many ask at once: ask again when others have their answers";
 /// How long a request may take to come, and an answer to be taken.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long whoever takes a zone may pause: a person reads it page by page.
+const EXPORT_PATIENCE: Duration = Duration::from_secs(3600);
 
 /// The member of lines that come before the answer, while what was asked is worked on: what goes on.
 pub(super) const SIGN_OF_LIFE: &str = "working";
@@ -41,15 +45,16 @@ const SIGN_OF_LIFE_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 enum Request {
-    Status,
+    // With braces, so that members that they do not have are refused: `{"command": "purge", "zone": …}` means no purge of all.
+    Status {},
     Reload { zone: Option<String> },
     ZoneStatus { zone: Option<String> },
     ZoneRefresh { zone: String },
     ZoneRetransfer { zone: String },
     ZonePurge { zone: String },
     ZoneExport { zone: String },
-    Purge,
-    Stop,
+    Purge {},
+    Stop {},
 }
 
 /// The socket; removed when dropped.
@@ -156,6 +161,9 @@ fn accept(listener: &UnixListener, node: &Arc<Node>) {
         };
         if open.fetch_add(1, Relaxed) >= CONNECTIONS {
             open.fetch_sub(1, Relaxed);
+            // A socket that is new has room for it; where not, its end says that something is wrong.
+            let _ = stream.set_nonblocking(true);
+            let _ = writeln!(&stream, "{}", json!({ "error": TOO_MANY }));
             continue;
         }
         let (node, counted) = (Arc::clone(node), Arc::clone(&open));
@@ -179,7 +187,7 @@ fn answer(mut stream: &UnixStream, node: &Node) -> io::Result<()> {
     if let Ok(Request::ZoneExport { zone }) = &request {
         return export(stream, zone, node);
     }
-    let is_last = matches!(request, Ok(Request::Stop));
+    let is_last = matches!(request, Ok(Request::Stop {}));
     let lines = match request {
         Ok(request) => with_signs_of_life(stream, node, || carry_out(request, node)),
         Err(error) => vec![json!({ "error": format!("no request: {error}") })],
@@ -204,9 +212,14 @@ fn export(mut stream: &UnixStream, zone: &str, node: &Node) -> io::Result<()> {
         Ok(found) => found,
         Err(message) => return writeln!(stream, "{}", json!({ "error": message })),
     };
+    stream.set_write_timeout(Some(EXPORT_PATIENCE))?;
     let sent = zone.send(&apex, io::BufWriter::with_capacity(128 << 10, stream));
     if let Err(error) = &sent {
-        tracing::warn!(zone = apex.to_string(), "zone {apex}: not exported to the end: {error}");
+        let why = match error.kind() {
+            ErrorKind::WouldBlock => format!("nothing was taken for {} s", EXPORT_PATIENCE.as_secs()),
+            _ => error.to_string(),
+        };
+        tracing::warn!(zone = apex.to_string(), "zone {apex}: not exported to the end: {why}");
     }
     sent
 }
@@ -236,7 +249,7 @@ fn with_signs_of_life<T: Send>(mut stream: &UnixStream, node: &Node, act: impl F
 fn carry_out(request: Request, node: &Node) -> Vec<Value> {
     let done = |what: Value| json!({ "done": what });
     match request {
-        Request::Status => vec![done(node.status())],
+        Request::Status {} => vec![done(node.status())],
         Request::Reload { zone: None } => vec![match node.reload() {
             Ok(report) => done(report),
             Err(problems) => json!({ "error": problems }),
@@ -255,11 +268,11 @@ fn carry_out(request: Request, node: &Node) -> Vec<Value> {
         Request::ZonePurge { zone } => vec![of_zone(&zone, |apex| node.purge_zone(apex))],
         // That is sent piece by piece.
         Request::ZoneExport { .. } => Vec::new(),
-        Request::Purge => vec![match node.purge_all() {
+        Request::Purge {} => vec![match node.purge_all() {
             Ok(purged) => done(purged),
             Err(message) => json!({ "error": message }),
         }],
-        Request::Stop => vec![done(json!("stopping"))],
+        Request::Stop {} => vec![done(json!("stopping"))],
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::nsec5;
 use super::serve_node::{Node, Origin};
-use super::serve_run::{Assembled, stop};
+use super::serve_run::{Assembled, HarmlessSignals, stop};
 use super::serve_settings::{connections, server_options};
 use super::serve_system::{abort_on_panic, check_root, drop_privileges, raise_open_files};
 use super::serve_words::announce_zone;
@@ -30,6 +30,7 @@ use std::time::Instant;
 
 pub(super) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     let begun = Instant::now();
+    let harmless = HarmlessSignals::install()?;
     check_root(None, [arguments.listen])?;
     abort_on_panic();
     let making = making(arguments)?;
@@ -39,7 +40,7 @@ pub(super) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     drop_privileges(None)?;
     // With a time given, signatures are judged and made as of that time.
     let clock_shift = arguments.now.map_or(0, |now| now.wrapping_sub(zones::now_or(None)));
-    let assembled = Assembled::new(configuration, Origin::Arguments, None, clock_shift, begun)?;
+    let assembled = Assembled::new(harmless, configuration, Origin::Arguments, None, clock_shift, begun)?;
     let (node, is_json) = (Arc::clone(&assembled.node), arguments.json);
     let (starting, files) = (Arc::clone(&node), Files::of(arguments));
     assembled.run(move || start(&starting, &files, opened, clock_shift, is_json))?;

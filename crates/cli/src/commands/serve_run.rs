@@ -42,6 +42,7 @@ pub(super) struct Assembled {
 impl Assembled {
     /// Puts together what `configuration` says. Signatures are made, and judged, `clock_shift` seconds ahead of the clock.
     pub(super) fn new(
+        harmless: HarmlessSignals,
         configuration: Configuration,
         origin: Origin,
         identity: Option<IdentitySlot>,
@@ -68,8 +69,7 @@ impl Assembled {
         let taker = Arc::clone(&transfers);
         shared.notified = Some(Arc::new(move |notified| taker.notified(notified)));
         follow(&service, events, Arc::clone(&transfers)).map_err(Failure::Thread)?;
-        // Before anybody can know that the server runs: a signal that comes while it loads must not end it in its default way.
-        let (runtime, signals) = Signals::install().map_err(Failure::Thread)?;
+        let (runtime, signals) = Signals::install(harmless).map_err(Failure::Thread)?;
         let node = Arc::new(Node {
             origin,
             reloads: Reloads::new(&configuration),
@@ -162,6 +162,31 @@ fn count_outgoing(statistics: &Statistics, ended: &TransferStatus) {
     statistics.transfers().record(Direction::Out, kind, result, ended.messages, ended.octets);
 }
 
+/// The signals that do not end a server, taken: sent to one that reads its zone still, they do not end it either. Those that end
+/// it do so at once until [`Assembled::new`] takes them.
+pub(super) struct HarmlessSignals {
+    runtime: Runtime,
+    hang_up: Signal,
+}
+
+impl HarmlessSignals {
+    /// Takes the signals from here on, in a runtime of this thread.
+    pub(super) fn install() -> Result<Self, Failure> {
+        let install = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let entered = runtime.enter();
+            // Other servers do something when they get these, and tools send them.
+            for kind in [SignalKind::user_defined1(), SignalKind::user_defined2(), SignalKind::alarm()] {
+                drop(signal(kind)?);
+            }
+            let hang_up = signal(SignalKind::hangup())?;
+            drop(entered);
+            Ok(Self { runtime, hang_up })
+        };
+        install().map_err(Failure::Thread)
+    }
+}
+
 /// The signals that a server acts on.
 struct Signals {
     terminate: Signal,
@@ -171,19 +196,14 @@ struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals from here on, in a runtime of this thread.
-    fn install() -> std::io::Result<(Runtime, Self)> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// Takes the others too.
+    fn install(HarmlessSignals { runtime, hang_up }: HarmlessSignals) -> std::io::Result<(Runtime, Self)> {
         let entered = runtime.enter();
-        // Other servers do something when they get these, and tools send them: none is to end this one.
-        for kind in [SignalKind::user_defined1(), SignalKind::user_defined2(), SignalKind::alarm()] {
-            drop(signal(kind)?);
-        }
         let signals = Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             quit: signal(SignalKind::quit())?,
-            hang_up: signal(SignalKind::hangup())?,
+            hang_up,
         };
         drop(entered);
         Ok((runtime, signals))

@@ -37,17 +37,23 @@ pub(super) fn announce_zones(node: &Node, settled: Settled, is_json: bool) {
     if zones.len() > MOST_SAID {
         say(&format!("and {} more: `nonesuch ctl zone status` lists all", zones.len() - MOST_SAID));
     }
-    let list = |addresses: &Value| {
-        let texts = addresses.as_array().into_iter().flatten().filter_map(Value::as_str);
-        texts.collect::<Vec<_>>().join(", ")
-    };
-    let (plain, tls) = (list(&status["listen"]), list(&status["listen_tls"]));
-    let tls = if tls.is_empty() { tls } else { format!(", {tls} (tls)") };
     say(&format!(
-        "ready: listening on {plain} (udp, tcp){tls}; {}; {} in {seconds:.2} s",
+        "ready: listening on {}; {}; {} in {seconds:.2} s",
+        address_words(&status),
         node.words(),
         counted(workers, "worker"),
     ));
+}
+
+/// Where a server answers, by its status, and over what.
+pub(super) fn address_words(status: &Value) -> String {
+    let list = |key: &str, over: &str| {
+        let addresses = status[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let addresses = addresses.collect::<Vec<_>>().join(", ");
+        (!addresses.is_empty()).then(|| format!("{addresses} ({over})"))
+    };
+    let plain = list("listen", "udp, tcp").into_iter();
+    plain.chain(list("listen_tls", "tls")).collect::<Vec<_>>().join(", ")
 }
 
 /// Says how the zone of one file is served, and that the server is ready.

@@ -59,15 +59,22 @@ pub(crate) struct MetricsServer {
 
 type Source = Arc<dyn Fn() -> Snapshot + Send + Sync>;
 
+/// Binds the address that metrics are served on; whoever asks waits until they are.
+pub(crate) fn bind(listen: SocketAddr) -> Result<TcpListener, MetricsError> {
+    let bind = || {
+        let listener = TcpListener::bind(listen)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    bind().map_err(|source| MetricsError::Bind { address: listen, source })
+}
+
 impl MetricsServer {
     pub(super) fn start(
-        listen: SocketAddr,
+        listener: TcpListener,
         source: impl Fn() -> Snapshot + Send + Sync + 'static,
     ) -> Result<Self, MetricsError> {
-        let failed = |source| MetricsError::Bind { address: listen, source };
-        let listener = TcpListener::bind(listen).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(MetricsError::Start)?;
         tracing::info!(%address, "metrics are served");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(MetricsError::Start)?;

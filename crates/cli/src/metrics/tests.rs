@@ -12,7 +12,7 @@ use nonesuch_proto::message::Rcode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -194,7 +194,8 @@ fn get(address: SocketAddr, path: &str, accept: &str) -> String {
 }
 
 fn served() -> MetricsServer {
-    start("127.0.0.1:0".parse().expect("an address"), full).expect("a server")
+    let listener = bind("127.0.0.1:0".parse().expect("an address")).expect("a listener");
+    start(listener, full).expect("a server")
 }
 
 #[test]
@@ -236,9 +237,9 @@ fn requests_are_bounded() {
 #[test]
 fn a_server_that_is_dropped_frees_its_address() {
     let address = served().address();
-    std::net::TcpListener::bind(address).expect("a free address");
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
-    let error = start(taken.local_addr().expect("an address"), full).expect_err("an address in use");
+    TcpListener::bind(address).expect("a free address");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let error = bind(taken.local_addr().expect("an address")).expect_err("an address in use");
     assert!(error.to_string().contains("metrics-listen"), "{error}");
 }
 
