@@ -9,6 +9,14 @@ pub fn seconds_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
 
+/// Seconds before another time from which on the clock was set back: threads differ by less.
+const SET_BACK: u64 = 60;
+
+/// Whether the clock was set back since it was `before`, both in seconds.
+pub(crate) const fn is_set_back(now: u64, before: u64) -> bool {
+    before.saturating_sub(now) > SET_BACK
+}
+
 /// What is logged once a second at most, since others can cause it at will.
 #[derive(Debug, Default)]
 pub(crate) struct OnceASecond {
@@ -25,7 +33,8 @@ impl OnceASecond {
     /// Whether there may be a line at `now`, in seconds; tells how often there was none before it.
     pub(crate) fn may_say(&self, now: u64) -> Option<u64> {
         let said = self.said.load(Relaxed);
-        if now > said && self.said.compare_exchange(said, now, Relaxed, Relaxed).is_ok() {
+        let is_later = now > said || is_set_back(now, said);
+        if is_later && self.said.compare_exchange(said, now, Relaxed, Relaxed).is_ok() {
             return Some(self.unsaid.swap(0, Relaxed));
         }
         self.unsaid.fetch_add(1, Relaxed);
@@ -40,7 +49,7 @@ mod tests {
     #[test]
     fn one_line_a_second_tells_of_those_before() {
         let line = OnceASecond::new();
-        let said = [7, 7, 7, 8, 8, 6, 9].map(|now| line.may_say(now));
-        assert_eq!(said, [Some(0), None, None, Some(2), None, None, Some(2)]);
+        let said = [107, 107, 107, 108, 109, 109, 108, 7, 7].map(|now| line.may_say(now));
+        assert_eq!(said, [Some(0), None, None, Some(2), Some(0), None, None, Some(2), None]);
     }
 }

@@ -46,18 +46,13 @@ pub struct Received {
 
 /// Why a version was not published. The zone that was there stays.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", faults.join("; "))]
-pub struct PublishError {
-    /// The first faults, one a line.
-    pub faults: Vec<String>,
-}
-
-impl PublishError {
-    /// One reason.
-    #[must_use]
-    pub fn new(reason: impl std::fmt::Display) -> Self {
-        Self { faults: vec![reason.to_string()] }
-    }
+pub enum PublishError {
+    /// The version is not fit to be served.
+    #[error("{0}")]
+    Refused(String),
+    /// Nobody wants it: the zone is gone, or is had from others by now.
+    #[error("{0}")]
+    Unwanted(String),
 }
 
 /// What transfers need of the server around them. [`publish`](Host::publish) is called on threads that may block, the others in the

@@ -5,7 +5,7 @@ mod common;
 #[path = "common/transferring.rs"]
 mod transferring;
 
-use common::configured::{Configured, write_beside};
+use common::configured::{Configured, configure, write_beside};
 use common::{folder, installed, nonesuch, run, start_peer, text};
 use std::fs;
 use std::net::SocketAddr;
@@ -191,6 +191,24 @@ fn expiry_is_the_same_along_a_chain_of_secondaries() {
     refresh(&far);
     assert_within(4, near.address, far.address);
     assert!(left(far.address).is_some_and(|left| left <= LATER));
+}
+
+/// A zone that was had from a file, and is had from primaries now which nobody reaches.
+#[test]
+fn what_is_kept_of_a_file_expires_when_primaries_take_its_place() {
+    let home = folder();
+    let dir = home.path();
+    write_beside(&dir.join("zone"), &zone_text(1));
+    let server = Configured::start(&configure(dir, &format!("[zone.\"{ZONE}\"]\nfile = \"zone\"\n")));
+    server.wait_for(ZONE, 1);
+    let nobody = free_port();
+    let zones = format!(
+        "[zone.\"{ZONE}\"]\nprimaries = [\"127.0.0.1:{nobody}\"]\nexpire-max = \"2s\"\nexpire-min = \"2s\"\n"
+    );
+    configure(dir, &zones);
+    server.ctl(&["reload"]).expect_done("reload");
+    server.wait_until("it expires", || server.ctl_json(&["status"])["expired"] == 1);
+    assert_eq!(server.ctl_json(&["status"])["troubled"][0], ZONE);
 }
 
 fn bind_secondary(dir: &Path, port: u16, primary: SocketAddr) -> Command {

@@ -2,13 +2,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Octets of memory that this process may have at most: those of the machine, or fewer where a control group bounds it
-/// (`MemoryMax=` of systemd.resource-control(5), a container); `None` where the system tells neither.
+/// (`MemoryMax=` of systemd.resource-control(5), a container); `None` where the system tells neither. It is looked at once: what is
+/// said of it at a start holds to the end.
 #[must_use]
 pub fn memory_limit() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    physical_memory().into_iter().chain(bound_of_groups(Path::new("/sys/fs/cgroup"), &groups)).min()
+    static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        physical_memory().into_iter().chain(bound_of_groups(Path::new("/sys/fs/cgroup"), &groups)).min()
+    })
 }
 
 #[allow(unsafe_code)]

@@ -22,8 +22,8 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        if let Some(rcode) = self.give_cookie(batch, header, message, sender, out) {
-            return self.refuse_bare(batch, header, rcode, sender, out);
+        if let Some((rcode, cookie)) = self.give_cookie(batch, header, message, sender, out) {
+            return self.end_bare(batch, header, rcode, (sender, cookie), out);
         }
         push_bare(header, Rcode::FORMERR, out);
         push_opt_where_asked(message, None, out);
@@ -31,7 +31,7 @@ impl Thread {
     }
 
     /// Answers a message without a question whose OPT record has a cookie, with that and ours: whoever wants to know ours has asked
-    /// (RFC 7873 §5.4; RFC 9619 §4 leaves room for it). `None` where it is no such message.
+    /// (RFC 7873 §5.4; RFC 9619 §4 leaves room for it). Tells what the sender's cookie is; `None` where it is no such message.
     fn give_cookie(
         &mut self,
         batch: &Batch,
@@ -39,7 +39,7 @@ impl Thread {
         message: &[u8],
         sender: SocketAddr,
         out: &mut Vec<u8>,
-    ) -> Option<Rcode> {
+    ) -> Option<(Rcode, CookieStatus)> {
         let opt = read_opt_alone(message).filter(|opt| opt.version == 0)?;
         let cookies = batch.settings.cookies.as_ref()?;
         let now = batch.now as u32;
@@ -55,6 +55,6 @@ impl Thread {
         edns::push_opt(UDP_PAYLOAD, (rcode.0 >> 4) as u8, 0, out);
         out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
         reply.without_padding().push(&batch.reply, None, usize::from(UDP_PAYLOAD), 0, out);
-        Some(rcode)
+        Some((rcode, reply.cookie()))
     }
 }

@@ -96,9 +96,21 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Outcome {
+        self.end_bare(batch, header, rcode, (sender, CookieStatus::Absent), out)
+    }
+
+    /// The same for a sender whose cookie was read: one with a valid cookie is who it says, and is not limited.
+    #[cold]
+    pub(super) fn end_bare(
+        &mut self,
+        batch: &Batch,
+        header: Header,
+        rcode: Rcode,
+        (sender, cookie): (SocketAddr, CookieStatus),
+        out: &mut Vec<u8>,
+    ) -> Outcome {
         let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
         if let Some(limits) = limits {
-            let cookie = CookieStatus::Absent;
             let action = limits.response(batch.milliseconds, sender.ip(), Class::Error, 0, cookie);
             // There is nothing that could be asked again over TCP.
             if !matches!(action, Action::Send) {

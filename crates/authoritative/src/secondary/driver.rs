@@ -243,8 +243,9 @@ impl Driver {
         let held = self.host.contents(&settings.apex).and_then(|contents| Held::of(&contents));
         let stored = settings.timers.as_deref().and_then(Timers::read);
         let stored = stored.filter(|timers| held.is_some_and(|held| held.serial == timers.serial));
+        let system_now = milliseconds_since_1970();
         let refreshed = stored.map(|timers| Refreshed {
-            at: timers.refreshed.saturating_mul(1000),
+            at: between_clocks(timers.refreshed.saturating_mul(1000), system_now, now),
             left: timers.left.map(|seconds| u64::from(seconds) * 1000),
         });
         self.add_zone(settings, held, refreshed, now);
@@ -386,15 +387,17 @@ impl Driver {
     fn show(&self, number: u64) {
         let Some(zone) = self.zones.get(&number) else { return };
         let machine = &zone.machine;
+        let (now, system_now) = (self.now(), milliseconds_since_1970());
+        let seconds = |at: u64| between_clocks(at, now, system_now) / 1000;
         let primary = zone.settings.primaries.get(machine.primary());
         let status = ZoneStatus {
             apex: zone.settings.apex.clone(),
             phase: zone.phase,
             serial: machine.held().map(|held| held.serial),
             primary: primary.map_or_else(String::new, |remote| remote.address.to_string()),
-            refreshed: machine.refreshed().map(|refreshed| refreshed.at / 1000),
-            next: machine.next_round().map(|at| at / 1000),
-            expires: machine.expires_at().map(|at| at / 1000),
+            refreshed: machine.refreshed().map(|refreshed| seconds(refreshed.at)),
+            next: machine.next_round().map(seconds),
+            expires: machine.expires_at().map(seconds),
             is_expired: machine.is_expired(),
             failures: machine.failed_rounds(),
             last_error: zone.last_error.clone(),
@@ -415,10 +418,10 @@ fn milliseconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
-/// Milliseconds as [`Driver::now`] tells them, as the system's clock tells them: it may have been set since the driver began, and the
-/// next start goes by it.
-const fn by_system(at: u64, now: u64, system_now: u64) -> u64 {
-    at.saturating_add(system_now).saturating_sub(now)
+/// A time of one clock, in milliseconds, as another clock tells it, by what is now in each: [`Driver::now`] goes on evenly from when the
+/// driver began, and the system's clock, which the next start and people go by, may have been set since.
+const fn between_clocks(at: u64, now: u64, other_now: u64) -> u64 {
+    at.saturating_add(other_now).saturating_sub(now)
 }
 
 /// What stands in the timers of the milliseconds that were `left` at `at`: whole seconds, to the second that the zone expires
@@ -434,7 +437,7 @@ fn store(zone: &Zone, now: u64, stores: &mut JoinSet<()>) {
     else {
         return;
     };
-    let at = by_system(refreshed.at, now, milliseconds_since_1970());
+    let at = between_clocks(refreshed.at, now, milliseconds_since_1970());
     let left = refreshed.left.map(|left| seconds_left(at, left));
     let timers = Timers { serial: held.serial, refreshed: at / 1000, left };
     let apex = zone.settings.apex.clone();
@@ -448,16 +451,16 @@ fn store(zone: &Zone, now: u64, stores: &mut JoinSet<()>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{by_system, seconds_left};
+    use super::{between_clocks, seconds_left};
 
     #[test]
     fn times_are_stored_by_the_clock_that_the_next_start_goes_by() {
         // A machine that began in 1970, and was told the time after an hour; one whose clock was set back; one that was right.
         let (hour, today) = (3_600_000, 1_800_000_000_000);
-        assert_eq!(by_system(hour - 5000, hour, today), today - 5000);
-        assert_eq!(by_system(today - 5000, today, today - hour), today - hour - 5000);
-        assert_eq!(by_system(today - 5000, today, today), today - 5000);
-        assert_eq!(by_system(5000, hour, 0), 0);
+        assert_eq!(between_clocks(hour - 5000, hour, today), today - 5000);
+        assert_eq!(between_clocks(today - 5000, today, today - hour), today - hour - 5000);
+        assert_eq!(between_clocks(today - 5000, today, today), today - 5000);
+        assert_eq!(between_clocks(5000, hour, 0), 0);
     }
 
     #[test]

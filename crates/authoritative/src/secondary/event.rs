@@ -48,6 +48,8 @@ pub enum Ended {
     NotBySteps,
     /// It failed.
     Failed,
+    /// The version was transferred, and is not wanted from this primary any more.
+    Unwanted,
     /// The version was transferred, and was refused by whoever verifies it.
     Refused {
         /// Its serial.

@@ -387,6 +387,11 @@ impl Machine {
                 self.blame(primary, now);
                 self.ask_next(now);
             }
+            // Other settings are under way, or the zone is gone: neither the version nor a primary is to blame.
+            Ended::Unwanted => {
+                let wait = self.retry_wait();
+                self.end(now + wait, now);
+            }
             Ended::Refused { serial } => {
                 let wait = self.retry_wait();
                 self.refused = Some((serial, now + wait));

@@ -5,7 +5,7 @@ use super::exchange::{self, Link};
 use super::status::{Counts, Progress, TransferKind};
 use super::timing::Held;
 use super::transfers::TransfersOptions;
-use super::{Host, Received, SecondaryZone};
+use super::{Host, PublishError, Received, SecondaryZone};
 use crate::acl::Remote;
 use crate::clock::seconds_now;
 use crate::notify::Announcement;
@@ -188,7 +188,7 @@ impl Report {
             (Ended::Published(_), TransferKind::Ixfr) => counts.ixfr += 1,
             (Ended::UpToDate { .. }, _) => counts.up_to_date += 1,
             (Ended::Refused { .. }, _) => counts.refused += 1,
-            (Ended::NotBySteps | Ended::Failed, _) => counts.failed += 1,
+            (Ended::NotBySteps | Ended::Failed | Ended::Unwanted, _) => counts.failed += 1,
         }
     }
 }
@@ -346,7 +346,11 @@ fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended
     match job.host.publish(apex, received) {
         Ok(()) => Ok((Ended::Published(held), kind)),
         Err(refused) => {
-            Err(Failure { ended: Ended::Refused { serial: held.serial }, error: refused.to_string() })
+            let ended = match refused {
+                PublishError::Refused(_) => Ended::Refused { serial: held.serial },
+                PublishError::Unwanted(_) => Ended::Unwanted,
+            };
+            Err(Failure { ended, error: refused.to_string() })
         }
     }
 }

@@ -331,6 +331,25 @@ fn a_version_that_is_refused_is_had_again_as_a_whole_after_the_retry_interval() 
     assert_eq!(tell(&mut machine, has(12), NOW + HOUR), [steps(0)]);
 }
 
+/// Other primaries, set during a transfer that is then not wanted, are asked at once, and for the same version too.
+#[test]
+fn a_version_that_is_not_wanted_any_more_is_nobodys_fault() {
+    for is_reconfigured in [true, false] {
+        let mut machine = fresh(1);
+        tell(&mut machine, notified(Some(11)), NOW);
+        assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
+        if is_reconfigured {
+            machine.reconfigure(Timing::default(), true, 1, NOW);
+            assert_eq!(tell(&mut machine, ended(Ended::Unwanted), NOW), [probe(0)]);
+        } else {
+            assert_eq!(tell(&mut machine, ended(Ended::Unwanted), NOW), []);
+            assert_eq!(wake(&mut machine, NOW + HOUR), [probe(0)]);
+        }
+        assert_eq!(machine.failed_rounds(), 0);
+        assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
+    }
+}
+
 #[test]
 fn whoever_asks_for_a_refresh_or_the_whole_zone_gets_it() {
     let mut machine = fresh(1);

@@ -14,8 +14,10 @@ pub enum ZoneEvent {
         apex: Name,
         /// Its serial.
         serial: u32,
+        /// Whether it was not served or kept before.
+        is_new: bool,
     },
-    /// A zone of primaries has no version yet.
+    /// Nothing was there to load of a zone of primaries: it has the version that is served already, or none.
     NotLoaded {
         /// Its name.
         apex: Name,
@@ -35,6 +37,8 @@ pub enum ZoneEvent {
     CatalogsLoaded,
     /// All zones of the settings were loaded, as far as there was anything to load.
     Loaded,
+    /// What is kept of the members of stored catalogs was loaded.
+    MembersLoaded,
     /// The settings were reloaded: templates may be others.
     Reloaded,
     /// Nothing will happen any more.

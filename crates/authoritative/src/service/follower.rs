@@ -58,7 +58,7 @@ fn start_loader(service: Arc<Service>) -> io::Result<Sender<Load>> {
         for load in received {
             match load {
                 Load::Members(added) => service.load_added(&added),
-                Load::KeptOnes => service.end_loading(),
+                Load::KeptOnes => service.tell(&ZoneEvent::MembersLoaded),
             }
         }
     };
@@ -109,12 +109,15 @@ impl Follower {
                 ZoneEvent::Added(settings) if settings.source == Source::Primaries => {}
                 ZoneEvent::Added(settings) => self.set_zone(&settings),
                 ZoneEvent::Changed(settings) => {
-                    self.set_zone(&settings);
+                    // One of primaries when it is settled again, with what is kept of it.
+                    if settings.source != Source::Primaries {
+                        self.set_zone(&settings);
+                    }
                     self.look_at(&settings.apex);
                 }
-                ZoneEvent::Published { apex, .. } => {
+                ZoneEvent::Published { apex, is_new, .. } => {
                     self.follow(&apex);
-                    self.announce(&apex);
+                    self.announce(&apex, is_new);
                     self.look_at(&apex);
                 }
                 ZoneEvent::NotLoaded { apex } => {
@@ -124,7 +127,7 @@ impl Follower {
                 ZoneEvent::Removed { apex, is_kept } => self.forget(&apex, is_kept),
                 ZoneEvent::CatalogsLoaded => self.load_catalogs(),
                 // The catalogs of this server are made by now: what came before this was heard.
-                ZoneEvent::Loaded => self.service.end_loading(),
+                ZoneEvent::Loaded | ZoneEvent::MembersLoaded => self.service.end_loading(),
                 ZoneEvent::Reloaded => self.renew(),
                 ZoneEvent::Stopped => return,
             }
@@ -164,7 +167,7 @@ impl Follower {
     }
 
     /// Tells those who want to know of the version that is served.
-    fn announce(&self, apex: &Name) {
+    fn announce(&self, apex: &Name, is_new: bool) {
         let Some(settings) = self.service.settings_of(apex) else { return };
         if settings.transfers.also_notify.is_empty() {
             return;
@@ -174,7 +177,9 @@ impl Follower {
             Some(SoaRecord { ttl: soa.ttl(), rdata: soa.rdatas().next()?.to_vec() })
         });
         if let Some(soa) = soa {
-            let occasion = if self.service.is_settled() { Occasion::Change } else { Occasion::Start };
+            // What a primary has sent is a change, however early it comes.
+            let is_change = is_new && (settings.source == Source::Primaries || self.service.is_settled());
+            let occasion = if is_change { Occasion::Change } else { Occasion::Start };
             self.transfers.announce(apex, soa, settings.transfers.also_notify.clone(), occasion);
         }
     }

@@ -28,8 +28,9 @@ impl Host for Link {
         let Received { primary, contents, steps } = received;
         let published = self.service.publish_from(&primary, apex, contents, &steps);
         published.map(drop).map_err(|refused| match refused {
-            Refused::Unsound { first, .. } => PublishError { faults: first },
-            other => PublishError::new(other),
+            Refused::Unknown | Refused::OtherSource => PublishError::Unwanted(refused.to_string()),
+            Refused::Unsound { first, .. } => PublishError::Refused(first.join("; ")),
+            other => PublishError::Refused(other.to_string()),
         })
     }
 

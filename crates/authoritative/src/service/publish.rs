@@ -230,7 +230,7 @@ impl Service {
     pub(super) fn serve(&self, zone: &Zone, mut version: Version) -> bool {
         let settings = zone.settings();
         version.warnings.extend(compare::alias_warnings(&version.published));
-        let serial = version.published.image().serial();
+        let (serial, is_new) = (version.published.image().serial(), version.is_new);
         let journal = self.journal(zone, &settings, Some(serial));
         let words = version.published.way();
         let mut facts = lock(&zone.facts);
@@ -263,7 +263,7 @@ impl Service {
         for warning in &version.warnings {
             tracing::warn!(zone = name, serial, "zone {name}: {warning}");
         }
-        self.tell(&ZoneEvent::Published { apex: zone.apex.clone(), serial });
+        self.tell(&ZoneEvent::Published { apex: zone.apex.clone(), serial, is_new });
         true
     }
 

@@ -4,7 +4,7 @@ use super::activity::{ActivityKind, lock};
 use super::settings::{Settings, ZoneSettings};
 use super::status::ReloadReport;
 use super::zone::{Update, Zone};
-use super::{Refused, Service, ZoneEvent};
+use super::{Refused, Service, Source, ZoneEvent};
 use crate::seconds_now;
 use nonesuch_net::release_free_memory;
 use nonesuch_proto::Name;
@@ -112,6 +112,10 @@ impl Service {
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
         let outcome = self.load_version(zone, None, is_forced, &activity);
         self.note(zone, outcome.as_ref().err());
+        let is_published = matches!(outcome, Ok(Update::Published));
+        if is_forced && !is_published && zone.settings().source == Source::Primaries {
+            self.tell(&ZoneEvent::NotLoaded { apex: zone.apex().clone() });
+        }
         outcome
     }
 

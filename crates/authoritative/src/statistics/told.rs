@@ -4,44 +4,19 @@ mod limited;
 
 pub(super) use limited::Limited;
 
+use crate::clock::OnceASecond;
 use crate::limits::rates::Class;
 use crate::query::Query;
 use crate::tsig::{Error, Refused};
 use nonesuch_proto::message::{HEADER, Header};
 use nonesuch_proto::{NameRef, Rtype};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Seconds before the last line from which on the clock was set back.
-const SET_BACK: u64 = 60;
-
-/// One line in a second, and how many there would have been since the last one.
-#[derive(Debug, Default)]
-pub(super) struct Pace {
-    /// The second of the last line.
-    said: AtomicU64,
-    unsaid: AtomicU64,
-}
-
-impl Pace {
-    /// Whether a line may be written in the second `now`; with how many there were before it of which nothing was said.
-    pub(super) fn may_say(&self, now: u64) -> Option<u64> {
-        let said = self.said.load(Relaxed);
-        // The clock may have been set back, by more than the seconds that threads differ in.
-        let is_later = now > said || said - now > SET_BACK;
-        if is_later && self.said.compare_exchange(said, now, Relaxed, Relaxed).is_ok() {
-            return Some(self.unsaid.swap(0, Relaxed));
-        }
-        self.unsaid.fetch_add(1, Relaxed);
-        None
-    }
-}
 
 /// What was told, all threads together.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     /// Refused signatures, by error: a flood of one kind does not hide the others.
-    signatures: [Pace; 5],
+    signatures: [OnceASecond; 5],
     limited: Limited,
 }
 
@@ -105,14 +80,6 @@ fn question_of(message: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_line_a_second_tells_how_many_there_were() {
-        let pace = Pace::default();
-        let seconds = [107, 107, 107, 108, 109, 109, 108, 7];
-        let said: Vec<Option<u64>> = seconds.into_iter().map(|now| pace.may_say(now)).collect();
-        assert_eq!(said, [Some(0), None, None, Some(2), Some(0), None, None, Some(2)]);
-    }
 
     #[test]
     fn messages_are_called_by_what_they_ask() {

@@ -29,7 +29,7 @@ fn a_cookie_alone_is_answered_with_ours() {
     let cookie = cookie.unwrap();
     assert_eq!((rcode, cookie.len(), &cookie[..8]), (Rcode::NOERROR, 24, &b"12345678"[..]));
     assert_eq!(told(&alone(edns::COOKIE, &cookie)).0, Rcode::NOERROR);
-    let mut wrong = cookie;
+    let mut wrong = cookie.clone();
     wrong[23] ^= 1;
     let (rcode, fresh) = told(&alone(edns::COOKIE, &wrong));
     assert_eq!((rcode, fresh.map(|fresh| fresh.len())), (Rcode::BADCOOKIE, Some(24)));
@@ -41,4 +41,18 @@ fn a_cookie_alone_is_answered_with_ours() {
     for message in [alone(edns::NSID, &[]), alone(edns::COOKIE, b"1234567"), two, more] {
         assert_eq!(told(&message), (Rcode::FORMERR, None));
     }
+}
+
+/// Somebody who pretends to be where a client is hinders only those there who have no cookie.
+#[test]
+fn a_client_with_a_valid_cookie_is_not_limited() {
+    let shared = limited(RateSettings { error: 2, slip: 0, ..RateSettings::default() });
+    let mut responder = responder(&shared, Transport::Udp);
+    let mut told = |message: &[u8]| ask(&mut responder, message);
+    let cookie = option_of(&told(&alone(edns::COOKIE, b"12345678")).unwrap(), edns::COOKIE).unwrap();
+    for others in [alone(edns::NSID, &[]), alone(edns::COOKIE, b"12345678")] {
+        let answered = (0..100).filter(|_| told(&others).is_some()).count();
+        assert!(answered < 50, "{answered}");
+    }
+    assert!((0..100).all(|_| told(&alone(edns::COOKIE, &cookie)).is_some()));
 }

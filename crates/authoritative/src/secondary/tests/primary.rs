@@ -272,7 +272,7 @@ impl Host for Shelf {
     fn publish(&self, apex: &Name, received: Received) -> Result<(), PublishError> {
         let serial = received.contents.soa().unwrap().serial;
         if self.refused.lock().unwrap().contains(&serial) {
-            return Err(PublishError::new("a signature is missing"));
+            return Err(PublishError::Refused("a signature is missing".to_owned()));
         }
         self.change(apex, |zone| {
             zone.contents = Some(Arc::new(received.contents));

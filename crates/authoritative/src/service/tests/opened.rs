@@ -55,7 +55,7 @@ fn a_file_that_changed_since_it_was_read_is_read_again() {
 }
 
 #[test]
-fn an_image_that_was_mapped_is_not_opened_again() {
+fn an_image_is_served_as_it_is_and_no_zone_file_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("image");
     fs::write(&file, image_of_many(5)).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! It is looked at some of the responses that are limited, since a flood is made of nothing else, and at a bounded number of networks.
 
-use super::Pace;
+use crate::clock::{OnceASecond, is_set_back};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError, TryLockError};
 
@@ -18,7 +18,7 @@ type Network = (IpAddr, u8);
 #[derive(Debug, Default)]
 pub(in crate::statistics) struct Limited {
     episodes: Mutex<Vec<Episode>>,
-    pace: Pace,
+    pace: OnceASecond,
 }
 
 #[derive(Debug)]
@@ -58,7 +58,8 @@ impl Limited {
     /// A network whose limiting has ended, where that is to be told, and how many seconds it lasted; to be asked every second.
     pub(in crate::statistics) fn end(&self, now: u64) -> Option<(Network, u64)> {
         let mut episodes = self.episodes.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |episode: &Episode| now.saturating_sub(episode.last) >= QUIET;
+        let is_over =
+            |episode: &Episode| now.saturating_sub(episode.last) >= QUIET || is_set_back(now, episode.last);
         episodes.retain(|episode| episode.is_said || !is_over(episode));
         let place = episodes.iter().position(is_over)?;
         self.pace.may_say(now)?;
@@ -85,6 +86,15 @@ mod tests {
         assert_eq!(limited.end(109 + QUIET), Some((network(1), 9)));
         assert_eq!(limited.end(109 + QUIET + 1), None);
         assert_eq!(limited.begin(network(1), 200), Some(0), "another time");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_ends_what_it_has_not_seen() {
+        let limited = Limited::default();
+        assert_eq!(limited.begin(network(1), 100_000), Some(0));
+        assert_eq!(limited.end(99_999), None, "threads differ by a second");
+        assert_eq!(limited.end(500), Some((network(1), 0)));
+        assert_eq!(limited.begin(network(1), 501), Some(0));
     }
 
     #[test]
