@@ -29,7 +29,7 @@ fn a_cookie_alone_is_answered_with_ours() {
     let cookie = cookie.unwrap();
     assert_eq!((rcode, cookie.len(), &cookie[..8]), (Rcode::NOERROR, 24, &b"12345678"[..]));
     assert_eq!(told(&alone(edns::COOKIE, &cookie)).0, Rcode::NOERROR);
-    let mut wrong = cookie.clone();
+    let mut wrong = cookie;
     wrong[23] ^= 1;
     let (rcode, fresh) = told(&alone(edns::COOKIE, &wrong));
     assert_eq!((rcode, fresh.map(|fresh| fresh.len())), (Rcode::BADCOOKIE, Some(24)));
