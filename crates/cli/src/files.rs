@@ -212,11 +212,9 @@ pub(crate) fn is_open(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & OTHERS_READ != 0)
 }
 
-/// Warns of a private key that everybody may read.
-pub(crate) fn warn_of_open(private: &Path) {
-    if is_open(private) {
-        tracing::warn!("{}: everybody may read this private key: chmod o= it", private.display());
-    }
+/// What is said of a private key that everybody may read.
+pub(crate) fn open_key_words(private: &Path) -> String {
+    format!("{}: everybody may read this private key: chmod o= it", private.display())
 }
 
 /// Reads a regular file that is short enough to be a key file; `None` where there is no such file, or it cannot be read.

@@ -1,15 +1,52 @@
 //! `nonesuch serve --config` before it serves: what is refused, what `--check` says, exit statuses.
 
+#[path = "common/certificates.rs"]
+mod certificates;
 mod common;
 
+use certificates::{Certificates, HOST};
 use common::configured::{Configured, configure, head, plain_zone, write_beside};
 use common::{folder, generate_key, made, nonesuch, run, text};
+use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+
+/// The number of the user nobody, and of its group.
+const NOBODY: u32 = 65_534;
 
 fn check(path: &Path, scope: &str) -> common::Ended {
     run(&mut nonesuch(["serve", "--config", text(path), scope]))
+}
+
+/// What `--check` with `scope` tells programs.
+#[track_caller]
+fn check_json(path: &Path, scope: &str, status: i32) -> Value {
+    let ended = run(&mut nonesuch(["serve", "--config", text(path), scope, "--json"]));
+    assert_eq!(ended.status, status, "{}", ended.text());
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.text()))
+}
+
+/// Whether this is root, whom tests take that become another user.
+fn is_root() -> bool {
+    let is_root = nix::unistd::Uid::effective().is_root();
+    if !is_root {
+        println!("skipped: takes root");
+    }
+    is_root
+}
+
+/// A folder that everybody may enter, and give files of to nobody.
+fn open_folder() -> tempfile::TempDir {
+    let folder = folder();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("open");
+    fs::write(folder.path().join("z"), plain_zone("example.", 1)).expect("written");
+    folder
+}
+
+fn give_to_nobody(path: &Path) {
+    chown(path, Some(NOBODY), Some(NOBODY)).expect("given");
 }
 
 /// A private key in a folder.
@@ -95,8 +132,7 @@ fn of_one_place_one_fault_is_said() {
 /// What a start refuses of root, the check refuses of root.
 #[test]
 fn root_without_a_user_is_refused_by_check_and_start_alike() {
-    if !nix::unistd::Uid::effective().is_root() {
-        println!("skipped: takes root");
+    if !is_root() {
         return;
     }
     let folder = folder();
@@ -121,21 +157,18 @@ fn root_without_a_user_is_refused_by_check_and_start_alike() {
 /// Root reads everything at the start, the user that it becomes does not, and a reload is that user's.
 #[test]
 fn what_a_reload_could_not_read_is_said_before_and_at_the_start() {
-    if !nix::unistd::Uid::effective().is_root() {
-        println!("skipped: takes root");
+    if !is_root() {
         return;
     }
-    let folder = folder();
+    let folder = open_folder();
     let dir = folder.path();
-    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("open");
-    fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
     fs::write(dir.join("secret"), "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch\n").expect("written");
     fs::set_permissions(dir.join("secret"), fs::Permissions::from_mode(0o600)).expect("closed");
     let zones =
         "[key.k]\nsecret-file = \"secret\"\n[zone.\"example.\"]\nfile = \"z\"\ntransfer = [\"key:k.\"]\n";
     let path = dir.join("c.toml");
     write_beside(&path, &format!("{}user = \"nobody\"\n{zones}", head(dir)));
-    std::os::unix::fs::chown(dir.join("state"), Some(65_534), Some(65_534)).expect("given");
+    give_to_nobody(&dir.join("state"));
     let ended = check(&path, "--check");
     assert_eq!(ended.status, 2, "{}", ended.text());
     let expected = "secret: the user nobody may not read it: chgrp nogroup";
@@ -160,18 +193,12 @@ fn what_a_reload_could_not_read_is_said_before_and_at_the_start() {
 fn programs_are_told_faults_and_warnings_with_their_places() {
     let folder = folder();
     let dir = folder.path();
-    let json = |path: &Path, status: i32| {
-        let ended = run(&mut nonesuch(["serve", "--config", text(path), "--check", "--json"]));
-        assert_eq!(ended.status, status, "{}", ended.text());
-        serde_json::from_str::<serde_json::Value>(&ended.stdout)
-            .unwrap_or_else(|_| panic!("{}", ended.text()))
-    };
     let zones = "[key.k]\nsecret = \"AAAA\"\n[zone.\"example.\"]\nfile = \"z\"\ndenial = \"compact\"\nkeys = \"keys\"\n";
     let path = configure(dir, zones);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("open");
     fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
     fs::create_dir(dir.join("keys")).expect("a folder");
-    let told = json(&path, 1);
+    let told = check_json(&path, "--check", 1);
     assert_eq!((&told["sound"], &told["zones"]), (&false.into(), &1.into()), "{told}");
     let (fault, warnings) = (&told["faults"][0], told["warnings"].as_array().expect("a list"));
     assert_eq!((&fault["effect"], &fault["zone"]), (&"zone".into(), &"example.".into()), "{told}");
@@ -185,7 +212,7 @@ fn programs_are_told_faults_and_warnings_with_their_places() {
         "no zone speaks of it, and the secret is open, and short: {told}"
     );
     let path = configure(dir, "[zone.\"example.\"]\nfiel = \"z\"\n");
-    let told = json(&path, 2);
+    let told = check_json(&path, "--check", 2);
     assert_eq!(told["faults"][0]["effect"], "start", "{told}");
 }
 
@@ -248,7 +275,8 @@ fn keys_beside_a_zone_with_nsec5_are_refused() {
     generate_key(&keys, common::KEYS_ORIGIN, "ed25519", &["--csk", "--nsec5"]);
     let signed = public.join("signed");
     common::sign(&dir.join("zone"), common::KEYS_ORIGIN, &keys, "nsec5", &signed);
-    let path = configure(dir, "[zone.\"keys.example.\"]\nfile = \"public/signed\"\n");
+    let unnamed = "[zone.\"keys.example.\"]\nfile = \"public/signed\"\n";
+    let path = configure(dir, unnamed);
     let ended = check(&path, "--check=zones").expect_done("a zone with NSEC5");
     assert!(ended.stdout.contains("signed with NSEC5"), "{}", ended.stdout);
     assert!(!ended.stderr.contains("everybody"), "{}", ended.stderr);
@@ -256,11 +284,27 @@ fn keys_beside_a_zone_with_nsec5_are_refused() {
     let vrf = private_file(&public.join("nsec5"));
     fs::set_permissions(&vrf, fs::Permissions::from_mode(0o644)).expect("open");
     let named = "[zone.\"keys.example.\"]\nfile = \"public/signed\"\nnsec5-keys = \"public/nsec5\"\n";
-    for (path, scope) in [(path, "--check=zones"), (configure(dir, named), "--check")] {
+    let expected = format!("{}: everybody may read this private key: chmod o= it", text(&vrf));
+    for (zone, scope, line, key) in [
+        (unnamed, "--check=zones", 7, "file"),
+        (named, "--check", 8, "nsec5-keys"),
+        (named, "--check=zones", 8, "nsec5-keys"),
+    ] {
+        let path = configure(dir, zone);
         let ended = check(&path, scope).expect_done("a zone with NSEC5");
-        let expected = format!("{}: everybody may read this private key: chmod o= it", text(&vrf));
-        assert!(ended.stderr.contains(&expected), "{scope}: {}", ended.text());
+        assert_eq!(ended.stderr.matches(&expected).count(), 1, "{scope}: {}", ended.text());
+        let told = check_json(&path, scope, 0);
+        let warning = &told["warnings"][0];
+        assert_eq!(
+            (&warning["line"], &warning["message"]),
+            (&line.into(), &expected.as_str().into()),
+            "{told}"
+        );
+        assert_eq!(warning["key"], format!("zone.\"keys.example.\".{key}"), "{told}");
     }
+    let server = Configured::start(&configure(dir, named));
+    assert!(server.logged().contains(&expected), "{}", server.logged());
+    server.stop();
     let zone = "[zone.\"keys.example.\"]\nfile = \"public/signed\"\nnsec5-keys = \"keys\"\n";
     let ended = check(&configure(dir, zone), "--check");
     let expected = "zone.\"keys.example.\".nsec5-keys: ";
@@ -274,9 +318,174 @@ fn keys_beside_a_zone_with_nsec5_are_refused() {
     let path = configure(dir, zone);
     let ended = check(&path, "--check=zones");
     assert!(ended.status == 1 && ended.stdout.contains("NSEC5"), "{}", ended.text());
+    fs::set_permissions(private_file(&keys), fs::Permissions::from_mode(0o644)).expect("open");
+    let told = check_json(&path, "--check", 0);
+    let warning = &told["warnings"][0];
+    assert_eq!(
+        (&warning["line"], &warning["key"]),
+        (&9.into(), &"zone.\"keys.example.\".keys".into()),
+        "{told}"
+    );
     // A signing key that the server could read.
     fs::copy(private_file(&keys), public.join("notes.txt")).expect("copied");
-    let path = configure(dir, "[zone.\"keys.example.\"]\nfile = \"public/signed\"\n");
-    let ended = check(&path, "--check=zones");
+    let ended = check(&configure(dir, unnamed), "--check=zones");
     assert!(ended.status == 1 && ended.stdout.contains("a signing key"), "{}", ended.text());
+}
+
+/// The folder of a package's control socket is there while the server runs.
+#[test]
+fn a_folder_that_systemd_makes_is_missed_by_the_start_alone() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::write(dir.join("z"), plain_zone("example.", 1)).expect("written");
+    let path = dir.join("c.toml");
+    let head = head(dir).replace("\"control\"", "\"/run/nonesuch-of-no-unit/control\"");
+    write_beside(
+        &path,
+        &format!(
+            "{head}[dnstap]\nfile = \"/run/nonesuch-of-no-unit/tap\"\n[zone.\"example.\"]\nfile = \"z\"\n"
+        ),
+    );
+    let ended = check(&path, "--check=zones").expect_done("a server that does not run");
+    assert!(ended.stdout.contains("zone example.: serial 1"), "{}", ended.text());
+    let expected = "c.toml:5:18: control-socket: /run/nonesuch-of-no-unit/control: /run/nonesuch-of-no-unit is not there";
+    assert!(
+        ended.stderr.contains(expected) && ended.stderr.contains("c.toml:7:8: dnstap.file: "),
+        "{}",
+        ended.stderr
+    );
+    let ended = run(&mut nonesuch(["serve", "--config", text(&path)]));
+    assert!(ended.status == 2 && ended.stderr.contains(expected), "{}", ended.text());
+}
+
+/// A start as root has made folders that are the server's user's now, but for what is in them.
+#[test]
+fn what_another_user_made_in_the_state_folder_is_found() {
+    if !is_root() {
+        return;
+    }
+    let folder = open_folder();
+    let dir = folder.path();
+    let path = dir.join("c.toml");
+    // A file without frames is written as it is, whoever's the folder is.
+    let rest = "user = \"nobody\"\n[dnstap]\nfile = \"tap\"\n[zone.\"example.\"]\nfile = \"z\"\n";
+    write_beside(&path, &format!("{}{rest}", head(dir)));
+    let (state, tap) = (dir.join("state"), dir.join("tap"));
+    fs::create_dir(state.join("zones")).expect("a folder");
+    for file in [state.join("lock"), tap.clone()] {
+        fs::write(file, "").expect("written");
+    }
+    [&state, &tap].into_iter().for_each(|path| give_to_nobody(path));
+    let found = |inner: &str, effect: &str| {
+        let message = format!("state/{inner}: the user nobody may not write there: chown -R nobody ");
+        let ended = check(&path, "--check");
+        let line =
+            ended.stdout.lines().find(|line| line.contains("c.toml:4:13: state-dir: ")).unwrap_or_default();
+        assert!(line.contains(&message) && line.ends_with(effect), "{}", ended.text());
+        ended.status
+    };
+    assert_eq!(found("lock", "; the server would not start"), 2);
+    let ended = run(&mut nonesuch(["serve", "--config", text(&path)]));
+    assert!(ended.status == 3 && ended.stderr.contains("state-dir"), "{}", ended.text());
+    give_to_nobody(&state.join("lock"));
+    fs::write(&tap, "").expect("without the frames of that start");
+    assert_eq!(found("zones", "; no zone would be loaded"), 1);
+    assert_eq!(check_json(&path, "--check", 1)["faults"][0]["effect"], "zones");
+    let server = Configured::start(&path);
+    assert!(server.logged().contains("cannot be written"), "{}", server.logged());
+    server.stop();
+    give_to_nobody(&state.join("zones"));
+    fs::write(&tap, "").expect("without the frames of that start");
+    check(&path, "--check").expect_done("a sound configuration");
+}
+
+/// Whoever is not root makes the control socket as what it is.
+#[test]
+fn who_starts_the_server_must_be_able_to_make_its_socket() {
+    if !is_root() {
+        return;
+    }
+    let folder = open_folder();
+    let dir = folder.path();
+    let path = dir.join("c.toml");
+    let zone = "[zone.\"example.\"]\nfile = \"z\"\n";
+    let head = head(dir);
+    give_to_nobody(&dir.join("state"));
+    give_to_nobody(&made(dir, "run"));
+    let as_nobody = |more: &[&str]| {
+        let mut command = nonesuch([&["serve", "--config", text(&path)], more].concat());
+        run(command.uid(NOBODY).gid(NOBODY))
+    };
+    let other = head.replace("\"control\"", "\"run/control\"");
+    for (text, expected) in [
+        (head, "c.toml:5:18: control-socket: "),
+        (
+            format!("{other}control-group = \"root\"\n"),
+            "c.toml:6:17: control-group: \"root\": the user nobody is not in this group",
+        ),
+    ] {
+        write_beside(&path, &format!("{text}{zone}"));
+        let ended = as_nobody(&["--check"]);
+        assert!(ended.status == 2 && ended.stdout.contains(expected), "{expected}: {}", ended.text());
+        let ended = as_nobody(&[]);
+        assert!(ended.status == 2 && ended.stderr.contains(expected), "{expected}: {}", ended.text());
+        // Root makes it as root.
+        write_beside(&path, &format!("{text}user = \"nobody\"\n{zone}"));
+        check(&path, "--check").expect_done("a sound configuration of root");
+    }
+    let own = nix::unistd::Group::from_gid(NOBODY.into()).expect("groups").expect("a group of nobody").name;
+    write_beside(&path, &format!("{other}control-group = \"{own}\"\n{zone}"));
+    as_nobody(&["--check"]).expect_done("a sound configuration of nobody");
+}
+
+#[test]
+fn what_is_wrong_with_a_key_of_tls_is_said_of_the_key() {
+    let folder = folder();
+    let dir = folder.path();
+    Certificates::make(dir);
+    fs::write(dir.join("k2.pem"), "no key").expect("written");
+    let path = dir.join("c.toml");
+    let pairs = [
+        ("server.pem", "k2.pem", 5, "tls-key"),
+        ("stranger.pem", "server.key", 5, "tls-key"),
+        ("k2.pem", "server.key", 4, "tls-certificate"),
+    ];
+    for (certificate, key, line, named) in pairs {
+        let head = "version = 1\nlisten = [\"127.0.0.1:0\"]\nlisten-tls = [\"127.0.0.1:0\"]\n";
+        write_beside(&path, &format!("{head}tls-certificate = \"{certificate}\"\ntls-key = \"{key}\"\n"));
+        let told = check_json(&path, "--check", 2);
+        let fault = &told["faults"][0];
+        assert_eq!((&fault["line"], &fault["key"]), (&line.into(), &named.into()), "{told}");
+    }
+}
+
+/// Who vouches for primaries is read for each transfer, by the server's user.
+#[test]
+fn authorities_that_the_user_may_not_read_fail_transfers_alone() {
+    if !is_root() {
+        return;
+    }
+    let folder = open_folder();
+    let dir = folder.path();
+    let authority = Certificates::make(dir).authority;
+    fs::set_permissions(&authority, fs::Permissions::from_mode(0o600)).expect("closed");
+    let path = dir.join("c.toml");
+    let zone = format!("[zone.\"example.\"]\nprimaries = [\"127.0.0.1:1 tls:{HOST}\"]\n");
+    write_beside(
+        &path,
+        &format!("{}user = \"nobody\"\ntls-authorities = \"authority.pem\"\n{zone}", head(dir)),
+    );
+    give_to_nobody(&dir.join("state"));
+    let ended = check(&path, "--check");
+    let expected = "c.toml:7:19: tls-authorities: ";
+    assert!(ended.status == 1 && ended.stdout.contains(expected), "{}", ended.text());
+    assert!(
+        ended.stdout.contains("NOTIFY to them, would fail") && !ended.stdout.contains("reload"),
+        "{}",
+        ended.stdout
+    );
+    assert_eq!(check_json(&path, "--check", 1)["faults"][0]["effect"], "transfers");
+    let server = Configured::start(&path);
+    assert!(server.logged().contains(expected), "{}", server.logged());
+    server.ctl(&["reload"]).expect_done("reload");
 }

@@ -109,11 +109,11 @@ sed -i 's/^version = 1$/version = 1\nlisten = ["127.0.0.1:0"]/' /etc/nonesuch/no
 printf '\n[zone."package.example."]\nfile = "/srv/zone"\n' >>/etc/nonesuch/nonesuch.toml
 printf '$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n' >/srv/zone
 chmod 644 /srv/zone
-# As the unit does.
-install -d -o nonesuch -g nonesuch -m 0750 /run/nonesuch
 INSIDE
 as_user="setpriv --reuid nonesuch --regid nonesuch --init-groups --bounding-set -all --no-new-privs"
 chroot "$1/root" $as_user /usr/bin/nonesuch serve --config /etc/nonesuch/nonesuch.toml --check=zones
+# As the unit does.
+chroot "$1/root" /usr/bin/install -d -o nonesuch -g nonesuch -m 0750 /run/nonesuch
 chroot "$1/root" $as_user /usr/bin/nonesuch serve --config /etc/nonesuch/nonesuch.toml --json &
 server=$!
 read -r go_on

@@ -89,7 +89,7 @@ impl StateFolder {
         let zones = Self::zones_in(dir);
         DirBuilder::new().recursive(true).mode(0o750).create(&zones).map_err(failed)?;
         let lock =
-            File::options().create(true).append(true).mode(0o640).open(dir.join("lock")).map_err(failed)?;
+            File::options().create(true).append(true).mode(0o640).open(Self::lock_in(dir)).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(StateError::Locked { dir: dir.to_path_buf() }),
@@ -110,6 +110,12 @@ impl StateFolder {
     #[must_use]
     pub fn zones_in(dir: &Path) -> PathBuf {
         dir.join("zones")
+    }
+
+    /// The file in the folder `dir` by which one process alone has it.
+    #[must_use]
+    pub fn lock_in(dir: &Path) -> PathBuf {
+        dir.join("lock")
     }
 
     /// Where what `suffix` says of a zone is kept.

@@ -6,8 +6,7 @@ use super::serve_keys::find_signing_key;
 use crate::arguments::SignArguments;
 use crate::error::Failure;
 use crate::files::{
-    KEY_MODE, check_writable, folder_of, is_standard, read_key_file, warn_of_open, write_failure,
-    write_output,
+    KEY_MODE, check_writable, folder_of, is_open, is_standard, read_key_file, write_failure, write_output,
 };
 use crate::progress::Rates;
 use nonesuch_authoritative::service::NSEC5_FOLDER;
@@ -160,7 +159,6 @@ pub(super) fn load_for_server(
     zone: &Nsec5Zone,
 ) -> Result<(VrfPrivateKey, Option<Proofs>), Failure> {
     let proofs = read_proofs(&dir.join(proofs_file_name(zone.apex())))?;
-    warn_of_open_keys(dir, zone.apex());
     let mut keys = keys_of(dir, zone.apex())?;
     // While one key takes the place of another, both are in the zone: the chain is of one of them.
     let place = keys.iter().position(|(_, key)| zone.publishes(key) && !zone.is_of_other_key(key));
@@ -289,12 +287,11 @@ fn bases_of(dir: &Path, zone: &Name) -> Result<Vec<String>, Failure> {
     Ok(bases.filter(of_zone).map(str::to_owned).collect())
 }
 
-/// Warns of VRF keys of `zone` in `dir` that everybody may read: with one of them the zone can be enumerated.
-pub(super) fn warn_of_open_keys(dir: &Path, zone: &Name) {
+/// Files of VRF keys of `zone` in `dir` that everybody may read: with one of them the zone can be enumerated.
+pub(super) fn open_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
     // What cannot be listed is said where it is read.
-    for base in bases_of(dir, zone).unwrap_or_default() {
-        warn_of_open(&key_path(dir, &base));
-    }
+    let bases = bases_of(dir, zone).unwrap_or_default();
+    bases.iter().map(|base| key_path(dir, base)).filter(|path| is_open(path)).collect()
 }
 
 /// The zone that the name of a file of a VRF key says: `Nexample.+001+12345`.

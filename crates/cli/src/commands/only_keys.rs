@@ -1,6 +1,6 @@
 //! `nonesuch zone sign --only-keys`: signs the key set of a zone alone, for a server that signs all else when asked.
 
-use super::serve_keys::load_available;
+use super::serve_keys::{load_available, open_keys, warn_of};
 use super::sign;
 use crate::Outcome;
 use crate::arguments::SignArguments;
@@ -17,6 +17,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     let output = sign::output(arguments);
     check_output(&output, file)?;
     let contents = zones::read_zone(file, arguments.origin.as_ref())?;
+    warn_of(&open_keys(&arguments.keys, contents.apex()));
     let (records, pairs) = load_available(&arguments.keys, contents.apex())?;
     if contents.apex_rrset(Rtype::ZONEMD).is_some() {
         tracing::warn!("the ZONEMD records are left out: no digest fits a zone that is signed when asked");

@@ -1,8 +1,8 @@
 //! `nonesuch serve --config FILE --check`: what a start, a reload and the zones of a configuration would come to, with nothing bound,
 //! served or kept.
 
-use super::nsec5::warn_of_open_keys;
-use super::serve_keys::{KEY_FILES, find_signing_key, load_available};
+use super::nsec5;
+use super::serve_keys::{QUIET_KEY_FILES, find_signing_key, load_available, open_keys};
 use super::serve_settings::answer_settings;
 use super::serve_system::{check_root, drop_privileges};
 use super::serve_words::zone_line;
@@ -11,7 +11,7 @@ use crate::arguments::CheckScope;
 use crate::config::certificate::warn_of_expiry;
 use crate::config::{self, Configuration, Effect, Eyes, Fault, Problem, Role, Sources};
 use crate::error::Failure;
-use crate::files::{counted, folder_of, print_line};
+use crate::files::{counted, folder_of, open_key_words, print_line};
 use nix::unistd::Uid;
 use nonesuch_authoritative::service::{Service, Source, ZoneStatus};
 use nonesuch_authoritative::zones::Zones;
@@ -70,7 +70,7 @@ impl Report {
     fn refused_zones(&self) -> usize {
         let zones = self.faults.iter().filter_map(|fault| match &fault.effect {
             Effect::Zone(apex) => Some(apex),
-            Effect::Start | Effect::Reload => None,
+            Effect::Start | Effect::Reload | Effect::Transfers | Effect::Zones => None,
         });
         zones.collect::<HashSet<_>>().len()
     }
@@ -78,9 +78,12 @@ impl Report {
     /// What all of it comes to, in words.
     fn verdict(&self) -> String {
         let refused = self.refused_zones();
+        let said = |effect: Effect| self.has(&effect).then(|| effect.to_string());
         let words = [
-            self.has(&Effect::Start).then(|| Effect::Start.to_string()),
-            self.has(&Effect::Reload).then(|| Effect::Reload.to_string()),
+            said(Effect::Start),
+            said(Effect::Reload),
+            said(Effect::Transfers),
+            said(Effect::Zones),
             (refused > 0).then(|| format!("{} would not be loaded", counted(refused, "zone"))),
         ];
         let words: Vec<String> = words.into_iter().flatten().collect();
@@ -128,6 +131,8 @@ fn note_effect(value: &mut Value, effect: &Effect) {
     value["effect"] = match effect {
         Effect::Start => json!("start"),
         Effect::Reload => json!("reload"),
+        Effect::Transfers => json!("transfers"),
+        Effect::Zones => json!("zones"),
         Effect::Zone(_) => json!("zone"),
     };
     if let Effect::Zone(apex) = effect {
@@ -152,6 +157,7 @@ pub(super) fn run(path: &Path, scope: CheckScope, is_json: bool) -> Result<Outco
     let (configuration, sources) = (read.configuration, read.sources);
     report.zones = configuration.zones.len();
     report.refuse_start(config::check_start(&configuration, &sources));
+    config::check_runtime(&sources).iter().for_each(|problem| report.warn(problem));
     report.refuse_start(
         config::load_identity(&configuration, &sources).err().into_iter().flat_map(|found| found.0),
     );
@@ -166,6 +172,7 @@ pub(super) fn run(path: &Path, scope: CheckScope, is_json: bool) -> Result<Outco
         for fault in config::check_reading(&configuration, &sources, &eyes) {
             report.fault(fault);
         }
+        warn_of_open_keys(&sources, scope, &mut report);
         if !eyes.is_other() {
             check_keys(&sources, &mut report);
         }
@@ -203,6 +210,26 @@ fn take_eyes(
     Ok(Some(eyes))
 }
 
+/// Warns of private keys that everybody may read; of those that lie beside a zone's file where zones are read.
+fn warn_of_open_keys(sources: &Sources, scope: CheckScope, report: &mut Report) {
+    let named = sources.files.iter().filter_map(|file| match &file.role {
+        Role::SigningKeys(apex) | Role::VrfKeys(apex, _) => Some(apex),
+        _ => None,
+    });
+    let named: HashSet<&Name> = named.collect();
+    for file in &sources.files {
+        let open = match &file.role {
+            Role::SigningKeys(apex) => open_keys(&file.path, apex),
+            Role::VrfKeys(apex, _) => nsec5::open_keys(&file.path, apex),
+            Role::Zone(apex) if scope == CheckScope::Zones && !named.contains(apex) => {
+                nsec5::open_keys(&nsec5::beside(&file.path), apex)
+            }
+            _ => continue,
+        };
+        open.iter().for_each(|path| report.warn(&sources.problem(&file.place, open_key_words(path))));
+    }
+}
+
 /// What keys are in the folders of those zones with which nothing is wrong so far.
 fn check_keys(sources: &Sources, report: &mut Report) {
     for file in &sources.files {
@@ -211,7 +238,6 @@ fn check_keys(sources: &Sources, report: &mut Report) {
                 (apex, load_available(&file.path, apex).err().map(|failure| failure.to_string()))
             }
             Role::VrfKeys(apex, zone) => {
-                warn_of_open_keys(&file.path, apex);
                 let folders = zone.as_deref().map(folder_of).into_iter().chain([file.path.as_path()]);
                 let found = folders.filter_map(|folder| find_signing_key(folder).ok().flatten()).next();
                 let said = |path| Failure::SigningKeyAtServer { path, zone: apex.clone() }.to_string();
@@ -233,7 +259,7 @@ fn check_zones(configuration: &Configuration, report: &mut Report, is_json: bool
     let is_faulty = |apex: &Name| report.has(&Effect::Zone(apex.clone()));
     settings.zones.retain(|zone| matches!(zone.source, Source::File(_)) && !is_faulty(&zone.apex));
     let apexes: Vec<Name> = settings.zones.iter().map(|zone| zone.apex.clone()).collect();
-    let service = Service::open(settings, KEY_FILES, Arc::new(Zones::new()))?;
+    let service = Service::open(settings, QUIET_KEY_FILES, Arc::new(Zones::new()))?;
     service.begin().map_err(Failure::Thread)?;
     let _ = service.wait();
     for apex in apexes {

@@ -39,7 +39,8 @@ fn serve(
     let begun = Instant::now();
     set_log(&configuration);
     abort_on_panic();
-    let problems = config::check_start(&configuration, sources);
+    let mut problems = config::check_start(&configuration, sources);
+    problems.extend(config::check_runtime(sources));
     if !problems.is_empty() {
         return Err(Problems(problems).into());
     }
@@ -54,7 +55,7 @@ fn serve(
     let control = control.transpose()?;
     let metrics = server.metrics_listen.map(metrics::bind).transpose()?;
     drop_privileges(server.user.as_deref())?;
-    warn_of_reloads(sources);
+    warn_of_later_reading(sources);
 
     let origin = Origin::File(path.to_path_buf());
     let assembled = Assembled::new(harmless, configuration, origin, identity, 0, begun)?;
@@ -77,10 +78,13 @@ fn serve(
 }
 
 /// Warns of what was read as root, and could not be read again.
-fn warn_of_reloads(sources: &Sources) {
+fn warn_of_later_reading(sources: &Sources) {
     let Ok(eyes) = Eyes::of(None) else { return };
-    for problem in config::read_by_reload(sources, &eyes) {
-        tracing::warn!("{problem}; {}", Effect::Reload);
+    for (problems, effect) in [
+        (config::read_by_reload(sources, &eyes), Effect::Reload),
+        (config::read_by_transfers(sources, &eyes), Effect::Transfers),
+    ] {
+        problems.iter().for_each(|problem| tracing::warn!("{problem}; {effect}"));
     }
 }
 

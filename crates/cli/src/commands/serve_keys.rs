@@ -3,7 +3,7 @@
 
 use super::nsec5;
 use crate::error::Failure;
-use crate::files::{folder_of, read_small_file, warn_of_open};
+use crate::files::{folder_of, is_open, open_key_words, read_small_file};
 use crate::keys::{self, join_private, key_file, load_record, paths};
 use nonesuch_authoritative::service::KeyFiles;
 use nonesuch_crypto::{decode_pem, pkcs8_algorithms};
@@ -14,11 +14,39 @@ use nonesuch_proto::Name;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How a service reads key files.
+/// How a service reads key files; of open ones it warns.
 pub(super) const KEY_FILES: KeyFiles = KeyFiles {
+    signing: |dir, zone| {
+        warn_of(&open_keys(dir, zone));
+        (QUIET_KEY_FILES.signing)(dir, zone)
+    },
+    prover: |dir, file, zone| {
+        warn_of(&nsec5::open_keys(dir, zone.apex()));
+        (QUIET_KEY_FILES.prover)(dir, file, zone)
+    },
+};
+
+/// The same for those who warn of open key files themselves.
+pub(super) const QUIET_KEY_FILES: KeyFiles = KeyFiles {
     signing: |dir, zone| load_available(dir, zone).map_err(|failure| failure.to_string()),
     prover: |dir, file, zone| load_prover(dir, file, zone).map_err(|failure| failure.to_string()),
 };
+
+/// Warns of private keys that everybody may read.
+pub(super) fn warn_of(open: &[PathBuf]) {
+    open.iter().for_each(|path| tracing::warn!("{}", open_key_words(path)));
+}
+
+/// Files of private keys of `zone` in `dir` that everybody may read.
+pub(super) fn open_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
+    // What cannot be listed is said where it is read.
+    let bases = keys::of_zone(dir, zone).unwrap_or_default();
+    let private = bases.iter().map(|base| {
+        let [_, private] = paths(dir, base);
+        private
+    });
+    private.filter(|path| is_open(path)).collect()
+}
 
 /// The records of all keys of `zone` in `dir`, and the pairs of those whose private keys are there.
 pub(super) fn load_available(dir: &Path, zone: &Name) -> Result<(Vec<KeyRecord>, Vec<KeyPair>), Failure> {
@@ -28,7 +56,6 @@ pub(super) fn load_available(dir: &Path, zone: &Name) -> Result<(Vec<KeyRecord>,
         let record = load_record(&key_path)?;
         record.check_base_name(&base).map_err(key_file(&key_path))?;
         if private_path.exists() {
-            warn_of_open(&private_path);
             pairs.push(join_private(record.clone(), &private_path)?);
         }
         records.push(record);

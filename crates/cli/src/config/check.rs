@@ -5,10 +5,11 @@ use super::Problems;
 use super::findings::Problem;
 use super::model::Configuration;
 use super::sources::{NamedFile, Role, Sources};
+use super::written;
 use crate::commands::check_root;
-use crate::files::folder_of;
 use nix::sched::sched_getaffinity;
 use nix::unistd::{AccessFlags, Gid, Group, Pid, Uid, User, access, getgrouplist};
+use nonesuch_net::TlsError;
 use nonesuch_net::tls::{ClientTls, ServerIdentity};
 use nonesuch_proto::Name;
 use std::ffi::CString;
@@ -19,11 +20,9 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Bits of permissions, of the owner.
-const READ: u32 = 0o400;
-const WRITE: u32 = 0o200;
-const SEARCH: u32 = 0o100;
-/// Everybody may write.
-const OPEN: u32 = 0o002;
+pub(super) const READ: u32 = 0o400;
+pub(super) const WRITE: u32 = 0o200;
+pub(super) const SEARCH: u32 = 0o100;
 
 /// What comes of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +31,10 @@ pub(crate) enum Effect {
     Start,
     /// It starts as root, and refuses the configuration later, as the user that it became.
     Reload,
+    /// Transfers fail where the peer must have the certificate of a name: who vouches for it is read for each.
+    Transfers,
+    /// No zone would be loaded; versions that are kept are served.
+    Zones,
     /// The zone would not be loaded; a version that is kept of it is served.
     Zone(Name),
 }
@@ -41,6 +44,10 @@ impl fmt::Display for Effect {
         match self {
             Self::Start => f.write_str("the server would not start"),
             Self::Reload => f.write_str("a reload would be refused"),
+            Self::Transfers => {
+                f.write_str("transfers from servers with tls:HOSTNAME, and NOTIFY to them, would fail")
+            }
+            Self::Zones => f.write_str("no zone would be loaded"),
             Self::Zone(apex) => write!(f, "zone {apex} would not be loaded"),
         }
     }
@@ -56,7 +63,7 @@ pub(crate) struct Fault {
 /// Who will use the files.
 #[derive(Debug)]
 pub(crate) struct Eyes {
-    name: String,
+    pub(super) name: String,
     group: String,
     /// The user, where it is not that of this process: it is judged by the modes of files then.
     other: Option<Actor>,
@@ -97,7 +104,7 @@ impl Eyes {
     }
 
     /// Whether all of `wanted`, in the bits of the owner, may be done with what is at `path`.
-    fn may(&self, path: &Path, wanted: u32) -> bool {
+    pub(super) fn may(&self, path: &Path, wanted: u32) -> bool {
         let Some(actor) = &self.other else {
             let flags = [(READ, AccessFlags::R_OK), (WRITE, AccessFlags::W_OK), (SEARCH, AccessFlags::X_OK)];
             let flags = flags.into_iter().filter(|(bit, _)| wanted & bit != 0).map(|(_, flag)| flag);
@@ -115,7 +122,7 @@ impl Eyes {
     }
 
     /// The first folder on the way to `path` that may not be passed through.
-    fn closed_folder(&self, path: &Path) -> Option<PathBuf> {
+    pub(super) fn closed_folder(&self, path: &Path) -> Option<PathBuf> {
         let path = std::path::absolute(path).ok()?;
         let mut folders: Vec<&Path> = path.ancestors().skip(1).collect();
         folders.reverse();
@@ -166,14 +173,6 @@ pub(crate) fn check_start(configuration: &Configuration, sources: &Sources) -> V
             fault(key, error.to_string());
         }
     }
-    if let Some(group) = &server.control_group
-        && !matches!(Group::from_name(group), Ok(Some(_)))
-    {
-        fault(
-            "control-group",
-            format!("{group:?} does not exist: make it (`addgroup --system {group}`), or name another"),
-        );
-    }
     if let Some(path) = &server.tls_authorities
         && let Err(error) = ClientTls::for_transfers(Some(path), None)
     {
@@ -182,15 +181,10 @@ pub(crate) fn check_start(configuration: &Configuration, sources: &Sources) -> V
     if let Some(message) = check_cpus(&server.cpus) {
         fault("cpus", message);
     }
-    if let Some(message) = server.state_dir.as_deref().and_then(check_state) {
+    if let Some(message) = server.state_dir.as_deref().and_then(written::check_state) {
         fault("state-dir", message);
     }
-    for file in sources.files.iter().filter(|file| matches!(file.role, Role::Control | Role::Dnstap)) {
-        if let Err(error) = fs::metadata(folder_of(&file.path)) {
-            let message = format!("{}: its folder cannot be used: {error}: make it", file.path.display());
-            problems.push(sources.problem(&file.place, message));
-        }
-    }
+    problems.extend(written::check_places(server, sources));
     problems
 }
 
@@ -202,18 +196,6 @@ fn check_cpus(cpus: &[usize]) -> Option<String> {
     Some(format!(
         "no thread may be bound to CPU {missing}: it is not there, or not for this process; the last one that is is {last}"
     ))
-}
-
-/// A folder that is written to must not be open to everybody; one that is not there is made.
-fn check_state(folder: &Path) -> Option<String> {
-    let place = folder.display();
-    match fs::metadata(folder) {
-        Ok(metadata) if !metadata.is_dir() => Some(format!("{place}: no folder: name one")),
-        Ok(metadata) if metadata.permissions().mode() & OPEN != 0 => Some(format!(
-            "{place}: everybody may write there, and what is there is served: chmod o-w {place}"
-        )),
-        _ => None,
-    }
 }
 
 /// Loads certificate and key of DNS over TLS, where there are any.
@@ -233,9 +215,15 @@ pub(crate) fn load_identity(
         return Err(Problems(problems));
     }
     let identity = ServerIdentity::load(&files.certificate, &files.key);
-    identity
-        .map(Some)
-        .map_err(|error| Problems(vec![sources.problem_of("tls-certificate", error.to_string())]))
+    identity.map(Some).map_err(|error| {
+        let is_of_key = match &error {
+            TlsError::NoKey { .. } | TlsError::Key { .. } | TlsError::OtherKey { .. } => true,
+            TlsError::Read { path, .. } => *path != files.certificate,
+            _ => false,
+        };
+        let key = if is_of_key { "tls-key" } else { "tls-certificate" };
+        Problems(vec![sources.problem_of(key, error.to_string())])
+    })
 }
 
 /// What a reload could not read: all that it reads, but for zones.
@@ -252,22 +240,30 @@ pub(crate) fn read_by_reload(sources: &Sources, eyes: &Eyes) -> Vec<Problem> {
     own.into_iter().chain(others).collect()
 }
 
+/// What could not be read of what is read for transfers.
+pub(crate) fn read_by_transfers(sources: &Sources, eyes: &Eyes) -> Vec<Problem> {
+    let files = sources.files.iter().filter(|file| file.role == Role::Authorities);
+    files.filter_map(|file| Some(sources.problem(&file.place, eyes.complain(&file.path, false)?))).collect()
+}
+
 /// What is wrong with the files and folders that the configuration names, for those who see with `eyes`; nothing is changed.
 pub(crate) fn check_reading(configuration: &Configuration, sources: &Sources, eyes: &Eyes) -> Vec<Fault> {
-    let reload = |problem| Fault { problem, effect: Effect::Reload };
-    let mut faults: Vec<Fault> = read_by_reload(sources, eyes).into_iter().map(reload).collect();
-    if let Some(message) = configuration.server.state_dir.as_deref().and_then(|dir| check_writable(dir, eyes))
-    {
-        faults.push(Fault { problem: sources.problem_of("state-dir", message), effect: Effect::Start });
-    }
+    let with = |effect: Effect| move |problem| Fault { problem, effect: effect.clone() };
+    let mut faults: Vec<Fault> =
+        read_by_reload(sources, eyes).into_iter().map(with(Effect::Reload)).collect();
+    faults.extend(read_by_transfers(sources, eyes).into_iter().map(with(Effect::Transfers)));
+    let state = configuration.server.state_dir.as_deref().and_then(|dir| written::check_keeping(dir, eyes));
+    faults.extend(state.map(|(message, effect)| with(effect)(sources.problem_of("state-dir", message))));
     for file in &sources.files {
         let (effect, message) = match &file.role {
             Role::Zone(apex) => (Effect::Zone(apex.clone()), eyes.complain(&file.path, false)),
             Role::SigningKeys(apex) | Role::VrfKeys(apex, _) => {
                 (Effect::Zone(apex.clone()), eyes.complain(&file.path, true))
             }
-            Role::Dnstap => (Effect::Start, check_writable(folder_of(&file.path), eyes)),
+            Role::Dnstap if written::is_made_by_systemd(&file.path) => continue,
+            Role::Dnstap => (Effect::Start, written::check_tap(&file.path, eyes)),
             Role::Tls
+            | Role::Authorities
             | Role::Secret
             | Role::Template
             | Role::Control
@@ -278,23 +274,6 @@ pub(crate) fn check_reading(configuration: &Configuration, sources: &Sources, ey
             .extend(message.map(|message| Fault { problem: sources.problem(&file.place, message), effect }));
     }
     faults
-}
-
-/// A folder, or the one above where it is not there yet, that is written to.
-fn check_writable(folder: &Path, eyes: &Eyes) -> Option<String> {
-    let (name, place) = (&eyes.name, folder.display());
-    if let Some(closed) = eyes.closed_folder(folder) {
-        return Some(format!("{place}: the user {name} may not enter {}", closed.display()));
-    }
-    match fs::metadata(folder) {
-        Ok(_) => (!eyes.may(folder, READ | WRITE | SEARCH))
-            .then(|| format!("{place}: the user {name} may not write there: chown {name} {place}")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && folder.parent().is_some() => {
-            check_writable(folder_of(folder), eyes)
-                .map(|_| format!("{place}: not there: make it (`install -d -o {name} -m 0750 {place}`)"))
-        }
-        Err(error) => Some(format!("{place}: cannot be used: {error}")),
-    }
 }
 
 fn remedy(error: &io::Error) -> &'static str {

@@ -15,13 +15,17 @@ mod socket;
 mod sources;
 mod values;
 mod warnings;
+mod written;
 mod zone;
 
-pub(crate) use check::{Effect, Eyes, Fault, check_reading, check_start, load_identity, read_by_reload};
+pub(crate) use check::{
+    Effect, Eyes, Fault, check_reading, check_start, load_identity, read_by_reload, read_by_transfers,
+};
 pub(crate) use findings::Problem;
 pub(crate) use model::{Configuration, Dnstap, DnstapTo, Limits, LogFormat, LogLevel, Server};
 pub(crate) use socket::{OWN_LETTERS, OWN_NAME, OWN_PREFIX, find_control_socket};
 pub(crate) use sources::{Role, Sources};
+pub(crate) use written::check_runtime;
 
 use findings::{Context, Findings};
 use nonesuch_authoritative::acl::{AccessList, Remote, TlsName};
@@ -196,13 +200,15 @@ fn read_zones(
     keys: &[Key],
     has_state: bool,
 ) -> (BTreeMap<String, Template>, Vec<ZoneSettings>) {
-    let has_authorities = roots[0].has("tls-authorities");
+    let checks = Checks { keys, has_state, has_authorities: roots[0].has("tls-authorities") };
     let mut bases: BTreeMap<String, ZoneKeys> = BTreeMap::new();
     let mut places: BTreeMap<String, Spot> = BTreeMap::new();
     let mut templates = BTreeMap::new();
+    let mut sections = Vec::new();
     for (name, span, section) in roots.iter().flat_map(|root| root.take_tables("template")) {
         let context = section.context();
         let base = ZoneKeys::read(&section);
+        checks.look(&base, &section);
         // Within a file TOML has each name once.
         if let Some(earlier) = places.get(&name) {
             let message =
@@ -215,25 +221,25 @@ fn read_zones(
         // A template need not be whole: only what members of catalogs are made after must be.
         if base.is_for_members() {
             let template = base.settle_template(&section, has_state);
-            let settings = template.as_ref().map(Template::settings);
-            check_keys(settings, &section, keys);
-            check_authorities(settings, &section, has_authorities);
             templates.extend(template.map(|template| (name.clone(), template)));
         }
-        bases.insert(name, base);
-        section.finish();
+        bases.insert(name.clone(), base);
+        sections.push((name, section));
     }
     let mut zones = Zones {
         findings,
         bases: &bases,
-        keys,
-        has_state,
-        has_authorities,
+        checks,
         seen: BTreeMap::new(),
         list: Vec::new(),
         members: Vec::new(),
         closed: ClosedMembers::default(),
     };
+    for (name, section) in sections {
+        // Any of them may name those behind it.
+        bases.get(&name).into_iter().for_each(|base| zones.check_templates(base, &section));
+        section.finish();
+    }
     for (name, span, section) in roots.iter().flat_map(|root| root.take_tables("zone")) {
         zones.read(&name, span, &section);
         section.finish();
@@ -245,9 +251,7 @@ fn read_zones(
 struct Zones<'c> {
     findings: &'c Findings,
     bases: &'c BTreeMap<String, ZoneKeys>,
-    keys: &'c [Key],
-    has_state: bool,
-    has_authorities: bool,
+    checks: Checks<'c>,
     /// Zones as they are written, and where.
     seen: BTreeMap<Name, (String, Spot)>,
     list: Vec<ZoneSettings>,
@@ -274,10 +278,9 @@ impl Zones<'_> {
         self.seen.insert(apex.clone(), (name.to_owned(), context.spot(&span)));
         let base = template.as_deref().and_then(|template| self.base(template, "template", section));
         let keys = base.map_or_else(|| own.clone(), |base| own.clone().over(base));
-        self.check_templates(&keys, section);
-        let settings = keys.settle(apex.clone(), section, self.has_state);
-        check_keys(settings.as_ref(), section, self.keys);
-        check_authorities(settings.as_ref(), section, self.has_authorities);
+        self.check_templates(&own, section);
+        self.checks.look(&own, section);
+        let settings = keys.settle(apex.clone(), section, self.checks.has_state);
         if let Some(catalog) = keys.catalog_zone {
             if let Some(settings) = &settings {
                 self.closed.look(&catalog, settings, section);
@@ -349,23 +352,27 @@ impl Zones<'_> {
     }
 }
 
-/// Every key that a zone names must be there.
-fn check_keys(settings: Option<&ZoneSettings>, section: &Section<'_, '_>, keys: &[Key]) {
-    let Some(settings) = settings else { return };
-    let transfers = &settings.transfers;
-    let of_remotes = |remotes: &[Remote]| remotes.iter().filter_map(|remote| remote.key.clone()).collect();
-    let of_list = |list: &AccessList| list.keys().cloned().collect();
-    // Of the list for all zones it is said once.
-    let query =
-        settings.query.as_ref().filter(|list| section.context().findings().query().as_ref() != Some(*list));
-    let named = [
-        ("allow-query", query.map(of_list).unwrap_or_default()),
-        ("primaries", of_remotes(&transfers.primaries)),
-        ("also-notify", of_remotes(&transfers.also_notify)),
-        ("transfer", of_list(&transfers.transfer)),
-        ("notify-from", of_list(&transfers.notify_from)),
-    ];
-    check_named(&named, section, keys);
+/// What is held against the rest of the configuration, of each zone and template by itself: what a zone takes over is said of the
+/// template, once.
+#[derive(Clone, Copy)]
+struct Checks<'c> {
+    keys: &'c [Key],
+    has_state: bool,
+    has_authorities: bool,
+}
+
+impl Checks<'_> {
+    fn look(self, keys: &ZoneKeys, section: &Section<'_, '_>) {
+        check_named(&keys.named_keys(), section, self.keys);
+        for (key, remotes) in keys.remotes() {
+            remotes::check(key, remotes, section);
+            if !self.has_authorities {
+                check_authorities(key, remotes, section);
+            }
+        }
+        keys.check_journal(section, self.has_state);
+        keys.check_bounds(section);
+    }
 }
 
 /// Reports the keys that are named at these places, and are not there.
@@ -385,22 +392,17 @@ fn check_named(named: &[(&str, Vec<Name>)], section: &Section<'_, '_>, keys: &[K
 }
 
 /// Whoever must have the certificate of a name needs somebody who vouches for it.
-fn check_authorities(settings: Option<&ZoneSettings>, section: &Section<'_, '_>, has_authorities: bool) {
-    let Some(transfers) = settings.map(|settings| &settings.transfers).filter(|_| !has_authorities) else {
-        return;
-    };
-    for (key, remotes) in [("primaries", &transfers.primaries), ("also-notify", &transfers.also_notify)] {
-        let named = remotes.iter().find_map(|remote| match &remote.tls {
-            Some(TlsName::Named(host)) => Some(host),
-            _ => None,
-        });
-        if let Some(host) = named {
-            let message = format!(
-                "nothing says who vouches for the certificate of {host}: add tls-authorities at the top, a file of \
-                 certificates in PEM, or write tls alone, which authenticates nobody"
-            );
-            section.fault(key, message);
-        }
+fn check_authorities(key: &str, remotes: &[Remote], section: &Section<'_, '_>) {
+    let named = remotes.iter().find_map(|remote| match &remote.tls {
+        Some(TlsName::Named(host)) => Some(host),
+        _ => None,
+    });
+    if let Some(host) = named {
+        let message = format!(
+            "nothing says who vouches for the certificate of {host}: add tls-authorities at the top, a file of certificates in PEM, \
+             or write tls alone, which authenticates nobody"
+        );
+        section.fault(key, message);
     }
 }
 

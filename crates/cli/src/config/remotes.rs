@@ -3,7 +3,6 @@
 use super::model::Server;
 use super::reader::Section;
 use nonesuch_authoritative::acl::Remote;
-use nonesuch_authoritative::service::TransferSettings;
 use std::net::SocketAddr;
 
 /// Addresses that the server itself answers at.
@@ -30,22 +29,17 @@ impl Own {
     }
 }
 
-/// Reports servers that cannot be asked or told.
-pub(super) fn check(transfers: &TransferSettings, section: &Section<'_, '_>) {
+/// Reports servers of the list `key` that cannot be asked or told.
+pub(super) fn check(key: &str, remotes: &[Remote], section: &Section<'_, '_>) {
     let own = section.context().own();
-    for (key, remotes) in [("primaries", &transfers.primaries), ("also-notify", &transfers.also_notify)] {
-        for remote in remotes {
-            let address = remote.address;
-            if address.port() == 0 {
-                section.fault(key, format!("{address}: 0 is no port: write another, or none"));
-            } else if own.is_at(remote) {
-                let whom = if key == "primaries" {
-                    "the zone would come from itself"
-                } else {
-                    "it need not be told"
-                };
-                section.fault(key, format!("{address} is this server, and {whom}: name another one"));
-            }
+    for remote in remotes {
+        let address = remote.address;
+        if address.port() == 0 {
+            section.fault(key, format!("{address}: 0 is no port: write another, or none"));
+        } else if own.is_at(remote) {
+            let whom =
+                if key == "primaries" { "the zone would come from itself" } else { "it need not be told" };
+            section.fault(key, format!("{address} is this server, and {whom}: name another one"));
         }
     }
 }

@@ -86,6 +86,7 @@ fn note_server(root: &Section<'_, '_>, server: &Server) {
         "control-socket",
         "control-group",
         "tls-certificate",
+        "tls-key",
         "tls-authorities",
         "metrics-listen",
     ]);
@@ -95,7 +96,7 @@ fn note_server(root: &Section<'_, '_>, server: &Server) {
         warn_of_open(root, "tls-key", key);
     }
     if let Some(authorities) = &server.tls_authorities {
-        root.note_file("tls-authorities", authorities, Role::Tls);
+        root.note_file("tls-authorities", authorities, Role::Authorities);
     }
     if let Some(socket) = &server.control_socket {
         root.note_file("control-socket", socket, Role::Control);

@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub(crate) enum Role {
     /// Certificates or key of DNS over TLS.
     Tls,
+    /// Certificates of those who vouch for other servers.
+    Authorities,
     /// A secret of TSIG or of cookies.
     Secret,
     /// A zone's file.

@@ -3,7 +3,7 @@
 mod queries;
 
 use super::*;
-use nonesuch_authoritative::service::{Making, Source};
+use nonesuch_authoritative::service::{Making, Source, TransferSettings};
 use nonesuch_authoritative::transfer::inbound::TransferBounds;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -401,6 +401,39 @@ fn templates_give_what_a_zone_does_not_say() {
     assert_eq!(zones[1].source, Source::Primaries);
     assert_eq!(zones[1].verify, zones[0].verify);
     assert!(!zones[1].transfers.transfer.allows("192.0.2.9".parse().unwrap(), None));
+}
+
+/// A zone cannot leave out what stands in its template.
+#[test]
+fn what_has_no_use_for_a_zone_is_not_taken_over() {
+    let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nprimaries = [\"192.0.2.1\"]\nnotify-from = [\"192.0.2.3\"]\n\
+                refresh-min = \"1h\"\nexpire-max = \"2d\"\nrequest-ixfr = false\ntransfer-size-max = \"1MiB\"\ntransfer-records-max = 7\n\
+                [template.online]\ndenial = \"compact\"\nkeys = \"k\"\nsignature-validity = \"2h\"\n\
+                [zone.\"a.\"]\ntemplate = \"t\"\nfile = \"z\"\n[zone.\"b.\"]\ntemplate = \"t\"\ncatalog = \"producer\"\n\
+                transfer = [\"any\"]\n[zone.\"c.\"]\ntemplate = \"t\"\n\
+                [zone.\"d.\"]\ntemplate = \"online\"\nfile = \"z\"\nnsec5-keys = \"n\"\n";
+    let zones = taken(text).zones;
+    for zone in &zones[..2] {
+        let transfers = TransferSettings {
+            transfer: zone.transfers.transfer.clone(),
+            also_notify: Vec::new(),
+            ..TransferSettings::default()
+        };
+        assert_eq!(zone.transfers, transfers, "{}", zone.apex);
+    }
+    let transfers = &zones[2].transfers;
+    assert_eq!((*transfers.refresh.start(), *transfers.expire.end()), (3600, 172_800));
+    assert_eq!((transfers.bounds.records, transfers.bounds.octets), (7, 1 << 20));
+    assert!(!transfers.request_ixfr && !transfers.notify_from.entries().is_empty());
+    assert_eq!(zones[3].making, Making::Nsec5 { keys: PathBuf::from("n") });
+    let said = problem(
+        "state-dir = \"s\"\n[template.t]\nretry-min = \"2h\"\nretry-max = \"1h\"\n[zone.\"a.\"]\ntemplate = \"t\"\n\
+         primaries = [\"192.0.2.1\"]\n",
+    );
+    assert!(said.starts_with("c.toml:4:13: template.t.retry-min: longer than retry-max"), "{said}");
+    // What it says itself it can leave out.
+    let said = problem("[zone.\"a.\"]\nfile = \"z\"\nrefresh-min = \"1h\"\n");
+    assert!(said.starts_with("c.toml:4:15: zone.\"a.\".refresh-min: the zone has no primaries"), "{said}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub(super) fn look_at_server(root: &Section<'_, '_>) {
     for key in ["listen", "listen-tls", "metrics-listen"] {
         warn_of_ports(root, key);
     }
+    look_at_query(root);
     if root.has("tls-certificate") && root.has("tls-key") && !root.has_items("listen-tls") {
         root.warn(
             "tls-certificate",
@@ -33,6 +34,14 @@ pub(super) fn look_at_zone(section: &Section<'_, '_>) {
     for key in ["transfer", "notify-from"] {
         warn_of_unreached(section, key);
     }
+    look_at_query(section);
+    warn_of_nobody(section, "transfer", "nobody may transfer the zone");
+}
+
+/// Looks at who may ask, for all zones or one.
+fn look_at_query(section: &Section<'_, '_>) {
+    warn_of_unreached(section, "allow-query");
+    warn_of_nobody(section, "allow-query", "nobody may ask");
 }
 
 /// Warns of TSIG keys that no list of the files speaks of, once all zones were read.
@@ -107,6 +116,22 @@ fn warn_of_unreached(section: &Section<'_, '_>, key: &str) {
             section.context().warn(span, &section.path_of(key), message);
         }
         earlier.push(entry);
+    }
+}
+
+/// Warns of a list that refuses some, where the others were meant to be allowed: behind its end nobody is. (In `notify-from` it has
+/// its use, since the primaries stand behind it.)
+fn warn_of_nobody(section: &Section<'_, '_>, key: &str, what: &str) {
+    let entries = section.texts(key).into_iter().map(|(_, text)| text.parse::<AccessEntry>());
+    // What is no entry is said already.
+    let Ok(entries) = entries.collect::<Result<Vec<_>, _>>() else { return };
+    let everybody = AccessEntry { is_denied: true, ..AccessEntry::default() };
+    if !entries.is_empty() && entries.iter().all(|entry| entry.is_denied) && !entries.contains(&everybody) {
+        let message = format!(
+            "{what}: each entry refuses, and so does the end of the list; put \"any\" behind them for all others, or write [] where \
+             nobody is meant"
+        );
+        section.warn(key, message);
     }
 }
 
@@ -204,6 +229,28 @@ mod tests {
                 "c.toml:4:30: zone.\"a.\".transfer: \"192.0.2.7\" has no effect: \"!192.0.2.0/24\" stands before it",
             ),
             (
+                format!("version = 1\nallow-query = [\"127.0.0.1\", \"127.0.0.0/8\", \"127.0.0.1\"]\n{zone}"),
+                "c.toml:2:44: allow-query: \"127.0.0.1\" has no effect: \"127.0.0.1\" stands before it",
+            ),
+            (
+                format!("version = 1\n{zone}allow-query = [\"tls\", \"192.0.2.1 tls\"]"),
+                "c.toml:4:23: zone.\"a.\".allow-query: \"192.0.2.1 tls\" has no effect: \"tls\" stands before it",
+            ),
+            (
+                format!("version = 1\nallow-query = [\"!192.0.2.66\"]\n{zone}"),
+                "c.toml:2:15: allow-query: nobody may ask: each entry refuses",
+            ),
+            (
+                format!(
+                    "version = 1\n[template.t]\nallow-query = [\"!192.0.2.66\", \"!::1\"]\n{zone}template = \"t\""
+                ),
+                "c.toml:3:15: template.t.allow-query: nobody may ask: ",
+            ),
+            (
+                format!("version = 1\n{zone}transfer = [\"!192.0.2.66\"]"),
+                "c.toml:4:12: zone.\"a.\".transfer: nobody may transfer the zone: ",
+            ),
+            (
                 format!(
                     "{state}{producer}{zone}catalog-zone = \"cat.\"\n[zone.\"b.\"]\nfile = \"y\"\ncatalog-zone = \"cat.\""
                 ),
@@ -230,6 +277,12 @@ mod tests {
                 "version = 1\n[key.K]\nsecret = \"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\"\n{zone}transfer = [\"key:k.\"]"
             ),
             format!("{state}{producer}{zone}transfer = [\"!192.0.2.1\", \"any\"]\ncatalog-zone = \"cat.\""),
+            format!(
+                "version = 1\nallow-query = []\n{zone}allow-query = [\"!192.0.2.1\", \"!any\"]\ntransfer = []"
+            ),
+            format!(
+                "{state}{zone}template = \"t\"\n[template.t]\nprimaries = [\"192.0.2.1\"]\nnotify-from = [\"!192.0.2.1\"]"
+            ),
         ] {
             assert_eq!(warnings(&text), <[String; 0]>::default(), "{text}");
         }

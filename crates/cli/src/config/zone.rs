@@ -105,16 +105,34 @@ impl ZoneKeys {
     }
 
     /// These keys, and those of `base` that are not among them. A zone that says where its records come from takes over
-    /// neither file nor primaries, and one that says how it is signed none of the keys of that.
+    /// neither file nor primaries, and one that says how it is signed none of the keys of that. What has no use for a zone it does
+    /// not take over, since it could not leave it out: what is for primaries, for signing when asked, for members of a catalog.
     pub(super) fn over(self, base: &Self) -> Self {
-        let base = base.clone();
+        let mut base = base.clone();
         let has_source =
             self.file.is_some() || self.primaries.is_some() || self.catalog == Some(CatalogRole::Producer);
         let has_making = self.denial.is_some() || self.nsec5_keys.is_some();
         let (file, primaries) = if has_source { (None, None) } else { (base.file, base.primaries) };
         let (denial, nsec5_keys) = if has_making { (None, None) } else { (base.denial, base.nsec5_keys) };
         let keys = if self.nsec5_keys.is_some() { None } else { base.keys };
+        if self.denial.is_none() && denial.is_none() {
+            base.signature_validity = None;
+        }
+        if self.primaries.is_none() && primaries.is_none() {
+            base.notify_from = None;
+            base.bounds = Default::default();
+            base.request_ixfr = None;
+            base.transfer_size_max = None;
+            base.transfer_records_max = None;
+        }
+        let catalog = self.catalog.or(base.catalog);
+        if catalog != Some(CatalogRole::Consumer) {
+            base.member_template = None;
+            base.group_templates = None;
+        }
         let mut bounds = self.bounds;
+        // Those that contradict each other are said of the template.
+        base.bounds.chunks_exact_mut(2).filter(|pair| contradict(pair)).for_each(|pair| pair.fill(None));
         bounds.iter_mut().zip(base.bounds).for_each(|(own, base)| *own = own.or(base));
         Self {
             file: self.file.or(file),
@@ -134,7 +152,7 @@ impl ZoneKeys {
             request_ixfr: self.request_ixfr.or(base.request_ixfr),
             transfer_size_max: self.transfer_size_max.or(base.transfer_size_max),
             transfer_records_max: self.transfer_records_max.or(base.transfer_records_max),
-            catalog: self.catalog.or(base.catalog),
+            catalog,
             member_template: self.member_template.or(base.member_template),
             group_templates: self.group_templates.or(base.group_templates),
             catalog_zone: self.catalog_zone.or(base.catalog_zone),
@@ -142,6 +160,29 @@ impl ZoneKeys {
             catalog_former: self.catalog_former.or(base.catalog_former),
             group: self.group.or(base.group),
         }
+    }
+
+    /// The TSIG keys that each of the lists speaks of.
+    pub(super) fn named_keys(&self) -> [(&'static str, Vec<Name>); 5] {
+        let of_list = |list: &Option<Vec<AccessEntry>>| {
+            list.iter().flatten().filter_map(|entry| entry.key.clone()).collect()
+        };
+        let of_remotes =
+            |remotes: &[Remote]| remotes.iter().filter_map(|remote| remote.key.clone()).collect();
+        let [primaries, also_notify] = self.remotes().map(|(key, remotes)| (key, of_remotes(remotes)));
+        [
+            ("allow-query", of_list(&self.allow_query)),
+            primaries,
+            also_notify,
+            ("transfer", of_list(&self.transfer)),
+            ("notify-from", of_list(&self.notify_from)),
+        ]
+    }
+
+    /// The lists of other servers.
+    pub(super) fn remotes(&self) -> [(&'static str, &[Remote]); 2] {
+        [("primaries", &self.primaries), ("also-notify", &self.also_notify)]
+            .map(|(key, remotes)| (key, remotes.as_deref().unwrap_or_default()))
     }
 
     /// The settings of the zone `apex`; what contradicts is reported.
@@ -160,9 +201,8 @@ impl ZoneKeys {
     fn make(&self, apex: Name, section: &Section<'_, '_>, has_state: bool) -> Option<ZoneSettings> {
         let source = self.source(section, has_state);
         let making = self.making(section);
-        self.check_transfers(section, has_state);
+        self.check_transfers(section);
         let transfers = self.transfers(section);
-        transfers.iter().for_each(|transfers| super::remotes::check(transfers, section));
         Some(ZoneSettings {
             source: source?,
             making: making?,
@@ -290,7 +330,26 @@ impl ZoneKeys {
         }
     }
 
-    fn check_transfers(&self, section: &Section<'_, '_>, has_state: bool) {
+    /// A journal needs a folder to be kept in.
+    pub(super) fn check_journal(&self, section: &Section<'_, '_>, has_state: bool) {
+        if self.journal_size.is_some_and(|size| size > 0) && !has_state {
+            section.fault(
+                "journal-size",
+                "there is no state-dir to keep a journal in: add one at the top, or leave this out",
+            );
+        }
+    }
+
+    /// No bound from below may be above the one from above.
+    pub(super) fn check_bounds(&self, section: &Section<'_, '_>) {
+        for (keys, _) in
+            BOUNDS.chunks_exact(2).zip(self.bounds.chunks_exact(2)).filter(|(_, pair)| contradict(pair))
+        {
+            section.fault(keys[0], longer_than(keys[1]));
+        }
+    }
+
+    fn check_transfers(&self, section: &Section<'_, '_>) {
         let transfers =
             self.transfer.as_ref().is_some_and(|entries| entries.iter().any(|entry| !entry.is_denied));
         if transfers && self.denial.is_some() {
@@ -322,12 +381,6 @@ impl ZoneKeys {
                     "the zone has no primaries that it is transferred from: add them, or leave this out";
                 section.fault(key, message);
             }
-        }
-        if self.journal_size.is_some_and(|size| size > 0) && !has_state {
-            section.fault(
-                "journal-size",
-                "there is no state-dir to keep a journal in: add one at the top, or leave this out",
-            );
         }
         for (is_there, key) in [
             (self.group.is_some(), "group"),
@@ -374,7 +427,7 @@ impl ZoneKeys {
             let most = self.bounds[first + 1].unwrap_or_else(|| (*default.end()).max(least));
             if least > most {
                 let key = BOUNDS[first];
-                section.fault(key, format!("longer than {}: lower it", BOUNDS[first + 1]));
+                section.fault(key, longer_than(BOUNDS[first + 1]));
                 faults = true;
             }
             least..=most
@@ -410,6 +463,15 @@ impl ZoneKeys {
             }
         }
     }
+}
+
+/// Whether the first of two bounds is above the second.
+fn contradict(pair: &[Option<u32>]) -> bool {
+    matches!(pair, [Some(least), Some(most)] if least > most)
+}
+
+fn longer_than(other: &str) -> String {
+    format!("longer than {other}: lower it")
 }
 
 /// A mechanism whose records are made when asked.

@@ -182,3 +182,36 @@ fn what_the_servers_user_cannot_read_is_said() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("c.toml:3:12: include: d: the user stranger may not read it"), "{found:?}");
 }
+
+#[test]
+fn faults_of_a_template_are_said_once_in_its_own_file() {
+    let folder = folder(&[
+        (
+            "t.toml",
+            "[template.f]\ntransfer = [\"key:nope.\"]\nallow-query = [\"key:none.\"]\n\
+             also-notify = [\"192.0.2.1:0\", \"192.0.2.2 tls:ns.example\"]\njournal-size = \"1MiB\"\n\
+             retry-min = \"2h\"\nretry-max = \"1h\"\nmember-template = \"gone\"\n",
+        ),
+        (
+            "z.toml",
+            "[zone.\"a.\"]\ntemplate = \"f\"\nfile = \"a\"\n[zone.\"b.\"]\ntemplate = \"f\"\nfile = \"b\"\n\
+             transfer = [\"key:nobody.\"]\n[zone.\"c.\"]\ntemplate = \"f\"\nfile = \"c\"\ncatalog = \"consumer\"\n\
+             [zone.\"d.\"]\ntemplate = \"f\"\nfile = \"c\"\ncatalog = \"consumer\"\n",
+        ),
+    ]);
+    let expected = [
+        "t.toml:2:12: template.f.transfer: there is no key nope.: ",
+        "t.toml:3:15: template.f.allow-query: there is no key none.: ",
+        "t.toml:4:15: template.f.also-notify: 192.0.2.1:0: 0 is no port: ",
+        "t.toml:4:15: template.f.also-notify: nothing says who vouches for the certificate of ns.example: ",
+        "t.toml:5:16: template.f.journal-size: there is no state-dir ",
+        "t.toml:6:13: template.f.retry-min: longer than retry-max: lower it",
+        "t.toml:8:19: template.f.member-template: there is no template \"gone\": ",
+        "z.toml:7:12: zone.\"b.\".transfer: there is no key nobody.: ",
+    ];
+    let found = problems(&folder, "include = [\"t.toml\", \"z.toml\"]\n");
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}\n{expected}");
+    }
+}
