@@ -133,20 +133,26 @@ impl Buckets {
 impl Line {
     /// The word with `tag`, or else that of the fullest bucket, and its value.
     fn choose(&self, tag: u64, now: u64) -> (&AtomicU64, u64) {
-        let mut best = (&self.0[0], self.0[0].load(Relaxed));
-        let mut least = u64::MAX;
-        for word in &self.0 {
-            let found = word.load(Relaxed);
-            if found >> TAG_SHIFT == tag {
-                return (word, found);
-            }
-            let debt = debt(found, now);
-            if debt < least {
-                (best, least) = ((word, found), debt);
-            }
-        }
-        best
+        let found = self.0.each_ref().map(|word| word.load(Relaxed));
+        let place = found.iter().position(|word| word >> TAG_SHIFT == tag);
+        let place = place.unwrap_or_else(|| fullest(&found, now));
+        (&self.0[place], found[place])
     }
+}
+
+/// The place of the fullest bucket; of those that are full, the first.
+fn fullest(words: &[u64; WAYS], now: u64) -> usize {
+    let (mut best, mut least) = (0, u64::MAX);
+    for (place, word) in words.iter().enumerate() {
+        let debt = debt(*word, now);
+        if debt < least {
+            (best, least) = (place, debt);
+        }
+        if debt == 0 {
+            break;
+        }
+    }
+    best
 }
 
 /// Microseconds until the bucket is full.
