@@ -389,13 +389,20 @@ fn what_another_user_made_in_the_state_folder_is_found() {
     assert!(ended.status == 3 && ended.stderr.contains("state-dir"), "{}", ended.text());
     give_to_nobody(&state.join("lock"));
     fs::write(&tap, "").expect("without the frames of that start");
-    assert_eq!(found("zones", "; no zone would be loaded"), 1);
+    assert_eq!(found("zones", "; no new version of a zone would be kept, and none published"), 1);
     assert_eq!(check_json(&path, "--check", 1)["faults"][0]["effect"], "zones");
     let server = Configured::start(&path);
     assert!(server.logged().contains("cannot be written"), "{}", server.logged());
     server.stop();
     give_to_nobody(&state.join("zones"));
     fs::write(&tap, "").expect("without the frames of that start");
+    let kept = state.join("zones/example.kept");
+    fs::write(&kept, "").expect("written");
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o640)).expect("closed");
+    let ended = check(&path, "--check");
+    let expected = "state/zones/example.kept: the user nobody may not read it: chown -R nobody ";
+    assert!(ended.status == 1 && ended.stdout.contains(expected), "{}", ended.text());
+    give_to_nobody(&kept);
     check(&path, "--check").expect_done("a sound configuration");
 }
 

@@ -135,6 +135,7 @@ impl Outbox {
     ) {
         for remote in remotes {
             let target = (apex.clone(), remote.clone());
+            let occasion = if self.tells_change(&target, soa) { Occasion::Change } else { occasion };
             self.forget(&target);
             self.tickets += 1;
             let pending =
@@ -147,6 +148,14 @@ impl Outbox {
             self.pending.entry(target.0.clone()).or_default().insert(target.1.clone(), pending);
             self.targets.insert(self.tickets, target);
         }
+    }
+
+    /// Whether this version is to be told of as a change already.
+    fn tells_change(&self, (apex, remote): &Target, soa: &SoaRecord) -> bool {
+        let pending = self.pending.get(apex).and_then(|of_zone| of_zone.get(remote));
+        pending.is_some_and(|pending| {
+            pending.soa == *soa && pending.due.is_some_and(|due| self.first.contains(&(due, pending.ticket)))
+        })
     }
 
     /// Drops what was to be told of a zone.

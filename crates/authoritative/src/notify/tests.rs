@@ -187,6 +187,8 @@ fn changes_are_told_before_what_was_there_at_the_start() {
     outbox.announce(&zone(100), &soa(2), &[remote(53)], Occasion::Change, 5);
     // One that waits still is told of its new version instead.
     outbox.announce(&zone(7), &soa(2), &[remote(53)], Occasion::Change, 6);
+    // It is the same change, whatever was loaded anew meanwhile.
+    outbox.announce(&zone(7), &soa(2), &[remote(53)], Occasion::Start, 6);
     let next = |outbox: &mut Outbox| outbox.poll(6, true).unwrap();
     assert_eq!([next(&mut outbox).apex, next(&mut outbox).apex], [zone(100), zone(7)]);
     let others: Vec<Name> = (0..7).map(|_| next(&mut outbox).apex).collect();

@@ -125,6 +125,11 @@ impl Driver {
         self.offset + self.began.elapsed().as_millis() as u64
     }
 
+    /// By how many milliseconds the system's clock is ahead of this one.
+    fn system_ahead(&self) -> i64 {
+        ahead(milliseconds_since_1970(), self.now())
+    }
+
     fn shown(&self) -> MutexGuard<'_, Shown> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -243,9 +248,9 @@ impl Driver {
         let held = self.host.contents(&settings.apex).and_then(|contents| Held::of(&contents));
         let stored = settings.timers.as_deref().and_then(Timers::read);
         let stored = stored.filter(|timers| held.is_some_and(|held| held.serial == timers.serial));
-        let system_now = milliseconds_since_1970();
+        let ahead = self.system_ahead();
         let refreshed = stored.map(|timers| Refreshed {
-            at: between_clocks(timers.refreshed.saturating_mul(1000), system_now, now),
+            at: timers.refreshed.saturating_mul(1000).saturating_add_signed(-ahead),
             left: timers.left.map(|seconds| u64::from(seconds) * 1000),
         });
         self.add_zone(settings, held, refreshed, now);
@@ -379,7 +384,7 @@ impl Driver {
             }
             Action::Store => {
                 let now = self.offset + self.began.elapsed().as_millis() as u64;
-                store(zone, now, &mut self.stores);
+                store(zone, ahead(milliseconds_since_1970(), now), &mut self.stores);
             }
         }
     }
@@ -387,8 +392,8 @@ impl Driver {
     fn show(&self, number: u64) {
         let Some(zone) = self.zones.get(&number) else { return };
         let machine = &zone.machine;
-        let (now, system_now) = (self.now(), milliseconds_since_1970());
-        let seconds = |at: u64| between_clocks(at, now, system_now) / 1000;
+        let ahead = self.system_ahead();
+        let seconds = |at: u64| at.saturating_add_signed(ahead) / 1000;
         let primary = zone.settings.primaries.get(machine.primary());
         let status = ZoneStatus {
             apex: zone.settings.apex.clone(),
@@ -418,10 +423,12 @@ fn milliseconds_since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
-/// A time of one clock, in milliseconds, as another clock tells it, by what is now in each: [`Driver::now`] goes on evenly from when the
-/// driver began, and the system's clock, which the next start and people go by, may have been set since.
-const fn between_clocks(at: u64, now: u64, other_now: u64) -> u64 {
-    at.saturating_add(other_now).saturating_sub(now)
+/// By how many milliseconds the system's clock is ahead of [`Driver::now`], which goes on evenly from when the driver began: the other,
+/// which the next start and people go by, may have been set since. In whole seconds, so that reading them one after the other
+/// makes no difference.
+const fn ahead(system_now: u64, now: u64) -> i64 {
+    let milliseconds = system_now as i64 - now as i64;
+    (milliseconds + 500).div_euclid(1000) * 1000
 }
 
 /// What stands in the timers of the milliseconds that were `left` at `at`: whole seconds, to the second that the zone expires
@@ -431,13 +438,13 @@ fn seconds_left(at: u64, left: u64) -> u32 {
 }
 
 /// Stores when a zone was refreshed.
-fn store(zone: &Zone, now: u64, stores: &mut JoinSet<()>) {
+fn store(zone: &Zone, system_ahead: i64, stores: &mut JoinSet<()>) {
     let (Some(path), Some(held), Some(refreshed)) =
         (zone.settings.timers.clone(), zone.machine.held(), zone.machine.refreshed())
     else {
         return;
     };
-    let at = between_clocks(refreshed.at, now, milliseconds_since_1970());
+    let at = refreshed.at.saturating_add_signed(system_ahead);
     let left = refreshed.left.map(|left| seconds_left(at, left));
     let timers = Timers { serial: held.serial, refreshed: at / 1000, left };
     let apex = zone.settings.apex.clone();
@@ -451,16 +458,18 @@ fn store(zone: &Zone, now: u64, stores: &mut JoinSet<()>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{between_clocks, seconds_left};
+    use super::{ahead, seconds_left};
 
     #[test]
-    fn times_are_stored_by_the_clock_that_the_next_start_goes_by() {
+    fn clocks_that_go_alike_are_alike_and_others_are_told_apart() {
         // A machine that began in 1970, and was told the time after an hour; one whose clock was set back; one that was right.
         let (hour, today) = (3_600_000, 1_800_000_000_000);
-        assert_eq!(between_clocks(hour - 5000, hour, today), today - 5000);
-        assert_eq!(between_clocks(today - 5000, today, today - hour), today - hour - 5000);
-        assert_eq!(between_clocks(today - 5000, today, today), today - 5000);
-        assert_eq!(between_clocks(5000, hour, 0), 0);
+        assert_eq!(ahead(today, hour), (today - hour) as i64);
+        assert_eq!(ahead(today - hour, today), -(hour as i64));
+        // They are read one after the other.
+        for between in [0, 1, 30, 499] {
+            assert_eq!([ahead(today, today + between), ahead(today + between, today)], [0, 0]);
+        }
     }
 
     #[test]

@@ -389,6 +389,11 @@ impl Machine {
             }
             // Other settings are under way, or the zone is gone: neither the version nor a primary is to blame.
             Ended::Unwanted => {
+                if self.hint.is_whole {
+                    // Whoever asked for it gets it, from whom it is had.
+                    let again = self.again.get_or_insert_with(Hint::default);
+                    (again.is_forced, again.is_whole) = (true, true);
+                }
                 let wait = self.retry_wait();
                 self.end(now + wait, now);
             }

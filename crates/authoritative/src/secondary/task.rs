@@ -173,6 +173,10 @@ impl Report {
                 // Why, whoever refused it has said.
                 tracing::warn!(%zone, serial, %peer, %kind, "transferred version refused");
             }
+            (Ended::Unwanted, error) => {
+                let error = error.as_deref().unwrap_or_default();
+                tracing::info!(%zone, %peer, %kind, octets, seconds, error, "transferred version not wanted any more");
+            }
             (_, error) => {
                 let error = error.as_deref().unwrap_or_default();
                 tracing::warn!(%zone, %peer, %kind, octets, seconds, error, "transfer failed");
@@ -188,7 +192,8 @@ impl Report {
             (Ended::Published(_), TransferKind::Ixfr) => counts.ixfr += 1,
             (Ended::UpToDate { .. }, _) => counts.up_to_date += 1,
             (Ended::Refused { .. }, _) => counts.refused += 1,
-            (Ended::NotBySteps | Ended::Failed | Ended::Unwanted, _) => counts.failed += 1,
+            (Ended::NotBySteps | Ended::Failed, _) => counts.failed += 1,
+            (Ended::Unwanted, _) => {}
         }
     }
 }

@@ -351,6 +351,14 @@ fn a_version_that_is_not_wanted_any_more_is_nobodys_fault() {
 }
 
 #[test]
+fn a_whole_zone_that_was_asked_for_is_had_from_other_primaries() {
+    let mut machine = fresh(1);
+    assert_eq!(tell(&mut machine, Event::Retransfer, NOW), [whole(0)]);
+    machine.reconfigure(Timing::default(), true, 1, NOW);
+    assert_eq!(tell(&mut machine, ended(Ended::Unwanted), NOW), [whole(0)]);
+}
+
+#[test]
 fn whoever_asks_for_a_refresh_or_the_whole_zone_gets_it() {
     let mut machine = fresh(1);
     assert_eq!(tell(&mut machine, Event::Refresh, NOW + 1), [probe(0)]);

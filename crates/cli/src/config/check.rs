@@ -33,7 +33,7 @@ pub(crate) enum Effect {
     Reload,
     /// Transfers fail where the peer must have the certificate of a name: who vouches for it is read for each.
     Transfers,
-    /// No zone would be loaded; versions that are kept are served.
+    /// No version would be kept, and so none published but those that are kept.
     Zones,
     /// The zone would not be loaded; a version that is kept of it is served.
     Zone(Name),
@@ -47,7 +47,7 @@ impl fmt::Display for Effect {
             Self::Transfers => {
                 f.write_str("transfers from servers with tls:HOSTNAME, and NOTIFY to them, would fail")
             }
-            Self::Zones => f.write_str("no zone would be loaded"),
+            Self::Zones => f.write_str("no new version of a zone would be kept, and none published"),
             Self::Zone(apex) => write!(f, "zone {apex} would not be loaded"),
         }
     }

@@ -205,10 +205,14 @@ fn read_zones(
     let mut places: BTreeMap<String, Spot> = BTreeMap::new();
     let mut templates = BTreeMap::new();
     let mut sections = Vec::new();
+    let used = used_templates(roots);
     for (name, span, section) in roots.iter().flat_map(|root| root.take_tables("template")) {
         let context = section.context();
         let base = ZoneKeys::read(&section);
-        checks.look(&base, &section);
+        // One that is there for other servers may name what they alone have; what members are made after must be whole.
+        if used.contains(name.as_str()) || base.is_for_members() {
+            checks.look(&base, &section);
+        }
         // Within a file TOML has each name once.
         if let Some(earlier) = places.get(&name) {
             let message =
@@ -245,6 +249,18 @@ fn read_zones(
         section.finish();
     }
     (templates, zones.finish())
+}
+
+/// The templates that zones and other templates name.
+fn used_templates<'c>(roots: &[Section<'c, '_>]) -> BTreeSet<&'c str> {
+    let tables = |name: &'static str| roots.iter().flat_map(move |root| root.take_tables(name));
+    let mut used = BTreeSet::new();
+    for (_, _, section) in tables("zone").chain(tables("template")) {
+        let named = ["template", "member-template"].into_iter().flat_map(|key| section.texts(key));
+        used.extend(named.map(|(_, text)| text));
+        used.extend(section.texts_within("group-templates"));
+    }
+    used
 }
 
 /// The zones that were read so far.

@@ -101,6 +101,16 @@ impl<'c, 't> Section<'c, 't> {
         items.iter().filter_map(|item| Some((item.span(), item.get_ref().as_str()?))).collect()
     }
 
+    /// The texts in the table that the value of `key` is.
+    pub(super) fn texts_within(&self, key: &str) -> Vec<&'c str> {
+        let table = self.table.get(key).and_then(|value| value.get_ref().as_table());
+        table
+            .into_iter()
+            .flat_map(|table| table.values())
+            .filter_map(|value| value.get_ref().as_str())
+            .collect()
+    }
+
     fn ask(&self, key: &'static str) -> Option<&'c Spanned<DeValue<'t>>> {
         self.asked.borrow_mut().insert(key);
         self.context.findings().known.borrow_mut().insert(join(&self.pattern, key));

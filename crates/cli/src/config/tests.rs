@@ -431,6 +431,18 @@ fn what_has_no_use_for_a_zone_is_not_taken_over() {
          primaries = [\"192.0.2.1\"]\n",
     );
     assert!(said.starts_with("c.toml:4:13: template.t.retry-min: longer than retry-max"), "{said}");
+    // Beside what holds where nothing is said, too.
+    let said = problem(
+        "state-dir = \"s\"\n[template.t]\nrefresh-max = \"10s\"\n[zone.\"a.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\n",
+    );
+    assert!(said.starts_with("c.toml:4:15: template.t.refresh-max: shorter than refresh-min ("), "{said}");
+    // One that no zone uses may be there for other servers.
+    let unused = "[template.t]\nalso-notify = [\"192.0.2.1 key:abc.\"]\n";
+    assert!(taken(&format!("version = 1\n{unused}")).zones.is_empty());
+    assert!(
+        problem(&format!("{unused}[zone.\"a.\"]\ntemplate = \"t\"\nfile = \"z\"\n"))
+            .contains("template.t.also-notify")
+    );
     // What it says itself it can leave out.
     let said = problem("[zone.\"a.\"]\nfile = \"z\"\nrefresh-min = \"1h\"\n");
     assert!(said.starts_with("c.toml:4:15: zone.\"a.\".refresh-min: the zone has no primaries"), "{said}");

@@ -58,11 +58,11 @@ pub(super) fn is_made_by_systemd(path: &Path) -> bool {
     is_runtime && fs::metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Who makes the control socket: whoever starts the server, before it becomes `user`. `None` where this process could not start it.
+/// Who makes the control socket: whoever starts the server, before it becomes `user`. `None` where that is not known.
 fn starter(user: Option<&str>) -> Option<Eyes> {
-    let is_root = Uid::effective().is_root();
-    let can_start = is_root || Eyes::of(user).is_ok_and(|eyes| !eyes.is_other());
-    Eyes::of(None).ok().filter(|_| can_start)
+    // With a user named, it may be root who starts it.
+    let is_known = Uid::effective().is_root() || user.is_none();
+    Eyes::of(None).ok().filter(|_| is_known)
 }
 
 /// The folder of the file at `path` must be there, and be writable for those who see with `eyes`, where that is known.
@@ -127,10 +127,20 @@ pub(super) fn check_keeping(dir: &Path, eyes: &Eyes) -> Option<(String, Effect)>
         (&lock, WRITE, Effect::Start),
         (&zones, WRITE, Effect::Zones),
     ];
-    let (path, _, effect) =
-        inner.into_iter().find(|(path, wanted, _)| is_there(path) && !eyes.may(path, *wanted))?;
-    let (name, place, dir) = (&eyes.name, path.display(), dir.display());
-    Some((format!("{place}: the user {name} may not write there: chown -R {name} {dir}"), effect))
+    let closed = inner.into_iter().find(|(path, wanted, _)| is_there(path) && !eyes.may(path, *wanted));
+    let (name, dir) = (&eyes.name, dir.display());
+    if let Some((path, _, effect)) = closed {
+        let place = path.display();
+        return Some((
+            format!("{place}: the user {name} may not write there: chown -R {name} {dir}"),
+            effect,
+        ));
+    }
+    // What is kept and cannot be read is neither served nor replaced.
+    let kept = fs::read_dir(&zones).into_iter().flatten().flatten().map(|entry| entry.path());
+    let path = kept.into_iter().find(|path| path.is_file() && !eyes.may(path, READ))?;
+    let message = format!("{}: the user {name} may not read it: chown -R {name} {dir}", path.display());
+    Some((message, Effect::Zones))
 }
 
 /// A file that dnstap is written to: one with frames is renamed, and another made; one without is written as it is.

@@ -109,6 +109,12 @@ impl ZoneKeys {
     /// not take over, since it could not leave it out: what is for primaries, for signing when asked, for members of a catalog.
     pub(super) fn over(self, base: &Self) -> Self {
         let mut base = base.clone();
+        // Those that contradict each other are said of the template.
+        for first in [0, 2, 4] {
+            if base.contradicts(first) {
+                base.bounds[first..first + 2].fill(None);
+            }
+        }
         let has_source =
             self.file.is_some() || self.primaries.is_some() || self.catalog == Some(CatalogRole::Producer);
         let has_making = self.denial.is_some() || self.nsec5_keys.is_some();
@@ -131,8 +137,6 @@ impl ZoneKeys {
             base.group_templates = None;
         }
         let mut bounds = self.bounds;
-        // Those that contradict each other are said of the template.
-        base.bounds.chunks_exact_mut(2).filter(|pair| contradict(pair)).for_each(|pair| pair.fill(None));
         bounds.iter_mut().zip(base.bounds).for_each(|(own, base)| *own = own.or(base));
         Self {
             file: self.file.or(file),
@@ -342,11 +346,26 @@ impl ZoneKeys {
 
     /// No bound from below may be above the one from above.
     pub(super) fn check_bounds(&self, section: &Section<'_, '_>) {
-        for (keys, _) in
-            BOUNDS.chunks_exact(2).zip(self.bounds.chunks_exact(2)).filter(|(_, pair)| contradict(pair))
-        {
-            section.fault(keys[0], longer_than(keys[1]));
+        for first in [0, 2, 4].into_iter().filter(|first| self.contradicts(*first)) {
+            let (least, most) = (BOUNDS[first], BOUNDS[first + 1]);
+            if section.has(least) {
+                section.fault(least, format!("longer than {most}: lower it"));
+            } else {
+                let by_default = default_least(first);
+                section.fault(
+                    most,
+                    format!(
+                        "shorter than {least} ({by_default} s where nothing is said): raise it, or lower that"
+                    ),
+                );
+            }
         }
+    }
+
+    /// Whether the bound from below that is at `first` is above the one from above behind it.
+    fn contradicts(&self, first: usize) -> bool {
+        let least = self.bounds[first].unwrap_or_else(|| default_least(first));
+        self.bounds[first + 1].is_some_and(|most| least > most)
     }
 
     fn check_transfers(&self, section: &Section<'_, '_>) {
@@ -421,20 +440,14 @@ impl ZoneKeys {
     fn transfers(&self, section: &Section<'_, '_>) -> Option<TransferSettings> {
         let default = TransferSettings::default();
         let list = |entries: &Option<Vec<AccessEntry>>| AccessList::new(entries.clone().unwrap_or_default());
-        let mut faults = false;
-        let mut range = |first: usize, default: &RangeInclusive<u32>| {
+        self.check_bounds(section);
+        let range = |first: usize, default: &RangeInclusive<u32>| {
             let least = self.bounds[first].unwrap_or_else(|| *default.start());
-            let most = self.bounds[first + 1].unwrap_or_else(|| (*default.end()).max(least));
-            if least > most {
-                let key = BOUNDS[first];
-                section.fault(key, longer_than(BOUNDS[first + 1]));
-                faults = true;
-            }
-            least..=most
+            least..=self.bounds[first + 1].unwrap_or_else(|| (*default.end()).max(least))
         };
         let (refresh, retry, expire) =
             (range(0, &default.refresh), range(2, &default.retry), range(4, &default.expire));
-        (!faults).then(|| TransferSettings {
+        (![0, 2, 4].into_iter().any(|first| self.contradicts(first))).then(|| TransferSettings {
             primaries: self.primaries.clone().unwrap_or_default(),
             transfer: list(&self.transfer),
             notify_from: list(&self.notify_from),
@@ -466,12 +479,10 @@ impl ZoneKeys {
 }
 
 /// Whether the first of two bounds is above the second.
-fn contradict(pair: &[Option<u32>]) -> bool {
-    matches!(pair, [Some(least), Some(most)] if least > most)
-}
-
-fn longer_than(other: &str) -> String {
-    format!("longer than {other}: lower it")
+/// The bound from below, in seconds, where nothing is said.
+fn default_least(first: usize) -> u32 {
+    let default = TransferSettings::default();
+    *[default.refresh, default.retry, default.expire][first / 2].start()
 }
 
 /// A mechanism whose records are made when asked.
