@@ -247,7 +247,7 @@ impl Bench {
             // Twice is what two runs of the same load differ by on a machine that has other work.
             ("p50 with them, to that without", Wanted::AtMost(2.0)),
             ("p99 with them, to that without", Wanted::AtMost(2.0)),
-            ("answered with them, %", Wanted::AtLeast(99.99)),
+            ("answered with them, %", Wanted::AtLeast(99.9)),
         ];
         rows.print("idle and slow connections", &wanted)
     }
@@ -332,8 +332,8 @@ impl Wanted {
 impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AtMost(most) => write!(f, "at most {most}"),
-            Self::AtLeast(least) => write!(f, "at least {least}"),
+            Self::AtMost(most) => write!(f, "at most {most:.1}"),
+            Self::AtLeast(least) => write!(f, "at least {least:.1}"),
         }
     }
 }
