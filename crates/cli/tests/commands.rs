@@ -2,22 +2,13 @@
 
 mod common;
 
-use common::{Ended, done, folder, generate_key, nonesuch, run, serve, text};
+use common::{Ended, done, folder, generate_key, listing, nonesuch, run, serve, text};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
 
 const SOUND: &str = "$ORIGIN e.\n$TTL 60\n@ SOA ns1 h 1 2 3 4 5\n@ NS ns1\nns1 A 192.0.2.1\n";
-
-/// The names in a folder, in order.
-fn listing(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("a folder");
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
 
 /// Runs in `folder`; expects status 2, one line on standard error that holds `says`, and no file more or less.
 #[track_caller]

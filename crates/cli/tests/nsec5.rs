@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Ended, KEYS_ORIGIN, done, generate_key, installed, made, nonesuch, prepared, run, text};
+use common::{
+    Ended, KEYS_ORIGIN, done, generate_key, installed, listing, made, nonesuch, prepared, run, text,
+};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -42,14 +44,6 @@ fn refused(ended: &Ended, says: &str) {
     assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{}", ended.text());
     assert!(ended.stderr.contains(says), "wanted {says:?}, got {}", ended.stderr);
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
-}
-
-fn listing(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("a folder");
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
 }
 
 /// The VRF key of a folder.

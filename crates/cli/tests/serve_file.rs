@@ -4,7 +4,7 @@
 mod common;
 
 use common::configured::{Configured, plain_zone, write_beside};
-use common::{nonesuch, run, run_on, text};
+use common::{listing, nonesuch, run, run_on, text};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -17,15 +17,6 @@ const ZONE: &str = "example.";
 fn serve(path: &Path, more: &[&str]) -> Configured {
     let arguments = [&["--listen", "127.0.0.1:0", "--workers", "1", text(path)], more].concat();
     Configured::start_with(&arguments, path, Stdio::null())
-}
-
-/// The names in a folder, in order.
-fn listing(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).expect("a folder");
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
 }
 
 #[test]

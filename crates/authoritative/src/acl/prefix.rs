@@ -27,7 +27,7 @@ impl Prefix {
     }
 
     /// The prefix that `address` is in; `None` where it has not so many bits.
-    fn around(address: IpAddr, bits: u8) -> Option<Self> {
+    pub(crate) fn around(address: IpAddr, bits: u8) -> Option<Self> {
         if bits > width_of(address) {
             return None;
         }
@@ -45,7 +45,7 @@ impl Prefix {
     }
 
     /// Its first address.
-    const fn address(&self) -> IpAddr {
+    pub(crate) const fn address(&self) -> IpAddr {
         match self.first {
             First::V4 { address, .. } => IpAddr::V4(Ipv4Addr::from_bits(address)),
             First::V6 { address, .. } => IpAddr::V6(Ipv6Addr::from_bits(address)),

@@ -1,23 +1,17 @@
 //! The networks that clients are counted under, as people write them.
 
 use super::Limits;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use crate::acl::Prefix;
+use std::net::IpAddr;
 
 impl Limits {
     /// The network that `client` is counted under where responses are limited: its first address, and how many bits make it.
     #[must_use]
     pub fn network_of(&self, client: IpAddr) -> Option<(IpAddr, u8)> {
         let settings = self.settings.responses.as_ref()?;
-        Some(match client.to_canonical() {
-            IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(settings.ipv4_prefix.min(32))).unwrap_or(0);
-                (Ipv4Addr::from_bits(address.to_bits() & mask).into(), settings.ipv4_prefix)
-            }
-            IpAddr::V6(address) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(settings.ipv6_prefix.min(128))).unwrap_or(0);
-                (Ipv6Addr::from_bits(address.to_bits() & mask).into(), settings.ipv6_prefix)
-            }
-        })
+        let client = client.to_canonical();
+        let bits = if client.is_ipv4() { settings.ipv4_prefix } else { settings.ipv6_prefix };
+        Some((Prefix::around(client, bits)?.address(), bits))
     }
 }
 

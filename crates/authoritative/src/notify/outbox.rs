@@ -179,9 +179,14 @@ impl Outbox {
     fn drop_due(&mut self, old: &Pending) {
         self.targets.remove(&old.ticket);
         if let Some(due) = old.due {
-            for queue in [&mut self.first, &mut self.begun, &mut self.repeated] {
-                queue.remove(&(due, old.ticket));
-            }
+            self.unqueue(due, old.ticket);
+        }
+    }
+
+    /// Takes a message out of the queue that it is in.
+    fn unqueue(&mut self, due: u64, ticket: u64) {
+        for queue in [&mut self.first, &mut self.begun, &mut self.repeated] {
+            queue.remove(&(due, ticket));
         }
     }
 
@@ -192,9 +197,7 @@ impl Outbox {
             return None;
         }
         let (is_repeated, (due, ticket)) = self.next(may_repeat).filter(|(_, (due, _))| *due <= now)?;
-        for queue in [&mut self.first, &mut self.begun, &mut self.repeated] {
-            queue.remove(&(due, ticket));
-        }
+        self.unqueue(due, ticket);
         let target = self.targets.get(&ticket)?.clone();
         let pending = self.pending.get_mut(&target.0)?.get_mut(&target.1)?;
         self.room -= 1000;

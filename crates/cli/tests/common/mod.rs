@@ -72,6 +72,15 @@ pub fn prepared() -> tempfile::TempDir {
     folder
 }
 
+/// The names in a folder, in order.
+pub fn listing(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
 /// Makes a folder within `folder`.
 pub fn made(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
