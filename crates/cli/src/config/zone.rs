@@ -110,10 +110,8 @@ impl ZoneKeys {
     pub(super) fn over(self, base: &Self) -> Self {
         let mut base = base.clone();
         // Those that contradict each other are said of the template.
-        for first in [0, 2, 4] {
-            if base.contradicts(first) {
-                base.bounds[first..first + 2].fill(None);
-            }
+        for first in base.contradictions() {
+            base.bounds[first..first + 2].fill(None);
         }
         let has_source =
             self.file.is_some() || self.primaries.is_some() || self.catalog == Some(CatalogRole::Producer);
@@ -346,7 +344,7 @@ impl ZoneKeys {
 
     /// No bound from below may be above the one from above.
     pub(super) fn check_bounds(&self, section: &Section<'_, '_>) {
-        for first in [0, 2, 4].into_iter().filter(|first| self.contradicts(*first)) {
+        for first in self.contradictions() {
             let (least, most) = (BOUNDS[first], BOUNDS[first + 1]);
             if section.has(least) {
                 section.fault(least, format!("longer than {most}: lower it"));
@@ -362,10 +360,11 @@ impl ZoneKeys {
         }
     }
 
-    /// Whether the bound from below that is at `first` is above the one from above behind it.
-    fn contradicts(&self, first: usize) -> bool {
-        let least = self.bounds[first].unwrap_or_else(|| default_least(first));
-        self.bounds[first + 1].is_some_and(|most| least > most)
+    /// Where the bounds from below stand that are above the one from above behind them.
+    fn contradictions(&self) -> Vec<usize> {
+        let least = |first: usize| self.bounds[first].unwrap_or_else(|| default_least(first));
+        let contradicts = |first: &usize| self.bounds[first + 1].is_some_and(|most| least(*first) > most);
+        [0, 2, 4].into_iter().filter(contradicts).collect()
     }
 
     fn check_transfers(&self, section: &Section<'_, '_>) {
@@ -447,7 +446,7 @@ impl ZoneKeys {
         };
         let (refresh, retry, expire) =
             (range(0, &default.refresh), range(2, &default.retry), range(4, &default.expire));
-        (![0, 2, 4].into_iter().any(|first| self.contradicts(first))).then(|| TransferSettings {
+        self.contradictions().is_empty().then(|| TransferSettings {
             primaries: self.primaries.clone().unwrap_or_default(),
             transfer: list(&self.transfer),
             notify_from: list(&self.notify_from),
