@@ -1,4 +1,4 @@
-//! The one place where the time of day is read in seconds. What is pure is given it.
+//! The one place where the time of day is read. What is pure is given it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,6 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[must_use]
 pub fn seconds_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
+}
+
+/// Milliseconds since 1970; 0 before.
+pub(crate) fn milliseconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 /// Seconds before another time from which on the clock was set back: threads differ by less.

@@ -21,6 +21,7 @@ pub use event::{Action, Ended, Event};
 pub use machine::Machine;
 pub use status::{Counts, Phase, TransferKind, TransferProgress, ZoneStatus};
 pub use timers::Timers;
+pub(crate) use timing::is_expired;
 pub use timing::{Held, Refreshed, Span, Timing};
 pub use transfers::{Transfers, TransfersOptions};
 

@@ -12,6 +12,7 @@ use super::timing::{Held, Refreshed};
 use super::transfers::{Command, Shown, TransfersOptions};
 use super::{Host, SecondaryZone};
 use crate::acl::Remote;
+use crate::clock::milliseconds_since_1970;
 use crate::notify::{Notified, Outbox};
 use behind::Behind;
 use jobs::Done;
@@ -20,7 +21,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
@@ -249,10 +250,7 @@ impl Driver {
         let stored = settings.timers.as_deref().and_then(Timers::read);
         let stored = stored.filter(|timers| held.is_some_and(|held| held.serial == timers.serial));
         let ahead = self.system_ahead();
-        let refreshed = stored.map(|timers| Refreshed {
-            at: timers.refreshed.saturating_mul(1000).saturating_add_signed(-ahead),
-            left: timers.left.map(|seconds| u64::from(seconds) * 1000),
-        });
+        let refreshed = stored.map(|timers| Refreshed::of(timers, ahead));
         self.add_zone(settings, held, refreshed, now);
     }
 
@@ -268,6 +266,10 @@ impl Driver {
         let noise = number ^ now << 20;
         let (timing, ixfr, primaries) = (settings.timing, settings.request_ixfr, settings.primaries.len());
         let machine = Machine::new(timing, ixfr, primaries, held, refreshed, noise, now);
+        if held.is_some() && machine.expires_at().is_some_and(|at| at > now) {
+            // Where the clock was set back since the host decided, the zone would stay expired.
+            self.host.restore(&settings.apex);
+        }
         let early = self.early.remove(&settings.apex);
         self.numbers.insert(settings.apex.clone(), number);
         let zone = Zone {
@@ -417,10 +419,6 @@ impl Driver {
 /// An IPv4 address that was mapped into IPv6 is the IPv4 address.
 const fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
-}
-
-fn milliseconds_since_1970() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }
 
 /// By how many milliseconds the system's clock is ahead of [`Driver::now`], which goes on evenly from when the driver began: the other,

@@ -139,8 +139,7 @@ impl Machine {
     /// When the zone expires or expired.
     #[must_use]
     pub fn expires_at(&self) -> Option<u64> {
-        let (limit, refreshed) = (self.expire_limit()?, self.refreshed?);
-        Some(refreshed.at.saturating_add(refreshed.left.map_or(limit, |left| left.min(limit))))
+        Some(self.refreshed?.expires_at(self.expire_limit()?))
     }
 
     /// When the next round begins; none while one is under way.

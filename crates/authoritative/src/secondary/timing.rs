@@ -1,7 +1,9 @@
 //! What the SOA record of a zone asks for, and the bounds that it is kept within.
 
+use super::timers::Timers;
 use nonesuch_proto::Rtype;
 use nonesuch_zone::Contents;
+use std::path::Path;
 
 /// Bounds of a time, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,32 @@ pub struct Refreshed {
     /// Milliseconds that were left to the zone then, where the primary, which has it of another, said that they are less than the
     /// EXPIRE of the SOA record (RFC 7314 §4).
     pub left: Option<u64>,
+}
+
+impl Refreshed {
+    /// What stored timers say, in milliseconds of a clock that the system's clock is ahead of by `ahead` milliseconds.
+    pub(super) fn of(timers: Timers, ahead: i64) -> Self {
+        Self {
+            at: timers.refreshed.saturating_mul(1000).saturating_add_signed(-ahead),
+            left: timers.left.map(|seconds| u64::from(seconds) * 1000),
+        }
+    }
+
+    /// When a zone expires that was refreshed so, in milliseconds since 1970. `limit` is the milliseconds from a success to the
+    /// expiry that SOA record and settings set.
+    pub(super) fn expires_at(self, limit: u64) -> u64 {
+        self.at.saturating_add(self.left.map_or(limit, |left| left.min(limit)))
+    }
+}
+
+/// Whether a stored version has expired at `now`, in milliseconds since 1970, as the stored timers say
+/// (RFC 1035 §3.3.13, EXPIRE; RFC 7314 §4). Timers of another version do not count.
+pub(crate) fn is_expired(timers: &Path, held: Held, timing: Timing, now: u64) -> bool {
+    let Some(timers) = Timers::read(timers).filter(|timers| timers.serial == held.serial) else { return false };
+    let refreshed = Refreshed::of(timers, 0);
+    // A time to come is the word of a clock that was wrong, as in `Machine::new`.
+    let refreshed = Refreshed { at: refreshed.at.min(now), ..refreshed };
+    refreshed.expires_at(timing.expire.milliseconds(held.expire)) <= now
 }
 
 /// What the SOA record of the version that is here says, times in seconds.

@@ -6,13 +6,12 @@ use super::membership::MemberOf;
 use super::{Catalog as Role, Service, Source, ZoneEvent, ZoneSettings};
 use crate::catalog::{Catalog, Change, Listed, Registry, produce};
 use crate::notify::{Occasion, SoaRecord};
-use crate::secondary::{SecondaryZone, Span, Timing, Transfers};
+use crate::secondary::{SecondaryZone, Transfers};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::Contents;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -148,19 +147,13 @@ impl Follower {
             self.transfers.remove_zone(&settings.apex);
             return;
         }
-        let span = |range: &RangeInclusive<u32>| Span { least: *range.start(), most: *range.end() };
         let transfers = &settings.transfers;
-        let timing = Timing {
-            refresh: span(&transfers.refresh),
-            retry: span(&transfers.retry),
-            expire: span(&transfers.expire),
-        };
         let timers = self.service.state().map(|state| state.path(&settings.apex, super::state::TIMERS));
         self.transfers.set_zone(SecondaryZone {
             apex: settings.apex.clone(),
             primaries: transfers.primaries.clone(),
             timers,
-            timing,
+            timing: transfers.timing(),
             bounds: transfers.bounds,
             request_ixfr: transfers.request_ixfr,
         });

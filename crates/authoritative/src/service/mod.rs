@@ -270,8 +270,9 @@ impl Service {
         if let Some(zone) = self.zone(apex) {
             // No version that is being made is waited for: whoever calls has other zones to see to.
             let mut facts = lock(&zone.facts);
-            facts.is_expired = is_expired;
-            self.show(&zone, &facts);
+            if std::mem::replace(&mut facts.is_expired, is_expired) != is_expired {
+                self.show(&zone, &facts);
+            }
         }
     }
 

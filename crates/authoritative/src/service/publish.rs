@@ -4,9 +4,11 @@ use super::activity::{Activity, lock};
 use super::build::{Before, Builder, Built};
 use super::compare::{self, Relation, Seen};
 use super::settings::{Making, Source, VerifyChoice, ZoneSettings};
-use super::state::{Fingerprint, JOURNAL, REUSED, ZONE};
+use super::state::{Fingerprint, JOURNAL, REUSED, TIMERS, ZONE};
 use super::zone::Zone;
 use super::{Refused, Service, ZoneEvent};
+use crate::clock::milliseconds_since_1970;
+use crate::secondary::{Held, is_expired};
 use crate::zones::ServedZone;
 use crate::{Published, open_image, seconds_now};
 use nonesuch_proto::{Name, serial};
@@ -233,10 +235,13 @@ impl Service {
         let (serial, is_new) = (version.published.image().serial(), version.is_new);
         let journal = self.journal(zone, &settings, Some(serial));
         let words = version.published.way();
+        let has_expired = !is_new && self.has_expired(zone, &settings, version.contents.as_deref());
         let mut facts = lock(&zone.facts);
         if facts.is_gone {
             return false;
         }
+        // Decided before the zone is answered for. Later, transfers know better than what is stored.
+        facts.is_expired |= has_expired && facts.served.is_none();
         let mut served = ServedZone::new(version.published, zone.policy());
         if let Some(contents) = &version.contents {
             served = served.with_contents(Arc::clone(contents));
@@ -265,6 +270,18 @@ impl Service {
         }
         self.tell(&ZoneEvent::Published { apex: zone.apex.clone(), serial, is_new });
         true
+    }
+
+    /// Whether the stored version of a zone of primaries has expired while the server was down.
+    fn has_expired(&self, zone: &Zone, settings: &ZoneSettings, contents: Option<&Contents>) -> bool {
+        let Some(state) = self.state.as_ref().filter(|_| settings.source == Source::Primaries) else {
+            return false;
+        };
+        let timers = state.path(&zone.apex, TIMERS);
+        let timing = settings.transfers.timing();
+        contents
+            .and_then(Held::of)
+            .is_some_and(|held| is_expired(&timers, held, timing, milliseconds_since_1970()))
     }
 
     /// Notes why the newest version of a zone is refused, or that it is not.

@@ -204,6 +204,14 @@ impl Template {
     }
 }
 
+impl TransferSettings {
+    /// Bounds of the SOA record's times.
+    pub(super) fn timing(&self) -> Timing {
+        let span = |range: &RangeInclusive<u32>| Span { least: *range.start(), most: *range.end() };
+        Timing { refresh: span(&self.refresh), retry: span(&self.retry), expire: span(&self.expire) }
+    }
+}
+
 impl ZoneSettings {
     /// A zone from a file, served as it is, to nobody else.
     #[must_use]

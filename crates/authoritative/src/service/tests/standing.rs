@@ -25,6 +25,47 @@ fn an_expired_zone_stays_expired_whatever_its_settings_become() {
     assert_eq!(serial(&service), Some(9));
 }
 
+/// RFC 1035 §3.3.13: what has expired is not authoritative, also in the time between a start and the first look of those who
+/// transfer the zone. None of them runs here.
+#[test]
+fn a_zone_that_expired_before_the_start_is_not_answered_for() {
+    use crate::secondary::Timers;
+    let dir = tempfile::tempdir().unwrap();
+    let service = started(secondary(dir.path()));
+    service.publish(&name("example."), contents(7), &[]).unwrap();
+    let timers = service.state().unwrap().path(&name("example."), state::TIMERS);
+    end(service);
+    let now = seconds_now();
+    // The EXPIRE of the zone is an hour; timers of another version do not count, nor does a time to come.
+    for (serial_of, refreshed, left, has_expired) in [
+        (7, now - 3601, None, true),
+        (7, now - 3000, None, false),
+        (7, now - 3000, Some(2999), true),
+        (7, now - 3601, Some(7200), true),
+        (8, now - 3601, None, false),
+        (7, now + 7200, None, false),
+    ] {
+        Timers { serial: serial_of, refreshed, left }.write(&timers).unwrap();
+        let service = Service::open(secondary(dir.path()), KEY_FILES, Arc::new(Zones::new())).unwrap();
+        let mut events = service.events();
+        service.begin().unwrap();
+        let settled = service.wait();
+        assert_eq!((settled.waiting == 1, serial(&service).is_none()), (has_expired, has_expired));
+        let is_published = |event: &ZoneEvent| matches!(event, ZoneEvent::Published { is_new: false, .. });
+        let told = std::iter::from_fn(|| events.try_recv().ok()).filter(is_published).count();
+        assert_eq!(told, 1, "transfers take the zone over");
+        // The word of a primary, or of those who know the timers better, is the last one.
+        service.set_expired(&name("example."), false);
+        assert_eq!(serial(&service), Some(7));
+        end(service);
+    }
+    // Settings count as they are at the start.
+    Timers { serial: 7, refreshed: now - 3601, left: None }.write(&timers).unwrap();
+    let mut settings = secondary(dir.path());
+    settings.zones[0].transfers.expire = 7200..=u32::MAX;
+    assert_eq!(serial(&started(settings)), Some(7));
+}
+
 #[test]
 fn what_comes_from_a_former_primary_is_not_published() {
     let dir = tempfile::tempdir().unwrap();
