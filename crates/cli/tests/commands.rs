@@ -267,3 +267,36 @@ fn zone_generate_tells_what_it_made() {
     assert_eq!(report["queries"]["existing"], 50, "{}", ended.text());
     assert_eq!(listing(folder.path()), ["queries", "zone"]);
 }
+
+/// RFC 2181 §5.2 and §6.1. The signer gives all records the lowest TTL, and says so.
+#[test]
+fn different_ttls_and_an_apex_without_name_servers_are_faults() {
+    let folder = prepared();
+    let keys = folder.path().join("keys");
+    generate_key(&keys, "e.", "ed25519", &["--csk"]);
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("mixed"), format!("{SOUND}x 600 A 192.0.2.1\nx 300 A 192.0.2.2\n")).expect("written");
+    let (mixed, signed) = (path("mixed"), path("signed"));
+    let sign = ["zone", "sign", text(&mixed), "-o", "e.", "--keys", text(&keys), "-f", text(&signed)];
+    let warned = run(&mut nonesuch(sign)).expect_done("signed");
+    assert!(warned.stderr.contains("the A records of x.e. have different TTLs"), "{}", warned.stderr);
+    let verify = |file: &str| run(&mut nonesuch(["zone", "verify", text(&path(file))]));
+    assert_eq!(verify("signed").status, 0);
+    let zone = fs::read_to_string(&signed).expect("a zone");
+    let raised = zone.replacen("x.e.\t300\tIN\tA\t192.0.2.1", "x.e.\t600\tIN\tA\t192.0.2.1", 1);
+    let is_server = |line: &&str| line.starts_with("e.\t") && line.split('\t').nth(3) == Some("NS");
+    let without: String =
+        zone.lines().filter(|line| !is_server(line)).map(|line| format!("{line}\n")).collect();
+    for (file, zone_text, fault) in [
+        ("raised", raised, "fault: x.e. A: the records have different TTLs"),
+        ("without", without, "fault: e. NS: there is no NS record at the apex"),
+    ] {
+        assert_ne!(zone_text, zone, "{file}");
+        fs::write(path(file), zone_text).expect("written");
+        for command in ["verify", "compile"] {
+            let ended = run(&mut nonesuch(["zone", command, text(&path(file))]));
+            assert_eq!(ended.status, 1, "{file} {command}: {}", ended.text());
+            assert!(ended.stdout.contains(fault), "{file} {command}: {}", ended.stdout);
+        }
+    }
+}

@@ -245,6 +245,8 @@ pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_
         return findings.into_report(None);
     };
     zonemd::check(contents, soa.serial, &mut findings);
+    check_name_servers(contents, &mut findings);
+    check_ttls(contents.nodes(), &mut findings);
     if contents.apex_rrset(Rtype::DNSKEY).is_none() {
         // An unsigned zone may have a digest, which is verified then (RFC 8976 §4).
         let by_digest = contents.apex_rrset(Rtype::ZONEMD).is_some() && !has_dnssec(contents);
@@ -306,6 +308,8 @@ pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &Ver
 }
 
 /// Whether anything shows that the zone is, or was, signed.
+    check_name_servers(contents, &mut findings);
+    check_ttls(keys.nodes(), &mut findings);
 fn has_dnssec(contents: &Contents) -> bool {
     let apex = contents.apex().view();
     let shows = |owner: NameRef<'_>, rtype| rtype == Rtype::DNSKEY || is_made_by_signing(rtype, owner, apex);
@@ -319,6 +323,25 @@ fn check_denial(
     mode: Mode,
     findings: &mut Findings,
 ) -> Option<Mechanism> {
+/// Every zone has an NS RRset at its apex (RFC 2181 §6.1).
+pub(crate) fn check_name_servers(contents: &Contents, findings: &mut Findings) {
+    if contents.apex_rrset(Rtype::NS).is_none() {
+        findings.fault(contents.apex().view(), Some(Rtype::NS), Reason::NoNs);
+    }
+}
+
+/// The records of an RRset have one TTL (RFC 2181 §5.2). RRSIG records of one owner differ with the type that they cover; over
+/// one type they have its TTL (RFC 4034 §3), which [`signatures`] compares with the lowest of theirs.
+fn check_ttls<'z>(nodes: impl Iterator<Item = Node<'z>>, findings: &mut Findings) {
+    for node in nodes {
+        for rrset in node.rrsets().filter(|rrset| rrset.has_mixed_ttls()) {
+            let reason =
+                if rrset.rtype() == Rtype::RRSIG { Reason::MixedSignatureTtls } else { Reason::MixedTtls };
+            findings.fault(node.name(), Some(rrset.covered()), reason);
+        }
+    }
+}
+
     let has = |rtype| zone.contents.nodes().any(|node| node.has(rtype));
     let (has_nsec, has_nsec3) = (has(Rtype::NSEC), has(Rtype::NSEC3));
     let has_nsec5 = zone.contents.nodes().any(|node| has_nsec5_record(zone, node));

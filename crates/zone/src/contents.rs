@@ -32,6 +32,8 @@ pub(crate) struct RrsetEntry {
     /// The type covered where `rtype` is RRSIG, else the type itself.
     pub(crate) covered: Rtype,
     pub(crate) count: u32,
+    /// Whether the records were read with different TTLs, of which `ttl` is the lowest.
+    pub(crate) mixed_ttls: bool,
 }
 
 impl Contents {
@@ -246,6 +248,13 @@ impl<'z> Rrset<'z> {
         self.entry.ttl
     }
 
+    /// Whether the zone file or transfer gave records of the RRset different TTLs (RFC 2181 §5.2); [`Rrset::ttl`] is the
+    /// lowest of them. A compiled zone has one TTL for each RRset.
+    #[must_use]
+    pub const fn has_mixed_ttls(self) -> bool {
+        self.entry.mixed_ttls && self.entry.count > 1
+    }
+
     /// Number of records, at least one.
     #[must_use]
     pub const fn count(self) -> usize {
@@ -299,7 +308,20 @@ impl Run {
 
     /// Begins the next RRset of the current node; within a node, RRsets come by type, signatures behind.
     pub fn begin_rrset(&mut self, rtype: Rtype, covered: Rtype, ttl: u32) {
-        self.rrsets.push(RrsetEntry { start: self.rdata.len() as u64, ttl, rtype, covered, count: 0 });
+        let start = self.rdata.len() as u64;
+        self.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count: 0, mixed_ttls: false });
+    }
+
+    /// Notes that records of the current RRset were read with different TTLs ([`Rrset::has_mixed_ttls`]).
+    pub(crate) fn mark_mixed_ttls(&mut self, are_mixed: bool) {
+        if let Some(rrset) = self.rrsets.last_mut() {
+            rrset.mixed_ttls = are_mixed;
+        }
+    }
+
+    /// Forgets which RRsets were read with different TTLs: all their records have the one of the RRset from here on.
+    pub(crate) fn equalize_ttls(&mut self) {
+        self.rrsets.iter_mut().for_each(|rrset| rrset.mixed_ttls = false);
     }
 
     /// Adds a record to the current RRset: `write` appends its RDATA.
@@ -349,6 +371,7 @@ impl Run {
     /// Copies a whole RRset to the current node.
     pub fn push_rrset(&mut self, rrset: Rrset<'_>) {
         self.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());
+        self.mark_mixed_ttls(rrset.has_mixed_ttls());
         for rdata in rrset.rdatas() {
             self.push_record(|out| out.extend_from_slice(rdata));
         }

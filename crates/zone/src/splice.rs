@@ -65,7 +65,7 @@ impl<'a> Splice<'a> {
         }
     }
 
-    /// The zone as contents of its own.
+    /// The zone as contents of its own. Records that were read with different TTLs have that of their RRset.
     ///
     /// # Errors
     /// Where a part of a compiled zone cannot be loaded.
@@ -77,6 +77,7 @@ impl<'a> Splice<'a> {
                 Part::Stored(zone, places) => push_loaded(zone, places.clone(), &mut run)?,
             }
         }
+        run.equalize_ttls();
         Ok(Contents::from_run(&self.apex, run))
     }
 

@@ -118,9 +118,50 @@ fn duplicates_go_and_mixed_ttls_are_said() {
     let reading = read(&format!("{HEAD}w 60 MX 1 A\nw 30 MX 2 b\nw 60 MX 1 a\n")).unwrap();
     let node = reading.contents.find("w.example.".parse::<Name>().unwrap().view()).unwrap();
     let mail = node.rrset(Rtype::MX).unwrap();
-    assert_eq!((mail.count(), mail.ttl()), (2, 30));
+    assert_eq!((mail.count(), mail.ttl(), mail.has_mixed_ttls()), (2, 30, true));
     assert!(reading.warnings.contains(&Warning::Duplicates { count: 1 }), "{:?}", reading.warnings);
     assert!(reading.warnings.iter().any(|w| matches!(w, Warning::MixedTtl { rtype: Rtype::MX, .. })));
+}
+
+/// RRSIG records form RRsets by the type that they cover; the same record twice is one record.
+#[test]
+fn ttls_are_mixed_within_one_rrset_alone() {
+    let signature = |covered: &str, ttl: u32, tag: u16| {
+        format!("w {ttl} RRSIG {covered} 13 2 60 20300101000000 20200101000000 {tag} example. AAAA\n")
+    };
+    let text = format!(
+        "{HEAD}w 60 A 192.0.2.1\nw 30 TXT x\nd 60 A 192.0.2.1\nd 30 A 192.0.2.1\n{}{}{}",
+        signature("A", 60, 1),
+        signature("TXT", 30, 1),
+        signature("TXT", 60, 2),
+    );
+    let contents = read(&text).unwrap().contents;
+    let mixed: Vec<_> = contents
+        .nodes()
+        .flat_map(|node| node.rrsets())
+        .filter(|rrset| rrset.has_mixed_ttls())
+        .map(|rrset| (rrset.rtype(), rrset.covered(), rrset.ttl()))
+        .collect();
+    assert_eq!(mixed, [(Rtype::RRSIG, Rtype::TXT, 30)]);
+}
+
+#[test]
+fn which_ttls_are_mixed_is_known_after_changes() {
+    let old = contents("w 60 A 192.0.2.1\nw 30 A 192.0.2.2\nw 60 A 192.0.2.3\nx A 192.0.2.1\n");
+    let is_mixed = |contents: &Contents| {
+        let node = contents.find("w.example.".parse::<Name>().unwrap().view()).unwrap();
+        node.rrset(Rtype::A).unwrap().has_mixed_ttls()
+    };
+    let with = |records: &str| contents(&format!("{records}x A 192.0.2.1\n"));
+    let changed = |new: &Contents| {
+        let change = crate::ChangeSet::between(&old, new, |_| true);
+        change.apply(&old, crate::change::SerialRule::Any).unwrap()
+    };
+    assert!(is_mixed(&old));
+    // Records stay, all but one go, others take their place.
+    assert!(is_mixed(&changed(&with("w 30 A 192.0.2.1\nw 30 A 192.0.2.2\n"))));
+    assert!(!is_mixed(&changed(&with("w 30 A 192.0.2.2\n"))));
+    assert!(!is_mixed(&changed(&with("w 20 A 192.0.2.1\nw 20 A 192.0.2.2\n"))));
 }
 
 #[test]

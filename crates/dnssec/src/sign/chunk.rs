@@ -345,7 +345,11 @@ fn push_message(fields: &Rrsig<'_>, owner: NameRef<'_>, piece: Piece<'_>, out: &
 
 fn copy_records(run: &mut Run, piece: Piece<'_>) {
     match piece.records {
-        Records::Kept(rrset) => run.push_rrset(rrset),
+        // All records get the TTL of the RRset, also where the zone file gave them different ones (RFC 2181 §5.2).
+        Records::Kept(rrset) => {
+            run.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());
+            rrset.rdatas().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
+        }
         Records::Made(rdata) => {
             run.begin_rrset(piece.rtype, piece.rtype, piece.ttl);
             run.push_record(|out| out.extend_from_slice(rdata));

@@ -90,7 +90,9 @@ fn rfc9077_ttl_is_the_lesser_of_soa_ttl_and_minimum() {
         let Some((contents, keys)) = example(file, "example.org.", &keys, test) else { return };
         for mechanism in ALL {
             let signed = sign(&contents, &keys, &options(mechanism)).unwrap();
-            assert_sound(signed.contents());
+            // The examples leave the NS records out.
+            let fault = Fault { owner: name("example.org."), rtype: Some(Rtype::NS), reason: Reason::NoNs };
+            assert_eq!(report(signed.contents()).faults, [fault]);
             let chain = signed.contents().nodes().flat_map(|node| node.rrsets());
             let ttls: Vec<_> = chain
                 .filter(|rrset| matches!(rrset.covered(), Rtype::NSEC | Rtype::NSEC3))

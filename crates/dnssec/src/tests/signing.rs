@@ -746,3 +746,21 @@ fn what_verifying_refuses_is_warned_of_among_changes() {
         assert_eq!(told, [SignWarning::Refused { owner, rtype, reason }]);
     }
 }
+
+/// RFC 2181 §5.2: all records get the lowest TTL, so that the signed zone is sound.
+#[test]
+fn records_of_different_ttls_are_signed_with_the_lowest() {
+    let contents = zone("many 600 A 192.0.2.1\nmany 300 A 192.0.2.2");
+    for mechanism in ALL {
+        let signed = signed(&contents, mechanism);
+        assert_eq!(node(&signed, "many.example.").rrset(Rtype::A).unwrap().ttl(), 300);
+    }
+    // The same for a zone that is signed already.
+    let lines = text(&signed(&zone("many A 192.0.2.1\nmany A 192.0.2.2"), Mechanism::Nsec));
+    let raised = lines.replacen("many.example.\t3600\tIN\tA\t", "many.example.\t7200\tIN\tA\t", 1);
+    let previous = read_zone(&raised, &name("example."));
+    let faults = [Fault { owner: name("many.example."), rtype: Some(Rtype::A), reason: Reason::MixedTtls }];
+    assert_eq!(report(&previous).faults, faults);
+    assert_sound(&nonesuch_zone::Splice::of(&previous).to_contents().unwrap());
+    assert_sound(sign(&previous, &pair_of("example."), &options(Mechanism::Nsec)).unwrap().contents());
+}

@@ -70,6 +70,15 @@ pub enum Reason {
     /// There is no SOA record.
     #[error("there is no well-formed SOA record at the apex")]
     NoSoa,
+    /// There is no NS RRset at the apex (RFC 2181 §6.1).
+    #[error("there is no NS record at the apex: every zone has name servers (RFC 2181 section 6.1)")]
+    NoNs,
+    /// Records of one RRset have different TTLs in the zone file or transfer (RFC 2181 §5.2).
+    #[error("the records have different TTLs: give all of them one TTL (RFC 2181 section 5.2)")]
+    MixedTtls,
+    /// Signatures over one RRset have different TTLs; all have that of the RRset (RFC 4034 §3).
+    #[error("the signatures have different TTLs: all of them have the TTL of the RRset (RFC 4034 section 3)")]
+    MixedSignatureTtls,
     /// There is no DNSKEY record: the zone is not signed, or has lost its keys.
     #[error("there is no DNSKEY record at the apex: the zone is not signed, or has lost its keys")]
     NoDnskey,

@@ -283,6 +283,7 @@ impl Run {
         let Some(rrset) = self.current_rrset() else { return false };
         let differed = rrset.ttl != ttl;
         rrset.ttl = rrset.ttl.min(ttl);
+        rrset.mixed_ttls |= differed;
         differed
     }
 }

@@ -198,6 +198,8 @@ impl<'c> Touched<'c> {
             let added = self.added.and_then(|node| find(node, rtype, covered));
             let mut rdatas = self.remove(here, removed, serial)?;
             self.check_added(&rdatas, here, added)?;
+            let left = here.filter(|_| !rdatas.is_empty());
+            let mixed_ttls = [left, added].into_iter().flatten().any(Rrset::has_mixed_ttls);
             rdatas.extend(added.iter().flat_map(|rrset| rrset.rdatas()));
             let Some(ttl) = added.or(here).map(Rrset::ttl).filter(|_| !rdatas.is_empty()) else { continue };
             if !begun {
@@ -206,6 +208,7 @@ impl<'c> Touched<'c> {
             }
             rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
             run.begin_rrset(rtype, covered, ttl);
+            run.mark_mixed_ttls(mixed_ttls);
             for record in rdatas {
                 run.push_record(|out| out.extend_from_slice(record));
             }

@@ -121,7 +121,7 @@ pub(super) fn decode(entry: &Entry, octets: &[u8], all: &mut Contents) -> Result
     for octets in rrsets.as_chunks::<RRSET>().0 {
         let [rtype, covered] = [0, 2].map(|at| Rtype(short(octets, at)));
         let [ttl, count, length] = [4, 8, 12].map(|at| word(octets, at));
-        all.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count });
+        all.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count, mixed_ttls: false });
         start += u64::from(length);
     }
     if name != name_end || rrset != rrset_end || start != end {

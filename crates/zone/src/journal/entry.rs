@@ -169,7 +169,8 @@ fn take_side<'o>(octets: &'o [u8], apex: &Name) -> Option<(Contents, &'o [u8])> 
     let mut start = 0;
     for octets in rrsets.as_chunks::<RRSET>().0 {
         let [rtype, covered] = [0, 2].map(|at| Rtype(u16::from_le_bytes([octets[at], octets[at + 1]])));
-        side.rrsets.push(RrsetEntry { start, ttl: word(octets, 4), rtype, covered, count: word(octets, 8) });
+        let (ttl, count) = (word(octets, 4), word(octets, 8));
+        side.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count, mixed_ttls: false });
         start += u64::from(word(octets, 12));
     }
     side.names.extend_from_slice(names);

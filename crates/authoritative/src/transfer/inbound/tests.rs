@@ -333,3 +333,31 @@ proptest! {
         }
     }
 }
+
+/// The message with another TTL in the record with this RDATA, which no other has.
+fn with_ttl(mut message: Vec<u8>, rdata: &[u8], ttl: u32) -> Vec<u8> {
+    let place = message.windows(rdata.len()).rposition(|found| found == rdata).unwrap();
+    message[place - 6..place - 2].copy_from_slice(&ttl.to_be_bytes());
+    message
+}
+
+fn mixed(contents: &Contents) -> Vec<(Name, Rtype, u32)> {
+    let rrsets = contents.nodes().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset)));
+    let rrsets = rrsets.filter(|(_, rrset)| rrset.has_mixed_ttls());
+    rrsets.map(|(node, rrset)| (node.name().to_name(), rrset.rtype(), rrset.ttl())).collect()
+}
+
+/// Verifying needs to know: the zone has the lowest TTL then (RFC 2181 §5.2).
+#[test]
+fn records_with_different_ttls_are_known_in_whole_zones_and_in_steps() {
+    let expected = [("many.example.".parse().unwrap(), Rtype::A, 30)];
+    let text = format!("{}@ NS ns\nmany A 192.0.2.1\nmany A 192.0.2.2\n{}", soa(2), soa(2));
+    let whole = with_ttl(message(Rtype::AXFR, true, &rows(&text)), &[192, 0, 2, 2], 30);
+    let Incoming::Whole { contents, .. } = read(Asked::Axfr, &[whole]).unwrap() else { panic!("whole") };
+    assert_eq!(mixed(&contents), expected);
+    let before = zone(&format!("{}@ NS ns\n", soa(1)));
+    let step = format!("{}{}{}many A 192.0.2.1\nmany A 192.0.2.2\n{}", soa(2), soa(1), soa(2), soa(2));
+    let step = with_ttl(message(Rtype::IXFR, true, &rows(&step)), &[192, 0, 2, 2], 30);
+    let Incoming::Steps(steps) = read(IXFR, &[step]).unwrap() else { panic!("steps") };
+    assert_eq!(mixed(&apply_steps(&before, &steps).unwrap().0), expected);
+}

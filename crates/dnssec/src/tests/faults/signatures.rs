@@ -54,6 +54,10 @@ pub(super) const ROWS: &[Row] = &[
     row("original TTL too low", "RFC 4035 §5.3.1", Scope::Every, original_ttl_too_low),
     row("TTL raised", "RFC 4035 §5.3.1", Scope::Every, ttl_raised),
     row("signature TTL", "RFC 4034 §3", Scope::Every, signature_ttl),
+    row("signatures of different TTLs", "RFC 4034 §3", Scope::Every, signatures_of_different_ttls),
+    row("records of different TTLs", "RFC 2181 §5.2", Scope::Every, records_of_different_ttls),
+    row("glue of different TTLs", "RFC 2181 §5.2", Scope::Every, glue_of_different_ttls),
+    row("no NS at the apex", "RFC 2181 §6.1", Scope::Every, no_name_servers),
     row("unknown key", "RFC 4035 §5.3.1", Scope::Every, unknown_key),
     row("wrong algorithm", "RFC 4035 §5.3.1", Scope::Every, wrong_algorithm),
     row("malformed signature", "RFC 4034 §3.1", Scope::Every, malformed),
@@ -249,6 +253,34 @@ fn signature_ttl(bench: &mut Bench) -> Found {
     found(B, A, Reason::WrongSignatureTtl { expected: 3600, found: 60 })
 }
 
+/// The lowest TTL, which is taken, is that of the RRset.
+fn signatures_of_different_ttls(bench: &mut Bench) -> Found {
+    bench.sign_more(B, Rtype::A, |fields| fields.inception -= 1);
+    let more = bench.lines.last_mut().unwrap();
+    *more = more.replacen("\t3600\t", "\t7200\t", 1);
+    found(B, A, Reason::MixedSignatureTtls)
+}
+
+fn records_of_different_ttls(bench: &mut Bench) -> Found {
+    bench.add("b.example. 7200 IN A 192.0.2.77");
+    bench.sign_again(B, Rtype::A, untouched);
+    found(B, A, Reason::MixedTtls)
+}
+
+fn glue_of_different_ttls(bench: &mut Bench) -> Found {
+    bench.add("d.example. 7200 IN NS ns.elsewhere.test.");
+    bench.add("ns.d.example. 7200 IN A 192.0.2.77");
+    let servers = found("d.example.", Some(Rtype::NS), Reason::MixedTtls);
+    servers.and("ns.d.example.", A, Reason::MixedTtls)
+}
+
+fn no_name_servers(bench: &mut Bench) -> Found {
+    bench.remove("example.", "NS");
+    bench.remove_signatures("example.", "NS");
+    bench.edit_chain("example.", |rdata| rdata.replacen(" NS ", " ", 1));
+    found("example.", Some(Rtype::NS), Reason::NoNs)
+}
+
 fn unknown_key(bench: &mut Bench) -> Found {
     let (tag, algorithm) = key_of(bench);
     bench.sign_again(B, Rtype::A, |fields| fields.tag ^= 1);
@@ -293,4 +325,19 @@ fn signature_over_nothing(bench: &mut Bench) -> Found {
 fn signature_signed(bench: &mut Bench) -> Found {
     bench.sign_more(B, Rtype::RRSIG, untouched);
     found(B, Some(Rtype::RRSIG), Reason::UnexpectedSignature)
+}
+
+/// Who reads an unsigned zone is warned; it is served with the lowest TTL of each RRset. With a digest it is verified by that.
+#[test]
+fn an_unsigned_zone_has_no_faults_but_those_of_its_digest() {
+    let options = VerifyOptions::default();
+    let text = "$ORIGIN example.\n$TTL 60\n@ SOA ns h 1 2 3 4 5\nm 30 A 192.0.2.1\nm 60 A 192.0.2.2\n";
+    let contents = |text: &str| read_zone(text, &name("example."));
+    assert!(crate::verify::into_verified(contents(text), &options).is_ok());
+    // A hash algorithm that is not known.
+    let with_digest = contents(&format!("{text}@ ZONEMD 1 1 241 000102030405060708090A0B\n"));
+    let fault = |owner: &str, rtype, reason| Fault { owner: name(owner), rtype: Some(rtype), reason };
+    let faults =
+        [fault("example.", Rtype::NS, Reason::NoNs), fault("m.example.", Rtype::A, Reason::MixedTtls)];
+    assert_eq!(verify(&with_digest, &options).faults, faults);
 }
