@@ -1,13 +1,14 @@
 //! A server of a zone with NSEC5 has no key that signs ("Making NSEC5 Practical for DNSSEC" §3.3): its memory, its open
 //! files and the folders that it is given are searched for the private keys of the zone, and whatever else in them could
-//! be a private key is tried as one.
+//! be a private key is tried as one. A VRF key that is a signing key too is refused by signer, verifier and server.
 
 mod common;
 
-use common::{Running, ask, done, folder, generate_key, made, serve, text};
+use common::{Running, ask, done, folder, generate_key, made, nonesuch, run, serve, text};
 use data_encoding::BASE64;
-use nonesuch_crypto::vrf::VrfPrivateKey;
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_crypto::{Algorithm, HashFunction, PrivateKey, PublicKey};
+use nonesuch_dnssec::keys::Nsec5Key;
 use nonesuch_proto::Rtype;
 use nonesuch_zone::load;
 use std::collections::HashSet;
@@ -249,4 +250,52 @@ fn no_signing_key_of_p256_is_within_the_reach_of_an_nsec5_server() {
 #[test]
 fn no_signing_key_of_ed25519_is_within_the_reach_of_an_nsec5_server() {
     search("ed25519", "ed25519");
+}
+
+/// The name of the file of a VRF key of the zone, in `dir`.
+fn write_vrf_key(dir: &Path, key: &VrfPrivateKey) {
+    let base = Nsec5Key::of(key).base_name(&ORIGIN.parse().expect("a name"));
+    fs::create_dir_all(dir).expect("a folder");
+    fs::write(dir.join(format!("{base}.private")), key.to_text().as_bytes()).expect("written");
+}
+
+/// The private key file of a signing key, whatever it is named: a VRF key of the same secret signs too.
+#[test]
+fn a_vrf_key_that_is_a_signing_key_is_refused_by_signer_verifier_and_server() {
+    let folder = folder();
+    let (keys, public) = (folder.path().join("keys"), made(folder.path(), "public"));
+    let (unsigned, zone, nsec5) =
+        (folder.path().join("zone"), public.join("zone.signed"), public.join("nsec5"));
+    fs::write(&unsigned, ZONE).expect("written");
+    let base = generate_key(&keys, ORIGIN, "ecdsap256sha256", &["--csk", "--nsec5"]);
+    let file = fs::read_to_string(keys.join(format!("{base}.private"))).expect("a key");
+    let secret = file.lines().find_map(|line| line.strip_prefix("PrivateKey: ")).expect("a private key");
+    let secret = BASE64.decode(secret.trim().as_bytes()).expect("base64");
+    let twin = VrfPrivateKey::from_secret(VrfAlgorithm::P256_SHA256_TAI, &secret).expect("a VRF key");
+    let sign = |nsec5: &Path| {
+        let common = ["-o", ORIGIN, "--keys", text(&keys), "--denial", "nsec5"];
+        let more = ["--nsec5-keys", text(nsec5), "-f", text(&zone)];
+        run(&mut nonesuch([&["zone", "sign", text(&unsigned)], &common[..], &more[..]].concat()))
+    };
+    let twins = folder.path().join("twins");
+    write_vrf_key(&twins, &twin);
+    let refused = sign(&twins);
+    assert_eq!((refused.status, zone.exists()), (2, false), "{}", refused.text());
+    assert!(refused.stderr.contains("is also its DNSKEY") && refused.stderr.contains("make another VRF key"));
+
+    // Signed with another key; then the zone publishes the VRF key as a key that signs.
+    sign(&nsec5).expect_done("signed");
+    let vrf_file = fs::read_dir(&nsec5).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let vrf_file = vrf_file.into_iter().find(|path| text(path).ends_with(".private")).expect("a VRF key");
+    let vrf = VrfPrivateKey::from_text(&fs::read_to_string(vrf_file).expect("a key")).expect("a VRF key");
+    let mut signed = fs::read_to_string(&zone).expect("a zone");
+    signed.push_str(&format!("example. 60 IN DNSKEY 256 3 229 {}\n", BASE64.encode(vrf.public_key())));
+    fs::write(&zone, signed).expect("written");
+    let verified = run(&mut nonesuch(["zone", "verify", text(&zone)]));
+    assert_eq!(verified.status, 1, "{}", verified.text());
+    assert!(verified.stdout.contains("fault: example. NSEC5KEY: "), "{}", verified.stdout);
+    assert!(verified.stdout.contains("is also the DNSKEY"), "{}", verified.stdout);
+    let served = run(&mut nonesuch(["serve", "--listen", "127.0.0.1:0", text(&zone)]));
+    assert_eq!(served.status, 2, "{}", served.text());
+    assert!(served.stderr.contains("a thief of this server's VRF key could sign"), "{}", served.text());
 }

@@ -37,6 +37,7 @@ use zeroize::Zeroizing;
 
 use self::edwards::Suite;
 pub use self::error::{BadProof, ProveError, VrfKeyError};
+use crate::Algorithm;
 use crate::bind_format::parse_number;
 use crate::wipe::wiping_stack;
 
@@ -76,6 +77,26 @@ impl VrfAlgorithm {
             entry.name.eq_ignore_ascii_case(name) || parse_number(name) == Some(entry.algorithm.0)
         });
         entry.map(|entry| entry.algorithm)
+    }
+
+    /// Whether the private half of the VRF key `vrf_key` also signs for `key`, the public key field of a DNSKEY record with
+    /// `algorithm` or an alias of it: NSEC5 relies on a server whose VRF key signs nothing ("Making NSEC5 Practical for
+    /// DNSSEC", section 3.3). Both are public key fields; `false` where one is malformed.
+    ///
+    /// Points are compared up to their sign: the scalar x of P gives −x of −P. RSA keys are compared by modulus, not by exponent:
+    /// one private exponent is enough to factor the modulus, and so to compute the private exponent of any public exponent.
+    #[must_use]
+    pub fn is_signing_key(self, vrf_key: &[u8], algorithm: Algorithm, key: &[u8]) -> bool {
+        let Some(entry) = self.entry() else { return false };
+        if !entry.signing_algorithms.contains(&algorithm.without_alias()) {
+            return false;
+        }
+        let number = match entry.kind {
+            Kind::P256 => p256::coordinate,
+            Kind::EdwardsTryAndIncrement | Kind::EdwardsElligator => edwards::coordinate,
+            Kind::Rsa => rsa_fdh::modulus,
+        };
+        number(vrf_key).is_some_and(|found| number(key) == Some(found))
     }
 
     fn require(self) -> Result<&'static VrfAlgorithmEntry, VrfKeyError> {
@@ -122,6 +143,9 @@ pub struct VrfAlgorithmEntry {
     pub secret: SecretForm,
     /// Whether the time that proving and verifying take is the same for all inputs of one length.
     pub hides_input: bool,
+    /// The DNSSEC algorithms whose keys are of the same curve, or of RSA too, aliases resolved. RSA includes the numbers of
+    /// SHA-1 (RFC 3110, RFC 5155), which other validators know.
+    pub signing_algorithms: &'static [Algorithm],
     kind: Kind,
 }
 
@@ -144,6 +168,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         proof_octets: p256::PROOF,
         secret: SecretForm::Scalar,
         hides_input: false,
+        signing_algorithms: &[Algorithm::ECDSAP256SHA256],
         kind: Kind::P256,
     },
     VrfAlgorithmEntry {
@@ -154,6 +179,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         proof_octets: edwards::PROOF,
         secret: SecretForm::Seed,
         hides_input: false,
+        signing_algorithms: &[Algorithm::ED25519],
         kind: Kind::EdwardsTryAndIncrement,
     },
     VrfAlgorithmEntry {
@@ -164,6 +190,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         proof_octets: edwards::PROOF,
         secret: SecretForm::Seed,
         hides_input: true,
+        signing_algorithms: &[Algorithm::ED25519],
         kind: Kind::EdwardsElligator,
     },
     VrfAlgorithmEntry {
@@ -174,6 +201,7 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
         proof_octets: rsa_fdh::PROOF,
         secret: SecretForm::RsaPrivateKey,
         hides_input: true,
+        signing_algorithms: &[Algorithm(5), Algorithm(7), Algorithm::RSASHA256, Algorithm::RSASHA512],
         kind: Kind::Rsa,
     },
 ];

@@ -18,6 +18,7 @@ pub use watch::VerifyProgress;
 use crate::denial::nsec5::Nsec5Evidence;
 use crate::denial::{Mapping, Mechanism, is_made_by_signing, nsec, nsec3, nsec5};
 use crate::facts::{KeyFacts, alias_keys};
+use crate::keys::Nsec5Key;
 use keys::ZoneKeys;
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
@@ -244,9 +245,9 @@ pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_
         findings.fault(apex.view(), Some(Rtype::SOA), Reason::NoSoa);
         return findings.into_report(None);
     };
-    zonemd::check(contents, soa.serial, &mut findings);
     check_name_servers(contents, &mut findings);
     check_ttls(contents.nodes(), &mut findings);
+    zonemd::check(contents, soa.serial, &mut findings);
     if contents.apex_rrset(Rtype::DNSKEY).is_none() {
         // An unsigned zone may have a digest, which is verified then (RFC 8976 §4).
         let by_digest = contents.apex_rrset(Rtype::ZONEMD).is_some() && !has_dnssec(contents);
@@ -270,11 +271,24 @@ pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_
     signing_keys.sort_unstable();
     keys.check_anchors(contents, &signing_keys, &options.anchors, &mut findings);
     child::check(contents, &keys, &signing_keys, &mut findings);
+    check_vrf_keys(contents, &mut findings);
     findings.append(of_chain);
     if let Some(mechanism) = mechanism.filter(|mechanism| mechanism.mapping() != Mapping::Vrf) {
         warn_of_aliases(contents, mechanism, &mut findings);
     }
     findings.into_report(mechanism)
+}
+
+/// A VRF key, which servers have, is no key that signs ("Making NSEC5 Practical for DNSSEC" §3.3), in a zone that will have
+/// NSEC5 too.
+fn check_vrf_keys(contents: &Contents, findings: &mut Findings) {
+    let rdatas = |rtype| contents.apex_rrset(rtype).into_iter().flat_map(Rrset::rdatas);
+    for key in rdatas(Rtype::NSEC5KEY).filter_map(Nsec5Key::from_rdata) {
+        if let Some(dnskey) = key.find_signing_key(rdatas(Rtype::DNSKEY).chain(rdatas(Rtype::CDNSKEY))) {
+            let reason = Reason::SigningVrfKey { tag: key.tag(), dnskey };
+            findings.fault(contents.apex().view(), Some(Rtype::NSEC5KEY), reason);
+        }
+    }
 }
 
 /// Keys with a number of zones with NSEC5 have resolvers take the zone for insecure, which only NSEC5 is worth.
@@ -294,6 +308,8 @@ pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &Ver
         findings.fault(contents.apex().view(), Some(Rtype::SOA), Reason::NoSoa);
         return findings.into_report(None);
     };
+    check_name_servers(contents, &mut findings);
+    check_ttls(keys.nodes(), &mut findings);
     zonemd::check(contents, soa.serial, &mut findings);
     if keys.node_count() > 0 {
         let options = VerifyOptions { mode: Mode::Full, ..options.clone() };
@@ -307,22 +323,6 @@ pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &Ver
     findings.into_report(None)
 }
 
-/// Whether anything shows that the zone is, or was, signed.
-    check_name_servers(contents, &mut findings);
-    check_ttls(keys.nodes(), &mut findings);
-fn has_dnssec(contents: &Contents) -> bool {
-    let apex = contents.apex().view();
-    let shows = |owner: NameRef<'_>, rtype| rtype == Rtype::DNSKEY || is_made_by_signing(rtype, owner, apex);
-    contents.nodes().any(|node| node.rrsets().any(|rrset| shows(node.name(), rrset.rtype())))
-}
-
-/// Finds out which mechanism the zone has and checks its chain; records of the others are faults.
-fn check_denial(
-    zone: &Zone<'_>,
-    evidence: &Nsec5Evidence<'_>,
-    mode: Mode,
-    findings: &mut Findings,
-) -> Option<Mechanism> {
 /// Every zone has an NS RRset at its apex (RFC 2181 §6.1).
 pub(crate) fn check_name_servers(contents: &Contents, findings: &mut Findings) {
     if contents.apex_rrset(Rtype::NS).is_none() {
@@ -342,6 +342,20 @@ fn check_ttls<'z>(nodes: impl Iterator<Item = Node<'z>>, findings: &mut Findings
     }
 }
 
+/// Whether anything shows that the zone is, or was, signed.
+fn has_dnssec(contents: &Contents) -> bool {
+    let apex = contents.apex().view();
+    let shows = |owner: NameRef<'_>, rtype| rtype == Rtype::DNSKEY || is_made_by_signing(rtype, owner, apex);
+    contents.nodes().any(|node| node.rrsets().any(|rrset| shows(node.name(), rrset.rtype())))
+}
+
+/// Finds out which mechanism the zone has and checks its chain; records of the others are faults.
+fn check_denial(
+    zone: &Zone<'_>,
+    evidence: &Nsec5Evidence<'_>,
+    mode: Mode,
+    findings: &mut Findings,
+) -> Option<Mechanism> {
     let has = |rtype| zone.contents.nodes().any(|node| node.has(rtype));
     let (has_nsec, has_nsec3) = (has(Rtype::NSEC), has(Rtype::NSEC3));
     let has_nsec5 = zone.contents.nodes().any(|node| has_nsec5_record(zone, node));

@@ -11,15 +11,15 @@ use crate::files::{
 use crate::progress::Rates;
 use nonesuch_authoritative::service::NSEC5_FOLDER;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
-use nonesuch_dnssec::KeySet;
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::denial::nsec5::{
-    Nsec5Chain, Nsec5Evidence, Proofs, ProofsFileError, ProveOptions, ProveStatistics, check_signing,
-    prove_chain,
+    Nsec5Chain, Nsec5Evidence, Proofs, ProofsFileError, ProveOptions, ProveStatistics, check_separate,
+    check_signing, prove_chain,
 };
 use nonesuch_dnssec::keys::{Nsec5Key, proofs_file_name};
 use nonesuch_dnssec::online::Nsec5Zone;
 use nonesuch_dnssec::sign::SignError;
+use nonesuch_dnssec::{KeyPair, KeySet};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::Contents;
 use std::fmt;
@@ -59,6 +59,8 @@ pub(crate) fn prepare(
     check_signing(contents.apex(), keys)?;
     let dir = arguments.nsec5_keys.clone().unwrap_or_else(|| beside(output));
     let key = find_or_make_key(&dir, arguments.vrf, contents)?;
+    let dnskeys: Vec<Vec<u8>> = keys.keys().iter().map(KeyPair::dnskey_rdata).collect();
+    check_separate(contents.apex(), &Nsec5Key::of(&key), dnskeys.iter().map(Vec::as_slice))?;
     let path = dir.join(proofs_file_name(contents.apex()));
     // The proofs are written after the zone, which would be there already.
     check_writable(&path)?;

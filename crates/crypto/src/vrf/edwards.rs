@@ -89,6 +89,13 @@ struct Proof {
     s: Scalar,
 }
 
+/// y of a public key field, which P and −P have in common; `None` where the length is another one.
+pub(super) fn coordinate(key: &[u8]) -> Option<Vec<u8>> {
+    let mut y: [u8; PUBLIC_KEY] = key.try_into().ok()?;
+    y[PUBLIC_KEY - 1] &= 0x7f;
+    Some(y.to_vec())
+}
+
 impl Private {
     /// Makes a key from a random seed.
     pub(super) fn generate(suite: Suite) -> Result<Self, VrfKeyError> {

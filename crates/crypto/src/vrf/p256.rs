@@ -58,6 +58,12 @@ struct Proof {
     s: Scalar,
 }
 
+/// x of a public key field, which P and −P have in common; `None` where the length is another one.
+pub(super) fn coordinate(key: &[u8]) -> Option<Vec<u8>> {
+    let (x, y) = key.split_at_checked(PUBLIC_KEY / 2)?;
+    (y.len() == x.len()).then(|| x.to_vec())
+}
+
 impl Private {
     /// Makes a key: a random scalar from 1 to below the order.
     pub(super) fn generate() -> Result<Self, VrfKeyError> {

@@ -161,6 +161,19 @@ fn encode(salt: &[u8], alpha: &[u8]) -> Vec<u8> {
     encoded
 }
 
+/// The modulus in a public key field, without leading zeros; `None` if it is missing or 0. Less strict than [`split`]: other
+/// programs may accept forms of a DNSKEY that RFC 3110, section 2, does not allow.
+pub(super) fn modulus(key: &[u8]) -> Option<Vec<u8>> {
+    let (length, rest) = match *key {
+        [0, high, low, ref rest @ ..] => (usize::from(u16::from_be_bytes([high, low])), rest),
+        [length, ref rest @ ..] => (usize::from(length), rest),
+        [] => return None,
+    };
+    let modulus = rest.get(length..)?;
+    let zeros = modulus.iter().take_while(|octet| **octet == 0).count();
+    (zeros < modulus.len()).then(|| modulus[zeros..].to_vec())
+}
+
 /// Splits a public key field into exponent and modulus (RFC 3110, section 2), which have no leading zeros.
 fn split(key: &[u8]) -> Result<(&[u8], &[u8]), VrfKeyError> {
     let (length, rest) = match *key {

@@ -256,3 +256,68 @@ proptest! {
         let _ = proof_to_hash(VrfAlgorithm(number), &proof);
     }
 }
+
+/// Whether the VRF key is the signing key `key`, whose public key field this is, by the numbers of all algorithms.
+fn signs_by(vrf: &VrfPrivateKey, key: &[u8]) -> Vec<u8> {
+    let is_same = |number: &u8| vrf.algorithm().is_signing_key(vrf.public_key(), Algorithm(*number), key);
+    (0..=u8::MAX).filter(is_same).collect()
+}
+
+#[test]
+fn a_key_that_signs_is_known_by_every_number_of_its_algorithm() {
+    let numbers = |algorithm| match algorithm {
+        VrfAlgorithm::P256_SHA256_TAI => vec![13, 229],
+        VrfAlgorithm::RSA_FDH_SHA256 => vec![5, 7, 8, 10, 228, 236],
+        _ => vec![15, 231],
+    };
+    for (vrf, _) in keys() {
+        assert_eq!(signs_by(&vrf, vrf.public_key()), numbers(vrf.algorithm()), "{vrf:?}");
+        let mut other = vrf.public_key().to_vec();
+        other[17] ^= 1;
+        for key in [&other, &other[..other.len() - 1], &[], &[0], &[200, 1]] {
+            assert!(signs_by(&vrf, key).is_empty(), "{vrf:?} {key:?}");
+        }
+    }
+}
+
+/// The public key fields of signing keys come from the other libraries.
+#[test]
+fn the_same_secret_makes_the_same_key() {
+    for (number, vrf) in [(13, "p256"), (229, "p256"), (15, "ed25519"), (231, "ed25519-tai")] {
+        let secret = data_encoding::BASE64.encode(&[0x42; 32]);
+        let text = format!("Private-key-format: v1.3\nAlgorithm: {number} (X)\nPrivateKey: {secret}\n");
+        let signing = crate::PrivateKey::from_bind(&text).unwrap();
+        let vrf = VrfPrivateKey::from_secret(VrfAlgorithm::from_name(vrf).unwrap(), &[0x42; 32]).unwrap();
+        assert!(signs_by(&vrf, signing.public_key()).contains(&number));
+        let other = crate::PrivateKey::generate(Algorithm(number), None).unwrap();
+        assert!(signs_by(&vrf, other.public_key()).is_empty());
+    }
+}
+
+#[test]
+fn a_negated_point_and_another_exponent_are_the_same_key() {
+    for (vrf, _) in keys() {
+        let field = vrf.public_key();
+        let others: Vec<Vec<u8>> = match vrf.algorithm() {
+            VrfAlgorithm::P256_SHA256_TAI => {
+                let point = crate::p256::Affine::from_coordinates(field.try_into().unwrap()).unwrap();
+                vec![point.negate().to_coordinates().to_vec()]
+            }
+            VrfAlgorithm::RSA_FDH_SHA256 => {
+                let modulus = &field[4..];
+                // Exponent 3; the length in its long form; a leading zero.
+                let fields: [&[&[u8]]; 3] =
+                    [&[&[1, 3], modulus], &[&[0, 0, 1, 3], modulus], &[&[1, 3, 0], modulus]];
+                fields.iter().map(|parts| parts.concat()).collect()
+            }
+            _ => {
+                let mut negated = field.to_vec();
+                negated[31] ^= 0x80;
+                vec![negated]
+            }
+        };
+        for other in others {
+            assert_eq!(signs_by(&vrf, &other), signs_by(&vrf, field), "{vrf:?} {other:?}");
+        }
+    }
+}

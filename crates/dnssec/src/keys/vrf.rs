@@ -2,8 +2,8 @@
 //! the private half.
 
 use super::push_file_name;
-use nonesuch_crypto::key_tag;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError, VrfPrivateKey, VrfPublicKey};
+use nonesuch_crypto::{Algorithm, key_tag};
 use nonesuch_proto::Name;
 use std::fmt::Write as _;
 
@@ -54,6 +54,18 @@ impl Nsec5Key {
     /// As [`VrfPublicKey::parse`].
     pub fn public_key(&self) -> Result<VrfPublicKey, VrfKeyError> {
         VrfPublicKey::parse(self.algorithm(), &self.rdata[1..])
+    }
+
+    /// Tag of the first of the DNSKEY (or CDNSKEY) RDATA for which the private half of this key can sign
+    /// ([`VrfAlgorithm::is_signing_key`]), whatever their flags; `None` if the VRF key signs for none of them, as required.
+    pub fn find_signing_key<'r>(&self, dnskeys: impl IntoIterator<Item = &'r [u8]>) -> Option<u16> {
+        let is_same = |rdata: &&[u8]| match rdata {
+            [_, _, _, algorithm, key @ ..] => {
+                self.algorithm().is_signing_key(&self.rdata[1..], Algorithm(*algorithm), key)
+            }
+            _ => false,
+        };
+        dnskeys.into_iter().find(is_same).map(key_tag)
     }
 
     /// Name of the file of the private key without `.private`: `Nexample.+001+12345`. It is never taken for that of a

@@ -40,6 +40,19 @@ pub enum ProverError {
         /// Tag that the NSEC5 records carry.
         chain: u16,
     },
+    /// The VRF key is a key of the zone that signs: what the server has would sign the zone.
+    #[error(
+        "the VRF key {tag} of {zone} is also its DNSKEY {dnskey}: a thief of this server's VRF key could sign the zone; make another \
+         VRF key and sign the zone again"
+    )]
+    SigningKey {
+        /// The zone.
+        zone: Name,
+        /// Tag of the VRF key.
+        tag: u16,
+        /// Tag of the DNSKEY or CDNSKEY record.
+        dnskey: u16,
+    },
     /// The proofs are of another zone or key.
     #[error(
         "the stored proofs are of another zone or VRF key than {zone} with key {tag}: sign the zone again to make them anew"
@@ -60,12 +73,17 @@ pub enum ProverError {
     },
 }
 
+/// The types of records that hold keys which sign, or will.
+const SIGNING: [Rtype; 2] = [Rtype::DNSKEY, Rtype::CDNSKEY];
+
 /// What of a zone with NSEC5 a VRF key and stored proofs must fit: it can be had of an image alone, too.
 #[derive(Clone, Debug)]
 pub struct Nsec5Zone {
     apex: Name,
     /// RDATA of the NSEC5KEY records.
     keys: Vec<Vec<u8>>,
+    /// RDATA of the DNSKEY and CDNSKEY records.
+    signing_keys: Vec<Vec<u8>>,
     /// Tag of the key that the names of the chain are hashed with.
     chain: Option<u16>,
 }
@@ -75,13 +93,14 @@ impl Nsec5Zone {
     #[must_use]
     pub fn of_contents(zone: &Contents) -> Self {
         let apex = zone.apex().view();
-        let keys = zone.apex_rrset(Rtype::NSEC5KEY).into_iter().flat_map(|rrset| rrset.rdatas());
+        let rdatas = |rtype| zone.apex_rrset(rtype).into_iter().flat_map(|rrset| rrset.rdatas());
         let chain = zone.nodes().filter(|node| is_made_by_signing(Rtype::NSEC5, node.name(), apex));
-        let mut rdatas = chain.filter_map(|node| node.rrset(Rtype::NSEC5)).flat_map(|rrset| rrset.rdatas());
+        let mut chained = chain.filter_map(|node| node.rrset(Rtype::NSEC5)).flat_map(|rrset| rrset.rdatas());
         Self {
             apex: zone.apex().clone(),
-            keys: keys.map(<[u8]>::to_vec).collect(),
-            chain: rdatas.find_map(|rdata| rdata.first_chunk().map(|tag| u16::from_be_bytes(*tag))),
+            keys: rdatas(Rtype::NSEC5KEY).map(<[u8]>::to_vec).collect(),
+            signing_keys: SIGNING.into_iter().flat_map(rdatas).map(<[u8]>::to_vec).collect(),
+            chain: chained.find_map(|rdata| rdata.first_chunk().map(|tag| u16::from_be_bytes(*tag))),
         }
     }
 
@@ -91,6 +110,7 @@ impl Nsec5Zone {
         Self {
             apex: image.apex().to_name(),
             keys: image.apex_rdatas(Rtype::NSEC5KEY),
+            signing_keys: SIGNING.into_iter().flat_map(|rtype| image.apex_rdatas(rtype)).collect(),
             chain: image.nsec5_key().map(|(tag, _)| tag),
         }
     }
@@ -129,7 +149,7 @@ impl Nsec5Prover {
     /// Takes the key of `zone`, and the proofs stored for it.
     ///
     /// # Errors
-    /// Where the key is not published in the zone or the chain is of another one, or the proofs are not of this zone and key.
+    /// Where the key is not published in the zone, is one that signs, or the chain is of another one, or the proofs are not of this zone and key.
     pub fn new(zone: &Contents, key: VrfPrivateKey, proofs: Option<Proofs>) -> Result<Self, ProverError> {
         Self::of(&Nsec5Zone::of_contents(zone), key, proofs)
     }
@@ -143,6 +163,13 @@ impl Nsec5Prover {
         let (tag, apex) = (public.tag(), zone.apex());
         if !zone.publishes(&key) {
             return Err(ProverError::KeyNotInZone { zone: apex.clone(), tag });
+        }
+        // During a roll-over the zone publishes several VRF keys, and the server may have all of them.
+        for published in zone.keys.iter().filter_map(|rdata| Nsec5Key::from_rdata(rdata)) {
+            let signing_keys = zone.signing_keys.iter().map(Vec::as_slice);
+            if let Some(dnskey) = published.find_signing_key(signing_keys) {
+                return Err(ProverError::SigningKey { zone: apex.clone(), tag: published.tag(), dnskey });
+            }
         }
         if let Some(chain) = zone.chain.filter(|chain| *chain != tag) {
             return Err(ProverError::KeyNotOfChain { zone: apex.clone(), tag, chain });

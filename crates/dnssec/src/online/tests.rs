@@ -4,7 +4,7 @@ use super::stored::StoredProofs;
 use super::*;
 use crate::denial::Mechanism;
 use crate::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
-use crate::keys::{KeyPair, KeyRecord, KeySet};
+use crate::keys::{KeyPair, KeyRecord, KeySet, Nsec5Key};
 use crate::rrsig::{Rrsig, push_signed_data};
 use crate::sign::{SignOptions, sign};
 use crate::verify::VerifyOptions;
@@ -211,6 +211,43 @@ fn a_prover_is_of_its_zone() {
     let foreign = prove(&plain, 8);
     assert!(matches!(new(&signed, 9, Some(foreign)), Err(ProverError::ForeignProofs { .. })));
     assert!(!format!("{prover:?}").contains('9'.to_string().repeat(2).as_str()));
+}
+
+#[test]
+fn a_vrf_key_that_signs_is_refused_by_the_prover() {
+    let key = |seed: u8| VrfPrivateKey::from_secret(VrfAlgorithm::P256_SHA256_TAI, &[seed; 32]).unwrap();
+    // The DNSKEY and a second VRF key of the zone have one scalar; the chain would be of another.
+    let pair = pair(257, Algorithm::ECDSAP256SHA256.nsec5_alias().unwrap(), 5);
+    let hex = |octets: &[u8]| data_encoding::HEXUPPER.encode(octets);
+    let dnskey = pair.dnskey_rdata();
+    let mut text = String::from("$ORIGIN example.\n$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns.elsewhere.test.\n");
+    for seed in [5, 9] {
+        let rdata = Nsec5Key::of(&key(seed)).rdata().to_vec();
+        text.push_str(&format!("@ TYPE{} \\# {} {}\n", Rtype::NSEC5KEY.0, rdata.len(), hex(&rdata)));
+    }
+    let mut expected = vec![];
+    for (rtype, is_there) in [(Rtype::DNSKEY, false), (Rtype::DNSKEY, true), (Rtype::CDNSKEY, true)] {
+        let record = format!("@ TYPE{} \\# {} {}\n", rtype.0, dnskey.len(), hex(&dnskey));
+        let text = if is_there { format!("{text}{record}") } else { text.clone() };
+        let zone = read::read_text(text.as_bytes(), Path::new("z"), None).unwrap();
+        let by_image = Nsec5Zone::of_image(&Image::compile(&zone.contents).unwrap());
+        for seed in [5, 9] {
+            let outcomes = [
+                Nsec5Prover::new(&zone.contents, key(seed), None).err(),
+                Nsec5Prover::of(&by_image, key(seed), None).err(),
+            ];
+            expected.clear();
+            expected.resize(
+                2,
+                is_there.then(|| ProverError::SigningKey {
+                    zone: "example.".parse().unwrap(),
+                    tag: Nsec5Key::of(&key(5)).tag(),
+                    dnskey: pair.tag(),
+                }),
+            );
+            assert_eq!(outcomes.as_slice(), expected, "{rtype} {is_there} {seed}");
+        }
+    }
 }
 
 /// Whatever a workshop signs verifies under each key, by its owner's labels.

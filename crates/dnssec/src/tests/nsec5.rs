@@ -258,6 +258,54 @@ fn plain_numbers_are_refused() {
     }
 }
 
+/// P-256, as signing key and as VRF key with one scalar.
+const ONE_SCALAR: u8 = 21;
+
+fn p256_keys(seed: u8) -> KeySet {
+    let alias = Algorithm::ECDSAP256SHA256.nsec5_alias().unwrap();
+    KeySet::new(&name("example."), vec![key("example.", ZONE_KEY | SEP, alias, seed)]).unwrap()
+}
+
+#[test]
+fn a_vrf_key_that_signs_is_refused_by_the_signer() {
+    let contents = zone(RECORDS);
+    let twin = vrf_of(VrfAlgorithm::P256_SHA256_TAI, ONE_SCALAR);
+    let proofs = prove(&contents, &twin, Mechanism::Nsec5);
+    let sign_by = |keys: &KeySet, contents: &Contents, proofs: &Proofs| {
+        let nsec5 = Some(Nsec5Chain { proofs, keep_keys: true });
+        sign(contents, keys, &SignOptions { nsec5, ..options(Mechanism::Nsec5) })
+    };
+    assert!(sign_by(&p256_keys(22), &contents, &proofs).is_ok());
+    let keys = p256_keys(ONE_SCALAR);
+    let (tag, dnskey) = (Nsec5Key::of(&twin).tag(), keys.keys()[0].tag());
+    let expected = SignError::Nsec5(Nsec5Error::SigningKey { zone: name("example."), tag, dnskey });
+    assert_eq!(sign_by(&keys, &contents, &proofs).unwrap_err(), expected);
+    // A key of the zone that is kept beside that of the chain, and one whose private half is elsewhere.
+    let public = data_encoding::BASE64.encode(keys.keys()[0].private().public_key());
+    let kept =
+        zone(&format!("{RECORDS}@ TYPE65281 \\# 65 01{}", data_encoding::HEXUPPER.encode(twin.public_key())));
+    let others = prove(&kept, &vrf(), Mechanism::Nsec5);
+    let kept_beside = sign_by(&keys, &kept, &others);
+    assert!(kept.apex_rrset(Rtype::NSEC5KEY).is_some());
+    assert_eq!(kept_beside.unwrap_err(), expected);
+    let foreign = zone(&format!("{RECORDS}@ DNSKEY 257 3 229 {public}"));
+    let proofs = prove(&foreign, &twin, Mechanism::Nsec5);
+    assert_eq!(sign_by(&p256_keys(22), &foreign, &proofs).unwrap_err(), expected);
+}
+
+#[test]
+fn a_vrf_key_that_signs_is_a_fault() {
+    let contents = zone(RECORDS);
+    let vrf = vrf_of(VrfAlgorithm::P256_SHA256_TAI, ONE_SCALAR);
+    let mut bench = Bench::new(&contents, p256_keys(ONE_SCALAR), Mechanism::Nsec5);
+    let hex = data_encoding::HEXUPPER.encode(vrf.public_key());
+    bench.add(&format!("example. 3600 IN TYPE{} \\# 65 01{hex}", Rtype::NSEC5KEY.0));
+    bench.sign_again("example.", Rtype::NSEC5KEY, |_| {});
+    let (tag, dnskey) = (Nsec5Key::of(&vrf).tag(), bench.keys.keys()[0].tag());
+    let reason = Reason::SigningVrfKey { tag, dnskey };
+    bench.assert_faults(&[("example.", Some(Rtype::NSEC5KEY), reason)]);
+}
+
 #[test]
 fn proofs_of_other_names_make_no_chain() {
     let contents = zone(RECORDS);

@@ -326,6 +326,16 @@ pub enum Reason {
         /// The tag.
         tag: u16,
     },
+    /// An NSEC5KEY record holds a key of the zone that signs.
+    #[error(
+        "the NSEC5KEY {tag} is also the DNSKEY {dnskey}: a thief of the server's VRF key could sign the zone; make another VRF key"
+    )]
+    SigningVrfKey {
+        /// Tag of the NSEC5KEY record.
+        tag: u16,
+        /// Tag of the DNSKEY or CDNSKEY record.
+        dnskey: u16,
+    },
     /// Keys or signatures of a zone with NSEC5 have a number that resolvers without NSEC5 know.
     #[error(
         "{count} records have algorithm {algorithm}, the first here: with NSEC5 all have numbers of their own, so that \

@@ -40,6 +40,19 @@ pub enum Nsec5Error {
         /// Its algorithm.
         algorithm: Algorithm,
     },
+    /// A VRF key is a key of the zone that signs.
+    #[error(
+        "the VRF key {tag} of {zone} is also its DNSKEY {dnskey}: a thief of the server's VRF key could sign the zone; make another \
+         VRF key, or sign with another key"
+    )]
+    SigningKey {
+        /// The zone.
+        zone: Name,
+        /// Tag of the VRF key.
+        tag: u16,
+        /// Tag of the DNSKEY or CDNSKEY record.
+        dnskey: u16,
+    },
     /// The zone publishes another NSEC5KEY with the tag of the key that signs.
     #[error(
         "the zone holds another NSEC5KEY with tag {tag}, and two with one tag prove nothing: make another VRF key"

@@ -19,8 +19,8 @@ pub use error::Nsec5Error;
 pub use file::ProofsFileError;
 pub(crate) use proofs::names_of_chain;
 pub use proofs::{Nsec5Chain, ProofEntry, Proofs, ProveOptions, ProveStatistics, prove_chain};
-pub use requirements::check_signing;
 pub(crate) use requirements::prepare_apex;
+pub use requirements::{check_separate, check_signing};
 
 use data_encoding::BASE32HEX_NOPAD;
 use nonesuch_crypto::vrf::{VRF_HASH_OCTETS, VrfPrivateKey};

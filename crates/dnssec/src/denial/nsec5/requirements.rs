@@ -25,6 +25,20 @@ pub fn check_signing(zone: &Name, keys: &KeySet) -> Result<(), Nsec5Error> {
     })
 }
 
+/// Checks that the VRF key `key` differs from all `dnskeys`, RDATA of DNSKEY or CDNSKEY records: a server has the private half of
+/// the VRF key, and must not be able to sign ("Making NSEC5 Practical for DNSSEC" §3.3).
+///
+/// # Errors
+/// [`Nsec5Error::SigningKey`].
+pub fn check_separate<'r>(
+    zone: &Name,
+    key: &Nsec5Key,
+    dnskeys: impl IntoIterator<Item = &'r [u8]>,
+) -> Result<(), Nsec5Error> {
+    let error = |dnskey| Nsec5Error::SigningKey { zone: zone.clone(), tag: key.tag(), dnskey };
+    key.find_signing_key(dnskeys).map_or(Ok(()), |dnskey| Err(error(dnskey)))
+}
+
 /// Tag and algorithm that RDATA of DNSKEY, CDS or CDNSKEY names; `None` for other types, malformed RDATA, and the
 /// algorithm 0 that asks the parent to delete the DS records (RFC 8078 §4).
 pub(super) fn named_algorithm(rtype: Rtype, rdata: &[u8]) -> Option<(u16, Algorithm)> {
@@ -40,17 +54,20 @@ pub(super) fn named_algorithm(rtype: Rtype, rdata: &[u8]) -> Option<(u16, Algori
 /// those of DNSKEY, CDS and CDNSKEY, as they will be signed, and of NSEC5KEY as it stood in the zone.
 ///
 /// # Errors
-/// [`Nsec5Error::NotAnAlias`], [`Nsec5Error::SameTag`].
+/// [`Nsec5Error::NotAnAlias`], [`Nsec5Error::SameTag`], [`Nsec5Error::SigningKey`].
 pub(crate) fn prepare_apex<'r>(
     zone: &Name,
     chain: &Nsec5Chain<'_>,
     rrsets: impl Iterator<Item = (Rtype, &'r [u8])>,
 ) -> Result<Vec<Vec<u8>>, Nsec5Error> {
     let key = chain.proofs.key();
-    let mut keys = vec![key.rdata().to_vec()];
+    let (mut keys, mut signing_keys) = (vec![key.rdata().to_vec()], Vec::new());
     for (rtype, rdata) in rrsets {
         if let Some((tag, algorithm)) = named_algorithm(rtype, rdata).filter(|(_, found)| !is_alias(*found)) {
             return Err(Nsec5Error::NotAnAlias { zone: zone.clone(), rtype, tag, algorithm });
+        }
+        if matches!(rtype, Rtype::DNSKEY | Rtype::CDNSKEY) {
+            signing_keys.push(rdata);
         }
         if rtype == Rtype::NSEC5KEY && chain.keep_keys && rdata != key.rdata() {
             // Not two keys of one tag, be they kept both.
@@ -61,6 +78,9 @@ pub(crate) fn prepare_apex<'r>(
             }
             keys.push(rdata.to_vec());
         }
+    }
+    for key in keys.iter().filter_map(|rdata| Nsec5Key::from_rdata(rdata)) {
+        check_separate(zone, &key, signing_keys.iter().copied())?;
     }
     Ok(keys)
 }
