@@ -49,9 +49,13 @@ pub(crate) fn write_output(
     }
     let beside = create_beside(path, mode)?;
     let mut out = BufWriter::with_capacity(1 << 20, beside.as_file());
-    write(&mut out)?;
-    out.flush().map_err(failed)?;
-    drop(out);
+    let written = write(&mut out).and_then(|()| out.flush().map_err(failed));
+    // The buffer still holds the octets that it has written: those of a private key are wiped.
+    let (_, buffer) = out.into_parts();
+    if mode == KEY_MODE {
+        buffer.unwrap_or_else(|error| error.into_inner()).zeroize();
+    }
+    written?;
     beside.as_file().sync_all().map_err(failed)?;
     beside.persist(path).map_err(|error| failed(error.error))?;
     sync_folder(folder_of(path)).map_err(failed)

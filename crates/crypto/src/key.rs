@@ -230,7 +230,10 @@ impl fmt::Debug for PrivateKey {
 mod tests {
     use proptest::prelude::*;
 
+    use data_encoding::BASE64;
+
     use super::*;
+    use crate::freed::{assert_wiped, freed_by};
     use crate::{ALGORITHMS, VerifyItem, sign_batch, verify_batch};
 
     const fn assert_shared<T: Send + Sync>() {}
@@ -245,6 +248,37 @@ mod tests {
 
     fn public(key: &PrivateKey) -> PublicKey {
         PublicKey::parse(key.algorithm(), key.public_key()).unwrap()
+    }
+
+    /// What the fields of a key say that no public key does, as octets and in Base64.
+    fn secrets_of(key: &PrivateKey) -> Vec<(String, Vec<u8>)> {
+        let is_secret = |(name, _): &(&str, &[u8])| !["Modulus", "PublicExponent"].contains(name);
+        let forms = |(name, octets): (&str, &[u8])| {
+            // Of long ones a part is enough to be seen.
+            let part = &octets[..octets.len().min(48)];
+            [
+                (format!("{key:?} {name}"), part.to_vec()),
+                (format!("{key:?} {name} in Base64"), BASE64.encode(&part[..24]).into_bytes()),
+            ]
+        };
+        key.signer.fields().into_iter().filter(is_secret).flat_map(forms).collect()
+    }
+
+    #[test]
+    fn nothing_of_private_keys_is_left_when_they_are_read_used_and_dropped() {
+        for key in keys().into_iter().filter(|key| key.entry.alias_of.is_none()) {
+            let (text, secrets) = (key.to_bind(), secrets_of(&key));
+            let messages = vec![&b"an RRset"[..]; 20];
+            let work = || {
+                let read = PrivateKey::from_bind(&text).unwrap();
+                let mut out = Vec::new();
+                read.sign(b"an RRset", &mut out).unwrap();
+                read.signer().sign_batch(&messages, &mut out).unwrap();
+                read.to_bind()
+            };
+            assert_wiped(&freed_by(work), &secrets);
+            assert_wiped(&freed_by(|| key), &secrets);
+        }
     }
 
     #[test]

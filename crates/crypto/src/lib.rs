@@ -26,6 +26,10 @@ mod ed25519;
 mod ed448;
 mod error;
 mod falcon;
+// A test allocator that logs freed memory.
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod freed;
 // Calls into aws-lc that write where they are told.
 #[allow(unsafe_code)]
 mod hash;

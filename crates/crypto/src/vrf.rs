@@ -209,7 +209,8 @@ pub static VRF_ALGORITHMS: [VrfAlgorithmEntry; 4] = [
 /// A VRF private key. It is wiped from memory when dropped, and its `Debug` form shows nothing of it.
 pub struct VrfPrivateKey {
     entry: &'static VrfAlgorithmEntry,
-    key: Private,
+    /// Boxed, so that there is one copy to wipe however often the owner moves.
+    key: Box<Private>,
 }
 
 enum Private {
@@ -225,15 +226,17 @@ impl VrfPrivateKey {
     /// Where the algorithm is unknown or the library fails.
     pub fn generate(algorithm: VrfAlgorithm) -> Result<Self, VrfKeyError> {
         let entry = algorithm.require()?;
-        let key = match entry.kind {
-            Kind::P256 => Private::P256(p256::Private::generate()?),
-            Kind::EdwardsTryAndIncrement => {
-                Private::Edwards(edwards::Private::generate(Suite::TryAndIncrement)?)
-            }
-            Kind::EdwardsElligator => Private::Edwards(edwards::Private::generate(Suite::Elligator)?),
-            Kind::Rsa => Private::Rsa(rsa_fdh::Private::generate()?),
+        let generate = || {
+            Ok(Box::new(match entry.kind {
+                Kind::P256 => Private::P256(p256::Private::generate()?),
+                Kind::EdwardsTryAndIncrement => {
+                    Private::Edwards(edwards::Private::generate(Suite::TryAndIncrement)?)
+                }
+                Kind::EdwardsElligator => Private::Edwards(edwards::Private::generate(Suite::Elligator)?),
+                Kind::Rsa => Private::Rsa(rsa_fdh::Private::generate()?),
+            }))
         };
-        Ok(Self { entry, key })
+        Ok(Self { entry, key: wiping_stack::<STACK, _>(generate)? })
     }
 
     /// Takes the secret of a key, in the form that the table tells, and derives the public key.
@@ -242,17 +245,19 @@ impl VrfPrivateKey {
     /// Where the algorithm is unknown, the secret is out of range or damaged, or an RSA key has not 2048 bits.
     pub fn from_secret(algorithm: VrfAlgorithm, secret: &[u8]) -> Result<Self, VrfKeyError> {
         let entry = algorithm.require()?;
-        let key = match entry.kind {
-            Kind::P256 => Private::P256(p256::Private::from_secret(secret)?),
-            Kind::EdwardsTryAndIncrement => {
-                Private::Edwards(edwards::Private::from_secret(Suite::TryAndIncrement, secret)?)
-            }
-            Kind::EdwardsElligator => {
-                Private::Edwards(edwards::Private::from_secret(Suite::Elligator, secret)?)
-            }
-            Kind::Rsa => Private::Rsa(rsa_fdh::Private::from_secret(secret)?),
+        let read = || {
+            Ok(Box::new(match entry.kind {
+                Kind::P256 => Private::P256(p256::Private::from_secret(secret)?),
+                Kind::EdwardsTryAndIncrement => {
+                    Private::Edwards(edwards::Private::from_secret(Suite::TryAndIncrement, secret)?)
+                }
+                Kind::EdwardsElligator => {
+                    Private::Edwards(edwards::Private::from_secret(Suite::Elligator, secret)?)
+                }
+                Kind::Rsa => Private::Rsa(rsa_fdh::Private::from_secret(secret)?),
+            }))
         };
-        Ok(Self { entry, key })
+        Ok(Self { entry, key: wiping_stack::<STACK, _>(read)? })
     }
 
     /// Reads the text of a VRF private key file.
@@ -282,7 +287,7 @@ impl VrfPrivateKey {
     /// The public key field of the NSEC5KEY record.
     #[must_use]
     pub fn public_key(&self) -> &[u8] {
-        match &self.key {
+        match &*self.key {
             Private::P256(key) => key.public_key(),
             Private::Edwards(key) => key.public_key(),
             Private::Rsa(key) => key.public_key(),
@@ -320,7 +325,7 @@ impl VrfPrivateKey {
         let before = (proofs.len(), hashes.len());
         proofs.reserve(alphas.len() * self.entry.proof_octets);
         hashes.reserve(alphas.len());
-        let outcome = alphas.chunks(BATCH).try_for_each(|alphas| match &self.key {
+        let outcome = alphas.chunks(BATCH).try_for_each(|alphas| match &*self.key {
             Private::P256(key) => wiping_stack::<STACK, _>(|| key.prove_batch(alphas, proofs, hashes)),
             Private::Edwards(key) => wiping_stack::<STACK, _>(|| key.prove_batch(alphas, proofs, hashes)),
             Private::Rsa(key) => alphas.iter().try_for_each(|alpha| key.prove(alpha, proofs, hashes)),
@@ -332,7 +337,7 @@ impl VrfPrivateKey {
     }
 
     fn secret(&self) -> Zeroizing<Vec<u8>> {
-        match &self.key {
+        match &*self.key {
             Private::P256(key) => key.secret(),
             Private::Edwards(key) => key.secret(),
             Private::Rsa(key) => key.secret(),

@@ -13,6 +13,7 @@ use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone};
 use nonesuch_proto::Name;
 use std::fs;
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// How a service reads key files; of open ones it warns.
 pub(super) const KEY_FILES: KeyFiles = KeyFiles {
@@ -100,7 +101,8 @@ fn holds_signing_key(path: &Path) -> bool {
     if pkcs8_algorithms(&octets).is_ok() {
         return true;
     }
-    let text = String::from_utf8_lossy(&octets);
+    // A copy where the file is not UTF-8.
+    let text = Zeroizing::new(String::from_utf8_lossy(&octets).into_owned());
     // Keys that are encrypted, or of a form that is not read here, count too.
     text.contains("Private-key-format:") || text.contains("PRIVATE KEY-----") || decode_pem(&text).is_ok()
 }

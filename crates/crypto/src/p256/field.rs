@@ -6,7 +6,7 @@
 use std::ops::{Add, Mul, Neg, Sub};
 
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
-use zeroize::DefaultIsZeroes;
+use zeroize::{DefaultIsZeroes, Zeroizing};
 
 use crate::limbs::{self, add_carry, multiply_add, select, subtract_borrow};
 
@@ -141,19 +141,21 @@ impl Field {
     }
 
     /// Replaces each element by its inverse, at the cost of one inversion and three multiplications for each
-    /// (Montgomery's trick). A zero stays zero and harms no other.
+    /// (Montgomery's trick). A zero stays zero and harms no other. The products on the way are wiped: the elements may be
+    /// those of secret points.
     pub(crate) fn invert_all(elements: &mut [Self]) {
-        let mut products = Vec::with_capacity(elements.len());
+        // With all the room from the start: what a vector leaves behind when it grows is not wiped.
+        let mut products = Zeroizing::new(Vec::with_capacity(elements.len()));
         let mut product = Self::ONE;
         for element in &*elements {
             products.push(product);
             product = product * Self::conditional_select(element, &Self::ONE, element.ct_eq(&Self::ZERO));
         }
         let mut inverse = product.invert();
-        for (element, before) in elements.iter_mut().zip(products).rev() {
+        for (element, before) in elements.iter_mut().zip(&*products).rev() {
             let zero = element.ct_eq(&Self::ZERO);
             let next = inverse * Self::conditional_select(element, &Self::ONE, zero);
-            *element = Self::conditional_select(&(inverse * before), &Self::ZERO, zero);
+            *element = Self::conditional_select(&(inverse * *before), &Self::ZERO, zero);
             inverse = next;
         }
     }

@@ -6,9 +6,11 @@
 
 use subtle::{Choice, ConditionallySelectable};
 
-use zeroize::DefaultIsZeroes;
+use zeroize::{DefaultIsZeroes, Zeroizing};
 
 use super::field::Field;
+#[cfg(test)]
+use crate::freed::octets_of;
 
 /// The coefficient b.
 pub(super) const B: Field = Field::from_montgomery([
@@ -264,14 +266,25 @@ impl Jacobian {
 
     /// Takes points to affine form with one inversion for all of them. Infinity comes out as (0, 0), which is no point
     /// of the curve.
+    ///
+    /// The inverses are wiped: Z of a secret multiple reveals bits of the scalar (Naccache, Smart, Stern, "Projective Coordinates
+    /// Leak"). The affine points are not wiped.
     pub(crate) fn normalize_all(points: &[Self]) -> Vec<Affine> {
-        let mut inverses: Vec<Field> = points.iter().map(|point| point.z).collect();
+        let mut inverses: Zeroizing<Vec<Field>> =
+            Zeroizing::new(points.iter().map(|point| point.z).collect());
         Field::invert_all(&mut inverses);
         let affine = |(point, inverse): (&Self, &Field)| {
             let square = inverse.square();
             Affine { x: point.x * square, y: point.y * (square * *inverse) }
         };
-        points.iter().zip(&inverses).map(affine).collect()
+        points.iter().zip(&*inverses).map(affine).collect()
+    }
+
+    /// The coordinates of a secret multiple and the inverse of Z, which must be wiped.
+    #[cfg(test)]
+    pub(crate) fn secrets(&self) -> Vec<(String, Vec<u8>)> {
+        let named = [("X", self.x), ("Y", self.y), ("Z", self.z), ("1/Z", self.z.invert())];
+        named.map(|(name, field)| (name.to_owned(), octets_of(&field))).to_vec()
     }
 
     /// The octet forms, with one inversion for all of them: compressed, or one zero octet for infinity.

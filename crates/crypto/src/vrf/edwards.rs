@@ -138,18 +138,20 @@ impl Private {
         hashes: &mut Vec<[u8; VRF_HASH_OCTETS]>,
     ) -> Result<(), ProveError> {
         let inputs = self.hash_to_curve_all(alphas).ok_or(ProveError::NoPoint)?;
-        let nonces: Vec<Zeroizing<Scalar>> = inputs.iter().map(|(_, h)| self.nonce(h)).collect();
-        let commit = |((point, _), nonce): (&(Point, _), &Zeroizing<Scalar>)| {
+        // With all the room from the start: what a vector leaves behind when it grows is not wiped.
+        let mut nonces = Zeroizing::new(Vec::with_capacity(inputs.len()));
+        nonces.extend(inputs.iter().map(|(_, h)| *self.nonce(h)));
+        let mut points = Zeroizing::new(Vec::with_capacity(4 * inputs.len()));
+        for ((point, _), nonce) in inputs.iter().zip(&*nonces) {
             let comb = Comb::prepare(point);
             let gamma = comb.multiply(&self.scalar);
-            [gamma, multiply_base(nonce), comb.multiply(nonce), gamma.multiply_by_cofactor()]
-        };
-        let points: Vec<Point> = inputs.iter().zip(&nonces).flat_map(commit).collect();
+            points.extend([gamma, multiply_base(nonce), comb.multiply(nonce), gamma.multiply_by_cofactor()]);
+        }
         let encoded = Point::encode_all(&points);
-        for (((_, h), nonce), points) in inputs.iter().zip(&nonces).zip(encoded.chunks_exact(4)) {
+        for (((_, h), nonce), points) in inputs.iter().zip(&*nonces).zip(encoded.chunks_exact(4)) {
             let [gamma, u, v, cleared] = points else { return Err(ProveError::Library) };
             let challenge = challenge(self.suite, [&self.public_key, h, gamma, u, v]);
-            let s = Zeroizing::new(**nonce + scalar_of(challenge) * *self.scalar);
+            let s = Zeroizing::new(*nonce + scalar_of(challenge) * *self.scalar);
             proofs.extend_from_slice(gamma);
             proofs.extend_from_slice(&challenge);
             proofs.extend_from_slice(s.as_bytes());

@@ -85,7 +85,8 @@ impl Private {
         if *scalar == Scalar::ZERO {
             return Err(invalid);
         }
-        let point = Jacobian::normalize_all(&[multiply_base(&scalar)])[0];
+        let product = Zeroizing::new(multiply_base(&scalar));
+        let point = Jacobian::normalize_all(std::slice::from_ref(&product))[0];
         Ok(Self { scalar, public_key: point.to_coordinates(), compressed: point.to_compressed() })
     }
 

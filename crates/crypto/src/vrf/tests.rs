@@ -6,6 +6,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::Value;
 
 use super::*;
+use crate::freed::{assert_wiped, freed_by};
 use crate::rfc_tests::seeded;
 
 /// The examples of RFC 9381 for one algorithm, and how many there are.
@@ -319,5 +320,34 @@ fn a_negated_point_and_another_exponent_are_the_same_key() {
         for other in others {
             assert_eq!(signs_by(&vrf, &other), signs_by(&vrf, field), "{vrf:?} {other:?}");
         }
+    }
+}
+
+/// A key that moves leaves no copy behind: it is taken out of a vector that grew.
+#[test]
+fn nothing_of_private_keys_is_left_when_they_are_read_moved_and_dropped() {
+    for (key, _) in keys() {
+        let (text, secret) = (key.to_text(), key.secret());
+        let part = &secret[..secret.len().min(48)];
+        let secrets = match key.entry.secret {
+            // What comes first of an RSA key is public.
+            SecretForm::RsaPrivateKey => vec![("the end".to_owned(), secret[secret.len() - 48..].to_vec())],
+            SecretForm::Scalar | SecretForm::Seed => {
+                let mut words: Vec<u8> = part.to_vec();
+                words.reverse();
+                vec![("the secret".to_owned(), part.to_vec()), ("the secret in words".to_owned(), words)]
+            }
+        };
+        let work = || {
+            let mut keys = Vec::new();
+            for _ in 0..5 {
+                keys.push(VrfPrivateKey::from_text(&text).unwrap());
+            }
+            let last = keys.pop().unwrap();
+            last.prove(b"name", &mut Vec::new()).unwrap();
+            (last.to_text(), last.secret())
+        };
+        assert_wiped(&freed_by(work), &secrets);
+        assert_wiped(&freed_by(|| key), &secrets);
     }
 }

@@ -31,9 +31,9 @@ fn spread<T: Copy>(items: &[T], filler: T) -> [T; LANES] {
     lanes
 }
 
-/// secret·P, nonce·B and nonce·P for each point P and its nonce. `None` where a product has Z = 0.
+/// The products of [`commit`], vector after vector.
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Option<Vec<[Affine; 3]>> {
+pub(super) fn products(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Zeroizing<Vec<Points>> {
     let mut vectors = Vec::with_capacity(points.len().div_ceil(LANES));
     for points in points.chunks(LANES) {
         let mut lanes = spread(points, Affine::BASE);
@@ -48,7 +48,13 @@ pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> O
     for (comb, nonces) in combs.each().iter().zip(nonces.chunks(LANES)) {
         push_products(comb, secret, nonces, &mut products);
     }
-    let mut affine = normalize(&products)?.into_iter();
+    products
+}
+
+/// secret·P, nonce·B and nonce·P for each point P and its nonce. `None` where a product has Z = 0.
+#[target_feature(enable = "avx512f,avx512ifma")]
+pub(super) fn commit(points: &[Affine], secret: &Scalar, nonces: &[Scalar]) -> Option<Vec<[Affine; 3]>> {
+    let mut affine = normalize(&products(points, secret, nonces))?.into_iter();
     let mut all = Vec::with_capacity(points.len());
     for points in points.chunks(LANES) {
         let first = affine.next()?;

@@ -8,6 +8,7 @@ use super::comb::{Digits, Tables, multiply, multiply_base};
 use super::field::{Fields, LANES, LIMBS, Words};
 use super::point::{Pairs, Points, normalize_all};
 use super::*;
+use crate::freed::{assert_wiped, freed_by, octets_of};
 use crate::limbs;
 use crate::p256::engine::Engine;
 use crate::p256::field::PRIME;
@@ -366,5 +367,27 @@ proptest! {
         }
         let found = Engine::Lanes(ifma).commitments(&key, &statements[..3]);
         prop_assert!(found.iter().zip(&expected).all(|(found, expected)| found.is_none() || found == expected));
+    }
+}
+
+/// The projective coordinates of a secret multiple reveal bits of its scalar.
+#[test]
+fn nothing_secret_is_left_of_products() {
+    let Some(ifma) = lanes() else { return };
+    let secret = scalar(&[0x42; 32]);
+    let nonces: Vec<Scalar> = (1..=11_u8).map(|octet| scalar(&[octet; 32])).collect();
+    let points: Vec<Jacobian> = nonces.iter().map(multiply_base_scalar).collect();
+    let points = Jacobian::normalize_all(&points);
+    for count in [1, 3, nonces.len()] {
+        let (points, nonces) = (&points[..count], &nonces[..count]);
+        // SAFETY: there is a value of the type that says that the processor has the instructions.
+        let products = unsafe { commit::products(points, &secret, nonces) };
+        let mut secrets = vec![("the private scalar".to_owned(), octets_of(&secret))];
+        for (name, coordinate) in
+            products.iter().flat_map(|points| [("X", points.x), ("Y", points.y), ("Z", points.z)])
+        {
+            secrets.push((name.to_owned(), octets_of(&coordinate)));
+        }
+        assert_wiped(&freed_by(|| ifma.commit(points, &secret, nonces)), &secrets);
     }
 }

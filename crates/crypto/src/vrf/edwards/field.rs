@@ -5,6 +5,8 @@
 
 use std::ops::{Add, Mul, Neg, Sub};
 
+use zeroize::{DefaultIsZeroes, Zeroizing};
+
 use crate::limbs::{self, add_carry, multiply_add, select, subtract_borrow};
 
 /// 2²⁵⁶ modulo p.
@@ -13,6 +15,8 @@ const FOLD: u64 = 38;
 /// An element of the field.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Field([u64; 4]);
+
+impl DefaultIsZeroes for Field {}
 
 impl Field {
     pub(super) const ZERO: Self = Self([0; 4]);
@@ -132,18 +136,20 @@ impl Field {
     }
 
     /// Replaces each element, none of which is zero, by its inverse, at the cost of one inversion and three
-    /// multiplications for each (Montgomery's trick).
+    /// multiplications for each (Montgomery's trick). The products on the way are wiped: the elements may be those of secret
+    /// points.
     pub(super) fn invert_all(elements: &mut [Self]) {
-        let mut products = Vec::with_capacity(elements.len());
+        // With all the room from the start: what a vector leaves behind when it grows is not wiped.
+        let mut products = Zeroizing::new(Vec::with_capacity(elements.len()));
         let mut product = Self::ONE;
         for element in &*elements {
             products.push(product);
             product = product * *element;
         }
         let mut inverse = product.invert();
-        for (element, before) in elements.iter_mut().zip(products).rev() {
+        for (element, before) in elements.iter_mut().zip(&*products).rev() {
             let next = inverse * *element;
-            *element = inverse * before;
+            *element = inverse * *before;
             inverse = next;
         }
     }

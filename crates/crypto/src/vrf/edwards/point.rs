@@ -9,9 +9,11 @@ use std::hint::black_box;
 use std::sync::OnceLock;
 
 use curve25519_dalek::scalar::Scalar;
-use zeroize::Zeroizing;
+use zeroize::{DefaultIsZeroes, Zeroizing};
 
 use super::field::Field;
+#[cfg(test)]
+use crate::freed::octets_of;
 
 /// Signed digits of a scalar.
 const DIGITS: usize = TEETH * SPACING;
@@ -26,7 +28,7 @@ const SPACING: usize = 51;
 const ENTRIES: usize = 1 << (TEETH - 1);
 
 /// A point.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[cfg_attr(test, derive(Debug))]
 pub(super) struct Point {
     x: Field,
@@ -34,6 +36,8 @@ pub(super) struct Point {
     z: Field,
     t: Field,
 }
+
+impl DefaultIsZeroes for Point {}
 
 /// A point as additions want it: Y + X, Y − X, 2Z, 2dT.
 #[derive(Clone, Copy, Default)]
@@ -56,16 +60,25 @@ impl Point {
         Some(Self { x, y, z: Field::ONE, t: x * y })
     }
 
-    /// The octets of all points, with one inversion for all of them.
+    /// The octets of all points, with one inversion for all of them. The inverses are wiped: Z of a secret multiple reveals bits of
+    /// the scalar (Naccache, Smart, Stern, "Projective Coordinates Leak").
     pub(super) fn encode_all(points: &[Self]) -> Vec<[u8; 32]> {
-        let mut inverses: Vec<Field> = points.iter().map(|point| point.z).collect();
+        let mut inverses: Zeroizing<Vec<Field>> =
+            Zeroizing::new(points.iter().map(|point| point.z).collect());
         Field::invert_all(&mut inverses);
-        let encode = |(point, inverse): (&Self, Field)| {
-            let mut octets = (point.y * inverse).to_octets();
-            octets[31] |= (point.x * inverse).to_octets()[0] << 7;
+        let encode = |(point, inverse): (&Self, &Field)| {
+            let mut octets = (point.y * *inverse).to_octets();
+            octets[31] |= (point.x * *inverse).to_octets()[0] << 7;
             octets
         };
-        points.iter().zip(inverses).map(encode).collect()
+        points.iter().zip(&*inverses).map(encode).collect()
+    }
+
+    /// The coordinates of a secret multiple and the inverse of Z, which must be wiped.
+    #[cfg(test)]
+    pub(super) fn secrets(&self) -> Vec<(String, Vec<u8>)> {
+        let named = [("X", self.x), ("Y", self.y), ("Z", self.z), ("T", self.t), ("1/Z", self.z.invert())];
+        named.map(|(name, field)| (name.to_owned(), octets_of(&field))).to_vec()
     }
 
     /// For public points.

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::field::Field;
 use super::*;
+use crate::freed::{assert_wiped, freed_by};
 use crate::vrf::tests::examples;
 
 const SUITES: [Suite; 2] = [Suite::TryAndIncrement, Suite::Elligator];
@@ -233,4 +234,35 @@ fn numbers() -> impl Strategy<Value = [u64; 4]> {
     let limb = || prop_oneof![2 => any::<u64>(), 1 => Just(u64::MAX), 1 => Just(0), 1 => 0_u64..80, 1 => (u64::MAX - 80)..=u64::MAX];
     let top = prop_oneof![1 => limb(), 1 => Just(u64::MAX), 1 => Just(u64::MAX >> 1)];
     [limb().boxed(), limb().boxed(), limb().boxed(), top.boxed()]
+}
+
+/// The projective coordinates of a secret multiple reveal bits of its scalar.
+#[test]
+fn nothing_secret_is_left_of_proofs() {
+    for suite in SUITES {
+        let key = Private::from_secret(suite, &[0x42; SECRET]).unwrap();
+        let alphas: [&[u8]; 3] = [b"a", b"b", b"c"];
+        let mut secrets = vec![
+            ("the seed".to_owned(), key.seed.to_vec()),
+            ("the private scalar".to_owned(), key.scalar.as_bytes().to_vec()),
+            ("the prefix of nonces".to_owned(), key.prefix.to_vec()),
+        ];
+        for (point, h) in key.hash_to_curve_all(&alphas).unwrap() {
+            let nonce = key.nonce(&h);
+            secrets.push(("a nonce".to_owned(), nonce.as_bytes().to_vec()));
+            let comb = Comb::prepare(&point);
+            let gamma = comb.multiply(&key.scalar);
+            for product in [gamma, multiply_base(&nonce), comb.multiply(&nonce), gamma.multiply_by_cofactor()]
+            {
+                secrets.extend(product.secrets());
+            }
+        }
+        for count in [1, alphas.len()] {
+            let prove = || {
+                let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
+                key.prove_batch(&alphas[..count], &mut proofs, &mut hashes).unwrap();
+            };
+            assert_wiped(&freed_by(prove), &secrets);
+        }
+    }
 }

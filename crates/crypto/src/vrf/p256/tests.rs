@@ -6,6 +6,7 @@ use data_encoding::HEXLOWER;
 
 use super::*;
 use crate::der;
+use crate::freed::{assert_wiped, freed_by, octets_of};
 use crate::limbs;
 use crate::p256::{Comb, ORDER, PRIME, without_lanes};
 use crate::vrf::tests::examples;
@@ -225,4 +226,37 @@ fn proofs_that_lead_to_infinity_are_refused() {
             proofs.iter().map(|proof| (&b"name"[..], proof.as_slice())).collect();
         assert_eq!(verify_both_ways(&public, &items), 1);
     }
+}
+
+/// Scalars in the forms that they have in memory, and as octets.
+fn secret_forms(name: &str, scalar: &Scalar) -> Vec<(String, Vec<u8>)> {
+    vec![(name.to_owned(), octets_of(scalar)), (format!("{name} in octets"), scalar.to_octets().to_vec())]
+}
+
+/// The projective coordinates of a secret multiple reveal bits of its scalar.
+#[test]
+fn nothing_secret_is_left_of_proofs() {
+    let key = Private::from_secret(&[0x42; SECRET]).unwrap();
+    let alphas: Vec<Vec<u8>> = (0..11_u8).map(|octet| vec![octet; 9]).collect();
+    let alphas: Vec<&[u8]> = alphas.iter().map(Vec::as_slice).collect();
+    let mut secrets = secret_forms("the private scalar", &key.scalar);
+    for (point, h) in hash_all_to_curve(Engine::Scalar, &key.compressed, &alphas).unwrap() {
+        let nonce = nonce(&key.scalar, &h).unwrap();
+        secrets.extend(secret_forms("a nonce", &nonce));
+        let comb = &Comb::prepare_all(&[point])[0];
+        for product in [comb.multiply(&key.scalar), multiply_base(&nonce), comb.multiply(&nonce)] {
+            secrets.extend(product.secrets());
+        }
+    }
+    // One input, as many as have places in one vector, and more.
+    for count in [1, 3, alphas.len()] {
+        let prove = || {
+            let (mut proofs, mut hashes) = (Vec::new(), Vec::new());
+            key.prove_batch(&alphas[..count], &mut proofs, &mut hashes).unwrap();
+        };
+        assert_wiped(&freed_by(|| without_lanes(prove)), &secrets);
+        assert_wiped(&freed_by(prove), &secrets);
+    }
+    let product = multiply_base(&key.scalar).secrets();
+    assert_wiped(&freed_by(|| Private::from_secret(&[0x42; SECRET])), &product);
 }

@@ -5,7 +5,8 @@ use data_encoding::HEXUPPER;
 use proptest::prelude::*;
 
 use super::*;
-use crate::p256::{ORDER, without_lanes};
+use crate::freed::{assert_wiped, freed_by, octets_of};
+use crate::p256::{ORDER, multiply_base, without_lanes};
 use crate::{Algorithm, BadSignature, PrivateKey, PublicKey, sign_batch};
 
 const ALGORITHM: Algorithm = Algorithm::ECDSAP256SHA256;
@@ -148,4 +149,29 @@ proptest! {
             prop_assert_eq!(public.verify(&[message, &b"."[..]].concat(), signature), Err(BadSignature));
         }
     }
+}
+
+#[test]
+fn nothing_secret_is_left_of_signatures() {
+    let key = BatchKey::new(&octets(KEY)).unwrap();
+    let messages: Vec<Vec<u8>> = (0..20_u8).map(|octet| vec![octet; 40]).collect();
+    let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+    let extra = vec![&[][..]; messages.len()];
+    let mut secrets = vec![("the private scalar".to_owned(), octets_of(&*key.0))];
+    for message in &messages {
+        let nonce = nonce_of_digest(&key.0, Scalar::from_octets_reduced(&sha256(message)), &[]).unwrap();
+        secrets.push(("a nonce".to_owned(), octets_of(&*nonce)));
+        secrets.push(("a nonce in octets".to_owned(), nonce.to_octets().to_vec()));
+        let mut inverse = [ScalarForm::new(*nonce)];
+        secrets.push(("a nonce in Montgomery form".to_owned(), octets_of(&inverse[0])));
+        ScalarForm::invert_all(&mut inverse);
+        secrets.push(("an inverse of a nonce".to_owned(), octets_of(&inverse[0])));
+        secrets.extend(multiply_base(&nonce).secrets());
+    }
+    let sign = || {
+        let mut out = Vec::new();
+        key.sign_with(&messages, &extra, &mut SecretWorkspace::default(), &mut out).unwrap();
+    };
+    assert_wiped(&freed_by(|| without_lanes(sign)), &secrets);
+    assert_wiped(&freed_by(sign), &secrets);
 }

@@ -1,0 +1,101 @@
+//! What a piece of work leaves in the memory that it gives back, for tests: no secret must be in it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::ptr;
+
+/// Octets that one piece of work may give back.
+const ROOM: usize = 64 << 20;
+
+/// The system's allocator, which copies what is given back while [`freed_by`] runs in the thread.
+struct Watching;
+
+#[global_allocator]
+static ALLOCATOR: Watching = Watching;
+
+struct Log {
+    /// With all the room from the start, so that nothing is allocated while it is written.
+    octets: Vec<u8>,
+    is_full: bool,
+}
+
+thread_local! {
+    static LOG: Cell<*mut Log> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// Forgets the log when it goes, on a panic too.
+struct Attached;
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        LOG.set(ptr::null_mut());
+    }
+}
+
+// SAFETY: all memory is the system's, of the layout that was asked for. Reallocation is the default: a new block, and the old
+// one given back.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as for the caller. Zeroed, so that every octet may be read later.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let log = LOG.get();
+        if !log.is_null() {
+            // SAFETY: the log lives while it is attached, and this thread alone has it; the block is the caller's to give
+            // back, has this size, and was initialised when it was allocated.
+            let (log, octets) = unsafe { (&mut *log, std::slice::from_raw_parts(block, layout.size())) };
+            if octets.len() <= log.octets.capacity() - log.octets.len() {
+                log.octets.extend_from_slice(octets);
+            } else {
+                log.is_full = true;
+            }
+        }
+        // SAFETY: as for the caller.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// All that `work` gives back to the allocator in this thread, one block after the other; what it returns is dropped too.
+pub(crate) fn freed_by<T>(work: impl FnOnce() -> T) -> Vec<u8> {
+    let mut log = Log { octets: Vec::with_capacity(ROOM), is_full: false };
+    {
+        let _attached = Attached;
+        LOG.set(&raw mut log);
+        drop(work());
+    }
+    assert!(!log.is_full, "too much to look at");
+    log.octets
+}
+
+/// The octets of a value in memory; of types without padding.
+pub(crate) fn octets_of<T: Copy>(value: &T) -> Vec<u8> {
+    // SAFETY: the pointer and the size are those of one value, which has no padding.
+    unsafe { std::slice::from_raw_parts(ptr::from_ref(value).cast(), size_of::<T>()) }.to_vec()
+}
+
+/// Asserts that none of the secrets, each with what it is, stands in memory that was given back.
+#[track_caller]
+pub(crate) fn assert_wiped(freed: &[u8], secrets: &[(String, Vec<u8>)]) {
+    assert!(!freed.is_empty() && !secrets.is_empty(), "there is something to look at");
+    for (what, secret) in secrets {
+        assert!(secret.len() >= 8 && secret.iter().any(|octet| *octet != 0), "{what} says nothing");
+        let found = freed.windows(secret.len()).any(|window| window == secret.as_slice());
+        assert!(!found, "{what} was left in memory that was given back");
+    }
+}
+
+#[test]
+fn what_is_left_behind_is_seen() {
+    let secret = vec![("a secret".to_owned(), (100..132).collect::<Vec<u8>>())];
+    let left = freed_by(|| (100..132).collect::<Vec<u8>>());
+    let grown = freed_by(|| {
+        let mut secret = zeroize::Zeroizing::new((100..132).collect::<Vec<u8>>());
+        secret.reserve(1000);
+    });
+    for freed in [left, grown] {
+        assert!(std::panic::catch_unwind(|| assert_wiped(&freed, &secret)).is_err());
+    }
+    assert_wiped(&freed_by(|| zeroize::Zeroizing::new((100..132).collect::<Vec<u8>>())), &secret);
+}
