@@ -44,6 +44,7 @@ pub enum Unverified {
         Verification::Nothing => "nothing was verified",
         Verification::Structural { .. } => "signatures were not verified",
         Verification::Full { .. } => "everything was verified",
+        Verification::OtherTables { .. } => "the tables of algorithms were not those of this program",
     })]
     Record {
         /// What was verified.

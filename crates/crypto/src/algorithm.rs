@@ -6,13 +6,16 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use aws_lc_rs::rand;
 use zeroize::Zeroizing;
 
 use crate::KeyError;
 use crate::bind_format::PrivateFile;
+use crate::hash::sha256;
 use crate::key::{SignerResult, VerifierResult};
+use crate::vrf::VRF_ALGORITHMS;
 use crate::{ecdsa, ed448, ed25519, falcon, mayo, mldsa, rsa};
 
 /// A DNSSEC algorithm number, as on the wire. Any number can be held; [`Algorithm::entry`] says whether it is known.
@@ -324,6 +327,38 @@ pub static ALGORITHMS: &[AlgorithmEntry] = &[
     row(251, "FALCON512", &FALCON512),
 ];
 
+/// Raised when a row of a table verifies other signatures or proofs than before, although it is described as before.
+const REVISION: u8 = 1;
+
+/// Octets of [`tables_digest`].
+pub const TABLES_DIGEST: usize = 16;
+
+/// A digest of what the tables of algorithms, [`ALGORITHMS`] and [`VRF_ALGORITHMS`], verify: signatures of an algorithm that is
+/// not in the table count as those of an unknown one, so a zone that a program with another table has verified is to be verified
+/// again. The first octets of SHA-256.
+#[must_use]
+pub fn tables_digest() -> [u8; TABLES_DIGEST] {
+    static DIGEST: OnceLock<[u8; TABLES_DIGEST]> = OnceLock::new();
+    *DIGEST.get_or_init(|| {
+        let signing = ALGORITHMS.iter().map(|entry| {
+            let Scheme { public_key_octets, signature_octets, dialect, .. } = entry.scheme;
+            let (number, mnemonic, alias) = (entry.algorithm.0, entry.mnemonic, entry.alias_of);
+            format!("{number} {mnemonic} {alias:?} {public_key_octets:?} {signature_octets:?} {dialect:?}\n")
+        });
+        let vrfs = VRF_ALGORITHMS
+            .iter()
+            .map(|entry| format!("{} {} {}\n", entry.algorithm.0, entry.mnemonic, entry.proof_octets));
+        digest_rows(REVISION, signing.chain(vrfs))
+    })
+}
+
+fn digest_rows(revision: u8, rows: impl Iterator<Item = String>) -> [u8; TABLES_DIGEST] {
+    let mut octets = vec![revision];
+    rows.for_each(|row| octets.extend_from_slice(row.as_bytes()));
+    let digest = sha256(&octets);
+    std::array::from_fn(|octet| digest[octet])
+}
+
 const fn row(number: u8, mnemonic: &'static str, scheme: &'static Scheme) -> AlgorithmEntry {
     AlgorithmEntry { algorithm: Algorithm(number), mnemonic, alias_of: None, scheme }
 }
@@ -349,6 +384,17 @@ mod tests {
         for wrong in ["", "256", "-1", "+8", "rsa", " 8"] {
             assert_eq!(wrong.parse::<Algorithm>(), Err(UnknownMnemonic), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn the_digest_of_the_tables_tells_rows_and_revisions_apart() {
+        let rows = ["8 RSASHA256\n", "13 ECDSAP256SHA256\n"].map(str::to_owned);
+        let digest = |revision, rows: &[String]| digest_rows(revision, rows.iter().cloned());
+        let whole = digest(1, &rows);
+        assert_eq!(whole, digest(1, &rows));
+        assert_ne!(whole, digest(2, &rows));
+        assert_ne!(whole, digest(1, &rows[..1]));
+        assert_ne!(tables_digest(), [0; TABLES_DIGEST], "older files have zeros there");
     }
 
     #[test]

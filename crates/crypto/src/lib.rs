@@ -50,7 +50,9 @@ mod rsa_ffi;
 pub mod vrf;
 mod wipe;
 
-pub use algorithm::{ALGORITHMS, Algorithm, AlgorithmEntry, KeyLengths, Scheme, UnknownMnemonic};
+pub use algorithm::{
+    ALGORITHMS, Algorithm, AlgorithmEntry, KeyLengths, Scheme, TABLES_DIGEST, UnknownMnemonic, tables_digest,
+};
 pub use batch::{VerifyItem, sign_batch, verify_batch};
 pub use digest::{DigestType, HashFunction, Hasher, key_tag};
 pub use error::{BadSignature, KeyError, SignError};

@@ -14,7 +14,7 @@
 //! | 4 | octets with which a chunk is ended |
 //! | 12 | 0 |
 //! | 256 | apex in wire form, filled up with zeros |
-//! | 16 | 0 |
+//! | 16 | digest of the tables of algorithms that it was verified by ([`nonesuch_crypto::tables_digest`]); 0 in older files |
 //! | … | chunks, one behind the other |
 //! | … | directory |
 //! | 8 | offset of the directory |
@@ -63,6 +63,7 @@ pub use text::{Compared, compare_octets, compare_text};
 pub use write::{write, write_in_chunks, write_splice};
 
 use crate::builder::ZoneFault;
+use nonesuch_crypto::{TABLES_DIGEST, tables_digest};
 use nonesuch_proto::Name;
 use std::io;
 
@@ -102,6 +103,35 @@ pub enum Verification {
         /// When that was so, in seconds since 1970 modulo 2^32.
         at: u32,
     },
+    /// Verified by a program with other tables of algorithms, or by one that did not record their digest: to be verified again. It
+    /// is written as [`Verification::Nothing`].
+    OtherTables {
+        /// When it was verified, in seconds since 1970 modulo 2^32.
+        at: u32,
+    },
+}
+
+impl Verification {
+    /// The two words of a header: the kind, and the time.
+    pub(crate) const fn to_words(self) -> [u32; 2] {
+        match self {
+            Self::Nothing | Self::OtherTables { .. } => [0, 0],
+            Self::Structural { at } => [1, at],
+            Self::Full { at } => [2, at],
+        }
+    }
+
+    /// Reads the two words of a header with the digest of the tables of algorithms; `None` for an unknown kind.
+    pub(crate) fn from_words([kind, at]: [u32; 2], tables: [u8; TABLES_DIGEST]) -> Option<Self> {
+        let is_ours = tables == tables_digest();
+        match kind {
+            0 => Some(Self::Nothing),
+            1 | 2 if !is_ours => Some(Self::OtherTables { at }),
+            1 => Some(Self::Structural { at }),
+            2 => Some(Self::Full { at }),
+            _ => None,
+        }
+    }
 }
 
 /// Why octets are not a compiled zone that can be used.

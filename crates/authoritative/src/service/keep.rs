@@ -331,7 +331,9 @@ fn verified_at(path: &Path) -> Option<u32> {
     let of_image = open_image(path).ok().flatten().map(|file| file.record().verification);
     let of_contents = || load_regular(path, None).ok().and_then(|loaded| loaded.verification);
     match of_image.filter(|found| *found != Verification::Nothing).or_else(of_contents)? {
-        Verification::Full { at } | Verification::Structural { at } => Some(at),
+        Verification::Full { at } | Verification::Structural { at } | Verification::OtherTables { at } => {
+            Some(at)
+        }
         Verification::Nothing => None,
     }
 }

@@ -6,6 +6,7 @@
 //! with the zone: those keys are loaded at each start, and are no part of the digest.
 
 use super::state::{Fingerprint, MADE, StateFolder, ZONE};
+use nonesuch_crypto::tables_digest;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_proto::Name;
@@ -26,13 +27,15 @@ pub(super) struct Made {
     pub(super) has_signed_keys: bool,
 }
 
-/// A digest of what an image is made by beside the zone: the mechanism and the public records of all keys of the folder.
+/// A digest of the inputs of an image other than the zone: the mechanism, the public records of all keys in the directory, and
+/// the tables of algorithms that the zone was verified with.
 pub(super) fn digest_of(mechanism: Mechanism, records: &[KeyRecord]) -> String {
     let mut rdatas: Vec<&[u8]> = records.iter().map(KeyRecord::rdata).collect();
     rdatas.sort_unstable();
     rdatas.dedup();
     let mut hasher = blake3::Hasher::new();
-    for part in std::iter::once(mechanism.to_string().as_bytes()).chain(rdatas) {
+    let tables = tables_digest();
+    for part in [mechanism.to_string().as_bytes(), &tables].into_iter().chain(rdatas) {
         hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
     }
     hasher.finalize().to_hex().to_string()
@@ -55,7 +58,7 @@ impl Made {
 
     fn text(&self, image: &Fingerprint) -> String {
         let verified = match self.verification {
-            Verification::Nothing => "nothing".to_owned(),
+            Verification::Nothing | Verification::OtherTables { .. } => "nothing".to_owned(),
             Verification::Structural { at } => format!("structural {at}"),
             Verification::Full { at } => format!("full {at}"),
         };

@@ -34,7 +34,9 @@ impl Version {
     pub(super) fn of(built: Built, settings: &ZoneSettings, origin: Vec<Fingerprint>) -> Self {
         let verified_at = match built.of_contents {
             Verification::Full { at } => Some(at),
-            Verification::Nothing | Verification::Structural { .. } => None,
+            Verification::Nothing | Verification::Structural { .. } | Verification::OtherTables { .. } => {
+                None
+            }
         };
         Self {
             published: built.published,

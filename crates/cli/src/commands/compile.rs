@@ -116,7 +116,7 @@ fn report(
 ) -> String {
     let serial = contents.soa().map(|soa| soa.serial);
     let verified = match verification {
-        Verification::Nothing => "nothing",
+        Verification::Nothing | Verification::OtherTables { .. } => "nothing",
         Verification::Structural { .. } => "structural",
         Verification::Full { .. } => "full",
     };

@@ -21,7 +21,8 @@ pub struct Earlier<'e> {
 impl<'e> Earlier<'e> {
     /// A zone that a trusted record says was verified in full and without fault, as of the time `at` in seconds since 1970
     /// modulo 2^32, or of no time ([`VerifyOptions::now`](super::VerifyOptions)): that of a compiled zone, or of one that
-    /// this process has verified. It must have been made where no more algorithms were unknown than are here.
+    /// this process has verified. It must have been verified with this program's tables of algorithms: a compiled zone for which
+    /// this holds has [`Verification::Full`](nonesuch_zone::Verification::Full).
     #[must_use]
     pub const fn recorded(contents: &'e Contents, at: Option<u32>) -> Self {
         Self { contents, at }

@@ -5,6 +5,9 @@ use super::*;
 use crate::contents::Contents;
 use nonesuch_proto::{NameRef, Rtype};
 
+/// Where the header has the digest of the tables of algorithms, to its end.
+const TABLES: usize = HEADER - TABLES_DIGEST;
+
 /// What the header says of the zone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts {
@@ -33,11 +36,7 @@ impl Facts {
 }
 
 pub(super) fn header(apex: &Name, facts: &Facts) -> [u8; HEADER] {
-    let (kind, at) = match facts.verification {
-        Verification::Nothing => (0u32, 0),
-        Verification::Structural { at } => (1, at),
-        Verification::Full { at } => (2, at),
-    };
+    let [kind, at] = facts.verification.to_words();
     let mut out = [0; HEADER];
     out[..8].copy_from_slice(&MAGIC);
     let words = [VERSION, BYTE_ORDER, facts.flags, kind, at, facts.serial, facts.chunk];
@@ -45,6 +44,7 @@ pub(super) fn header(apex: &Name, facts: &Facts) -> [u8; HEADER] {
         *place = word.to_le_bytes();
     }
     out[48..48 + apex.wire().len()].copy_from_slice(apex.wire());
+    out[TABLES..].copy_from_slice(&tables_digest());
     out
 }
 
@@ -123,12 +123,9 @@ impl Frame {
 
 fn read_header(octets: &[u8]) -> Result<(Name, Facts), CompiledError> {
     let [flags, kind, at, serial, chunk] = [16, 20, 24, 28, 32].map(|place| word(octets, place));
-    let verification = match kind {
-        0 => Verification::Nothing,
-        1 => Verification::Structural { at },
-        2 => Verification::Full { at },
-        _ => return Err(CompiledError::Layout("verification")),
-    };
-    let apex = NameRef::split_from(&octets[48..304]).map_err(|_| CompiledError::Layout("apex"))?.0;
+    let tables = octets.last_chunk().copied().unwrap_or_default();
+    let verification = Verification::from_words([kind, at], tables);
+    let verification = verification.ok_or(CompiledError::Layout("verification"))?;
+    let apex = NameRef::split_from(&octets[48..TABLES]).map_err(|_| CompiledError::Layout("apex"))?.0;
     Ok((apex.to_name(), Facts { flags, serial, verification, chunk }))
 }

@@ -165,6 +165,28 @@ fn what_was_verified_is_kept() {
     }
 }
 
+/// Older files have zeros in the place of the digest: they are read as ever, and verified again.
+#[test]
+fn what_other_tables_of_algorithms_verified_is_not_relied_on() {
+    let tables = HEADER - TABLES_DIGEST..HEADER;
+    let found = |verification, digest: [u8; TABLES_DIGEST]| {
+        let mut octets = Vec::new();
+        write(&sample(), verification, &mut octets).unwrap();
+        assert_eq!(octets[tables.clone()], tables_digest());
+        octets[tables.clone()].copy_from_slice(&digest);
+        seal(&mut octets);
+        read(&octets).unwrap().1
+    };
+    for digest in [[0; TABLES_DIGEST], [7; TABLES_DIGEST]] {
+        assert_eq!(found(Verification::Full { at: 7 }, digest), Verification::OtherTables { at: 7 });
+        assert_eq!(found(Verification::Structural { at: 8 }, digest), Verification::OtherTables { at: 8 });
+        assert_eq!(found(Verification::Nothing, digest), Verification::Nothing);
+    }
+    assert_eq!(found(Verification::Full { at: 7 }, tables_digest()), Verification::Full { at: 7 });
+    let again = found(Verification::OtherTables { at: 7 }, tables_digest());
+    assert_eq!(again, Verification::Nothing, "what was not verified here is not said to be");
+}
+
 #[test]
 fn a_file_that_is_cut_off_anywhere_is_refused() {
     let octets = compiled(&sample());

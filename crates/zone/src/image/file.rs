@@ -23,6 +23,7 @@
 //! | 32 | BLAKE3 digest of the image without this page |
 //! | 16 each | offset and octets of each section ([`super::Sections`]), at multiples of 4096 |
 //! | 256, 256 | apex in wire form, salt, each filled up with zeros |
+//! | 16 | digest of the tables of algorithms that it was verified by ([`nonesuch_crypto::tables_digest`]); 0 in older files |
 //! | … | 0 up to 4064 |
 //! | 32 | BLAKE3 digest of these 4064 octets |
 //! | … | the sections |
@@ -36,6 +37,7 @@ use super::signature::Period;
 use super::{Facts, Image, Nsec3Facts, Nsec5Key, SECTIONS, Sections, check};
 use crate::{Contents, Verification, compiled};
 use bytes::Bytes;
+use nonesuch_crypto::tables_digest;
 use nonesuch_proto::NameRef;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -225,11 +227,7 @@ impl Image {
             | flag(nsec3.is_some(), NSEC3)
             | flag(nsec5.is_some(), NSEC5)
             | flag(period.is_some(), SIGNATURES);
-        let (kind, at) = match record.verification {
-            Verification::Nothing => (0, 0),
-            Verification::Structural { at } => (1, at),
-            Verification::Full { at } => (2, at),
-        };
+        let [kind, at] = record.verification.to_words();
         let (inception, expiration) = period.map_or((0, 0), |period| (period.inception, period.expiration));
         let (iterations, salt) = nsec3.as_ref().map_or((0, &[][..]), |facts| (facts.iterations, &facts.salt));
         let (tag, algorithm) = nsec5.map_or((0, 0), |key| (key.tag, key.algorithm));
@@ -257,6 +255,7 @@ impl Image {
             page.extend_from_slice(octets);
             page.resize(page.len() + ROOM - octets.len(), 0);
         }
+        page.extend_from_slice(&tables_digest());
         page.resize(SEALED, 0);
         let seal = blake3::hash(&page);
         page.extend_from_slice(seal.as_bytes());
@@ -350,12 +349,8 @@ fn read_fields(mut fields: Fields<'_>) -> Result<Page, ImageFileError> {
     let apex = NameRef::split_from(fields.octets(ROOM)).map_err(|_| malformed("apex"))?.0.to_canonical();
     let salt = fields.octets(ROOM).get(..usize::from(salt_length)).filter(|salt| salt.len() <= 255);
     let salt = salt.ok_or_else(|| malformed("salt"))?.to_vec();
-    let verification = match kind {
-        0 => Verification::Nothing,
-        1 => Verification::Structural { at },
-        2 => Verification::Full { at },
-        _ => return Err(malformed("record of the verification")),
-    };
+    let verification = Verification::from_words([kind, at], fields.take());
+    let verification = verification.ok_or_else(|| malformed("record of the verification"))?;
     let algorithm = u8::try_from(algorithm).map_err(|_| malformed("NSEC5 algorithm"))?;
     let facts = Facts {
         apex,

@@ -157,6 +157,21 @@ fn every_damaged_octet_is_found() {
 }
 
 #[test]
+fn what_other_tables_of_algorithms_verified_is_not_relied_on() {
+    let (_, mut octets) = written(&contents());
+    let before = ImageFile::open(octets.clone()).unwrap().record().verification;
+    let Verification::Full { at } = before else { panic!("{before:?}") };
+    let tables = nonesuch_crypto::tables_digest();
+    let place = octets[..PAGE].windows(tables.len()).position(|found| found == tables).unwrap();
+    for digest in [0, 7] {
+        octets[place..place + tables.len()].fill(digest);
+        seal(&mut octets);
+        let file = ImageFile::open(octets.clone()).unwrap();
+        assert_eq!(file.record().verification, Verification::OtherTables { at });
+    }
+}
+
+#[test]
 fn another_version_or_byte_order_says_the_remedy() {
     let (_, octets) = written(&contents());
     let error = |place: std::ops::Range<usize>, number: u32| {

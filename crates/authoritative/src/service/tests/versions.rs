@@ -177,3 +177,67 @@ fn a_zone_that_is_signed_no_longer_or_by_other_keys_is_warned_of() {
     assert_eq!(serial(&service), Some(7));
     assert!(service.warnings(&zone)[0].contains("was signed, and this one is not"));
 }
+
+/// Makes a stored version one that a program has verified which did not note its tables of algorithms.
+fn forget_tables(path: &Path) {
+    const PAGE: usize = nonesuch_zone::image::file::PAGE;
+    // Octets of the header and of the trailer of compiled contents, of the numbers in the trailer, and of a digest.
+    const HEADER: usize = 320;
+    const TRAILER: usize = 64;
+    const NUMBERS: usize = 24;
+    const DIGEST: usize = 32;
+    let mut octets = fs::read(path).unwrap();
+    let tables = nonesuch_crypto::tables_digest();
+    let contents = nonesuch_zone::image::file::contents_range(&octets[..PAGE]).unwrap().start as usize;
+    for (start, length) in [(0, PAGE - DIGEST), (contents, HEADER)] {
+        let place = octets[start..start + length].windows(tables.len()).position(|found| found == tables);
+        octets[start + place.unwrap()..][..tables.len()].fill(0);
+    }
+    let seal = blake3::hash(&octets[..PAGE - DIGEST]);
+    octets[PAGE - DIGEST..PAGE].copy_from_slice(seal.as_bytes());
+    let end = octets.len() - TRAILER;
+    let offset = u64::from_le_bytes(octets[end..end + 8].try_into().unwrap()) as usize;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&octets[contents..contents + HEADER]);
+    hasher.update(&octets[contents + offset..end + NUMBERS]);
+    octets[end + NUMBERS..end + NUMBERS + DIGEST].copy_from_slice(hasher.finalize().as_bytes());
+    fs::write(path, octets).unwrap();
+}
+
+#[test]
+fn what_was_verified_by_other_tables_of_algorithms_is_verified_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let stored = dir.path().join("state/zones/example.kept");
+    let settings = || {
+        let mut settings = secondary(dir.path());
+        settings.zones[0].verify = VerifyChoice::Changed;
+        settings
+    };
+    let verified = |service: &Service| {
+        let status = service.zone_status(Some(&name("example."))).remove(0);
+        (status.serial, status.verified.unwrap())
+    };
+    let service = started(settings());
+    service.publish(&name("example."), signed(1, 1), &[]).unwrap();
+    end(service);
+    let service = started(settings());
+    assert_eq!(verified(&service), (Some(1), "when its image was made".to_owned()));
+    end(service);
+    // Served, and verified in full; the next start relies on that.
+    forget_tables(&stored);
+    let service = started(settings());
+    let (serial, words) = verified(&service);
+    assert!(serial == Some(1) && words.starts_with("full: "), "{words}");
+    end(service);
+    let service = started(settings());
+    assert_eq!(verified(&service), (Some(1), "when its image was made".to_owned()));
+    // The next version relies on the stored one where that may be.
+    service.publish(&name("example."), signed(2, 1), &[]).unwrap();
+    assert!(verified(&service).1.starts_with("changed: "), "{:?}", verified(&service));
+    end(service);
+    forget_tables(&stored);
+    // With nothing published in this process yet, the stored version is all that there is.
+    let service = Service::open(settings(), KEY_FILES, Arc::new(Zones::new())).unwrap();
+    service.publish(&name("example."), signed(3, 1), &[]).unwrap();
+    assert!(verified(&service).1.starts_with("full: "), "{:?}", verified(&service));
+}
