@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
     tell(rest);
     let serial = ZONE.soa().map_or(0, |soa| soa.serial);
     let asked = if choice & 1 == 0 { Asked::Axfr } else { Asked::Ixfr { serial } };
-    let bounds = TransferBounds { records: 10_000, octets: 1 << 20 };
+    let bounds = TransferBounds { records: 10_000, octets: 1 << 20, steps: 1000 };
     let mut inbound = Inbound::new(ZONE.apex().clone(), ID, asked, bounds);
     let mut is_complete = false;
     while let Some((length, tail)) = rest.split_first_chunk::<2>() {

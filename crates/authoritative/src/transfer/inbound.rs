@@ -18,8 +18,14 @@ use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, serial};
 use nonesuch_zone::{Builder, ChangeSet, Contents, Place, Run, Warning};
 use std::convert::Infallible;
 
-/// Octets of a record between its owner and its data (RFC 1035 §3.2.1).
-const FIXED: usize = 10;
+/// Bytes that a record is charged with in addition to its owner and its data: its entries while records are sorted, and in the
+/// arenas of nodes and RRsets.
+const RECORD_CHARGE: usize = 64;
+/// Bytes that a step is charged with in addition to its records: two sides with a name and four arenas each, and its place in the
+/// list.
+const STEP_CHARGE: u64 = 1024;
+/// Steps of a transfer by default.
+const STEPS: u64 = 1 << 16;
 /// Octets of the five numbers behind the names of an SOA record (RFC 1035 §3.3.13).
 const SOA_NUMBERS: usize = 20;
 
@@ -51,8 +57,10 @@ impl Asked {
 pub struct TransferBounds {
     /// Records, those of all steps together.
     pub records: u64,
-    /// Octets of the messages, and of the records with their names in full.
+    /// Octets of the messages; bytes of memory that the transfer is charged with ([`Inbound::charged`]).
     pub octets: u64,
+    /// Steps of an incremental transfer. One with more is not wanted: the whole zone is transferred instead.
+    pub steps: u64,
 }
 
 /// Octets of a transfer by default where the system does not tell how much memory there is.
@@ -61,11 +69,11 @@ const OCTETS: u64 = 1 << 32;
 const MOST_OCTETS: u64 = 16 << 30;
 
 impl Default for TransferBounds {
-    /// Any number of records, and a quarter of the memory that the server may have, 16 GiB at most: a zone takes about twice its
-    /// octets while it is transferred, and neither a primary nor who is between is to end the server with all its zones.
+    /// Any number of records, and a quarter of the memory that the server may have, 16 GiB at most: a transfer holds at most four
+    /// times the bytes that it is charged with, and neither a primary nor who is between is to end the server with all its zones.
     fn default() -> Self {
         let octets = memory_limit().map_or(OCTETS, |octets| (octets / 4).min(MOST_OCTETS));
-        Self { records: u64::MAX, octets }
+        Self { records: u64::MAX, octets, steps: STEPS }
     }
 }
 
@@ -142,8 +150,7 @@ pub struct Inbound {
     messages: u64,
     records: u64,
     octets: u64,
-    /// Those of the records, with their names in full.
-    full_octets: u64,
+    charged: u64,
     outside: u64,
     owner: Vec<u8>,
     rdata: Vec<u8>,
@@ -167,7 +174,7 @@ impl Inbound {
             messages: 0,
             records: 0,
             octets: 0,
-            full_octets: 0,
+            charged: 0,
             outside: 0,
             owner: Vec::with_capacity(MAX_NAME),
             rdata: Vec::new(),
@@ -184,6 +191,14 @@ impl Inbound {
     #[must_use]
     pub const fn octets(&self) -> u64 {
         self.octets
+    }
+
+    /// Bytes of memory that the transfer is charged with so far: its records with their names in full, 64 bytes for each record
+    /// and 1 KiB for each step. Reading it holds at most four
+    /// times as many bytes. Applying its steps also holds a copy of the names of the zone that they change.
+    #[must_use]
+    pub const fn charged(&self) -> u64 {
+        self.charged
     }
 
     /// Messages read so far.
@@ -217,9 +232,7 @@ impl Inbound {
     pub fn push(&mut self, message: &[u8]) -> Result<bool, InboundError> {
         self.messages += 1;
         self.octets += message.len() as u64;
-        if self.octets > self.bounds.octets {
-            return Err(InboundError::TooLarge { octets: self.bounds.octets });
-        }
+        self.charge(0)?;
         let (answers, mut at) = self.check_head(message)?;
         let mut owner = std::mem::take(&mut self.owner);
         let mut rdata = std::mem::take(&mut self.rdata);
@@ -278,10 +291,7 @@ impl Inbound {
             return Err(InboundError::TooManyRecords { records: self.bounds.records });
         }
         // Compression makes 255 octets of two.
-        self.full_octets += (owner.len() + rdata.len() + FIXED) as u64;
-        if self.full_octets > self.bounds.octets {
-            return Err(InboundError::TooLarge { octets: self.bounds.octets });
-        }
+        self.charge((owner.len() + rdata.len() + RECORD_CHARGE) as u64)?;
         if fixed.class != Class::IN || fixed.rtype.is_meta() {
             return Err(InboundError::NoZoneData { rtype: fixed.rtype, class: fixed.class });
         }
@@ -302,6 +312,27 @@ impl Inbound {
                 Ok(())
             }
         }
+    }
+
+    /// Charges the transfer with `bytes` of memory.
+    fn charge(&mut self, bytes: u64) -> Result<(), InboundError> {
+        self.charged += bytes;
+        let octets = self.bounds.octets;
+        if self.charged.max(self.octets) <= octets {
+            return Ok(());
+        }
+        Err(match self.phase {
+            Phase::Removing { .. } | Phase::Adding { .. } => InboundError::StepsTooLarge { octets },
+            _ => InboundError::TooLarge { octets },
+        })
+    }
+
+    /// Begins the side of a step that removes records.
+    fn begin_step(&mut self) -> Result<(), InboundError> {
+        if self.steps.len() as u64 >= self.bounds.steps {
+            return Err(InboundError::TooManySteps { steps: self.bounds.steps });
+        }
+        self.charge(STEP_CHARGE)
     }
 
     fn take_soa(
@@ -327,6 +358,7 @@ impl Inbound {
                 }
             }
             (Phase::Opened, Asked::Ixfr { serial: here }) if serial == here => {
+                self.begin_step()?;
                 self.builder = Builder::default();
                 self.keep(owner, fixed, rdata);
                 Phase::Removing { from: serial }
@@ -350,6 +382,7 @@ impl Inbound {
                     self.check_last(serial, rdata)?;
                     Phase::Complete
                 } else if serial == to && serial::is_before(to, self.newest.0) {
+                    self.begin_step()?;
                     self.keep(owner, fixed, rdata);
                     Phase::Removing { from: serial }
                 } else {

@@ -459,6 +459,7 @@ impl ZoneKeys {
             bounds: TransferBounds {
                 records: self.transfer_records_max.unwrap_or(default.bounds.records),
                 octets: self.transfer_size_max.unwrap_or(default.bounds.octets),
+                ..default.bounds
             },
         })
     }

@@ -72,6 +72,18 @@ pub enum InboundError {
         /// The limit.
         octets: u64,
     },
+    /// An incremental transfer has more octets than are allowed.
+    #[error("the incremental transfer needs more than {octets} octets: transferring the whole zone instead")]
+    StepsTooLarge {
+        /// The limit.
+        octets: u64,
+    },
+    /// An incremental transfer has more steps than are allowed.
+    #[error("the incremental transfer has more than {steps} steps: transferring the whole zone instead")]
+    TooManySteps {
+        /// The limit.
+        steps: u64,
+    },
 }
 
 impl InboundError {

@@ -206,10 +206,12 @@ fn messages_must_be_the_answer() {
 fn bounds_hold() {
     let all = message(Rtype::AXFR, true, &rows(&format!("{}@ NS ns\n{}", soa(1), soa(1))));
     let push = |records, octets| {
-        let bounds = TransferBounds { records, octets };
+        let bounds = TransferBounds { records, octets, ..TransferBounds::default() };
         Inbound::new(apex(), ID, Asked::Axfr, bounds).push(&all)
     };
-    let length = all.len() as u64;
+    // Each record is charged with 64 bytes beside its owner and its data, where the message has 10 octets; header and question
+    // are no memory.
+    let length = all.len() as u64 + 3 * 54 - (HEADER + 9 + 4) as u64;
     assert!(push(3, length).unwrap());
     assert_eq!(push(2, length).unwrap_err(), InboundError::TooManyRecords { records: 2 });
     assert_eq!(push(3, length - 1).unwrap_err(), InboundError::TooLarge { octets: length - 1 });
@@ -220,14 +222,43 @@ fn bounds_hold() {
     }
     packed[6..8].copy_from_slice(&101u16.to_be_bytes());
     let within = |octets| {
-        let bounds = TransferBounds { records: u64::MAX, octets };
+        let bounds = TransferBounds { octets, ..TransferBounds::default() };
         Inbound::new(apex(), ID, Asked::Axfr, bounds).push(&packed)
     };
     let octets = packed.len() as u64;
     assert_eq!(within(octets).unwrap_err(), InboundError::TooLarge { octets });
-    assert!(!within(2 * octets).unwrap());
+    assert!(!within(5 * octets).unwrap());
     let most = TransferBounds::default().octets;
     assert!((1..=16 << 30).contains(&most), "{most}");
+}
+
+/// An answer of `count` steps that change nothing but the serial, in one message.
+fn tiny_steps(count: u32) -> Vec<u8> {
+    let steps = (1..=count).map(|serial| soa(serial) + &soa(serial + 1));
+    let text = soa(count + 1) + &steps.collect::<String>() + &soa(count + 1);
+    message(Rtype::IXFR, true, &rows(&text))
+}
+
+#[test]
+fn many_tiny_steps_are_charged_and_bounded() {
+    let all = tiny_steps(200);
+    let push = |bounds| {
+        let mut inbound = Inbound::new(apex(), ID, IXFR, bounds);
+        inbound.push(&all).map(|_| inbound.charged())
+    };
+    let charged = push(TransferBounds::default()).unwrap();
+    // Each step is a few hundred bytes of memory, however short its records are.
+    assert!(charged > 200 * 1024, "{charged}");
+    let within = |octets| TransferBounds { octets, ..TransferBounds::default() };
+    assert_eq!(push(within(charged)).unwrap(), charged);
+    let octets = charged - 1;
+    assert_eq!(push(within(octets)).unwrap_err(), InboundError::StepsTooLarge { octets });
+    let bounded = |steps| TransferBounds { steps, ..TransferBounds::default() };
+    assert!(push(bounded(200)).is_ok());
+    assert_eq!(push(bounded(199)).unwrap_err(), InboundError::TooManySteps { steps: 199 });
+    // The whole zone has no steps.
+    assert!(push(bounded(199)).unwrap_err().may_be_had_whole());
+    assert!(push(within(octets)).unwrap_err().may_be_had_whole());
 }
 
 #[test]
