@@ -11,8 +11,9 @@ use nonesuch_net::tcp::{self, Exempt, TcpCounters, TcpOptions, TcpServer};
 use nonesuch_net::tls::{ClientTls, IdentitySlot, ServerIdentity};
 use nonesuch_net::{bind_tcp, release_free_memory};
 
-/// What the clients leave their connections in; over TLS in the first two.
-const STATES: [&str; 4] = ["silent", "asked", "half a message", "not reading"];
+/// The states in which clients leave their connections.
+const TCP_STATES: [&str; 4] = ["silent", "asked", "half a message", "not reading"];
+const TLS_STATES: [&str; 4] = ["silent", "asked", "no handshake", "half a handshake"];
 /// A message that is answered with a long one.
 const WANTS_MUCH: usize = 41;
 const LONG: Duration = Duration::from_secs(600);
@@ -33,7 +34,8 @@ fn main() {
             );
             // Unmeasured: what is there from the first connection on.
             measure(transport, "asked", 100);
-            STATES.iter().take(if *transport == "tls" { 2 } else { 4 }).for_each(|state| {
+            let states = if *transport == "tls" { TLS_STATES } else { TCP_STATES };
+            states.iter().for_each(|state| {
                 let (own, system) = measure(transport, state, count);
                 println!("{state:16} {:8.0} {:8.0}", own / count as f64, system / count as f64);
             });
@@ -73,6 +75,7 @@ fn start(tls: bool, count: usize) -> (TcpServer, SocketAddr) {
         .first_message_timeout(LONG)
         .message_timeout(LONG)
         .write_timeout(LONG)
+        .handshake_timeout(LONG)
         .memory_max(1 << 40);
     let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
     let address = listener.local_addr().expect("bound");
@@ -132,7 +135,12 @@ async fn hold(tls: bool, server: SocketAddr, state: &str, count: usize) {
                 let mut stream = TcpStream::connect(server).expect("opened");
                 let half = [&[16, 0][..], &[0; 600]].concat();
                 let much = [&[0, WANTS_MUCH as u8][..], &[0; WANTS_MUCH]].concat().repeat(100);
-                let octets = if state == "not reading" { much } else { half };
+                let octets = match state {
+                    "not reading" => much,
+                    "no handshake" => Vec::new(),
+                    "half a handshake" => half_a_handshake(),
+                    _ => half,
+                };
                 stream.write_all(&octets).expect("sent");
                 plain.push(stream);
             }
@@ -141,6 +149,13 @@ async fn hold(tls: bool, server: SocketAddr, state: &str, count: usize) {
     println!("ready");
     std::io::stdout().flush().expect("written");
     let _ = std::io::stdin().read(&mut [0; 1]);
+}
+
+/// A ClientHello of 60,000 octets without its end.
+fn half_a_handshake() -> Vec<u8> {
+    let message = [&[1, 0, 0xea, 0x60][..], &[0; 59_000]].concat();
+    let record = |part: &[u8]| [&[22, 3, 1][..], &(part.len() as u16).to_be_bytes(), part].concat();
+    message.chunks(16_000).flat_map(record).collect()
 }
 
 /// Octets of this process in memory.

@@ -573,6 +573,28 @@ pub(crate) fn ignore_path_mtu(socket: &impl AsFd, address: SocketAddr) -> io::Re
     }
 }
 
+/// Octets that the peer of a TCP connection has acknowledged (`tcpi_bytes_acked` of tcp(7), Linux 4.1); `None` where the
+/// system does not count them.
+#[cfg(target_os = "linux")]
+pub(crate) fn acknowledged(socket: &impl AsFd) -> Option<u64> {
+    // SAFETY: tcp_info is made of integers, for which all zeroes is a valid value.
+    let mut info: libc::tcp_info = unsafe { mem::zeroed() };
+    let mut length = size_of::<libc::tcp_info>() as socklen_t;
+    let place: *mut c_void = (&raw mut info).cast();
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: `place` points at a structure of the length given; both are valid for the call.
+    let result = unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, place, &raw mut length) };
+    // An older kernel writes a shorter structure.
+    let end = mem::offset_of!(libc::tcp_info, tcpi_bytes_acked) + size_of::<u64>();
+    (result == 0 && length as usize >= end).then_some(info.tcpi_bytes_acked)
+}
+
+/// As on Linux; other systems do not count them.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn acknowledged(_socket: &impl AsFd) -> Option<u64> {
+    None
+}
+
 /// Has the kernel tell the local address that each datagram came to.
 pub(crate) fn receive_local_address(socket: &impl AsFd, address: SocketAddr) -> io::Result<()> {
     match address {

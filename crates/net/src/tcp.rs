@@ -6,8 +6,12 @@
 //! and so are the octets that they hold together. When all places are taken, the connection that has waited longest makes
 //! room for a new one (RFC 7766 section 6.2.3), those first that have asked nothing yet.
 //!
-//! A connection that waits takes 1.2 KB of memory over TCP and 9 KB over TLS, the system's socket aside; one whose peer does
-//! not read takes 32 KiB and one answer, within the limit for all. The example `idle_connections` measures it.
+//! The progress of a peer that takes answers is the number of octets that it has acknowledged. Streams have two limits of their own:
+//! the time in which the peer acknowledges nothing, and the time in all.
+//!
+//! A connection that waits takes 1.2 KB of memory over TCP and 9 KB over TLS, the system's socket aside; a TLS handshake takes 7 KB
+//! and the octets that the client has sent in it, 64 KiB at most; a connection whose peer does not read takes 32 KiB, one answer, and over TLS
+//! up to 64 KiB of records. All but connections that wait count in the limit for all. The example `idle_connections` measures it.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -32,6 +36,7 @@ use table::{End, Place, Table};
 mod accept;
 mod connection;
 mod counters;
+mod metered;
 mod options;
 mod table;
 

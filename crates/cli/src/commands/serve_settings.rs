@@ -120,6 +120,8 @@ fn tcp_options(limits: &Limits) -> TcpOptions {
         .idle_timeout(Duration::from_secs(limits.tcp_idle))
         .first_message_timeout(Duration::from_secs(limits.tcp_first_message))
         .write_timeout(Duration::from_secs(limits.tcp_write))
+        .stream_idle_timeout(Duration::from_secs(limits.transfer_out_idle))
+        .stream_time_max(Duration::from_secs(limits.transfer_out_time))
         .handshake_timeout(Duration::from_secs(limits.tls_handshake))
         .in_flight_max(limits.tcp_queries_in_flight)
         .memory_max(usize::try_from(limits.tcp_memory).unwrap_or(usize::MAX))

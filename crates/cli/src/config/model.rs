@@ -11,6 +11,7 @@ use nonesuch_authoritative::service::{Template, ZoneSettings};
 use nonesuch_authoritative::transfer::outbound;
 use nonesuch_authoritative::tsig::Keys;
 use nonesuch_net::has_address;
+use nonesuch_net::tcp::TcpOptions;
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -197,6 +198,10 @@ pub(crate) struct Limits {
     pub(crate) transfers_out: usize,
     /// Of them to one network.
     pub(crate) transfers_out_each: usize,
+    /// How long a client of a transfer may acknowledge no octet.
+    pub(crate) transfer_out_idle: u64,
+    /// How long a transfer to a client may take in all.
+    pub(crate) transfer_out_time: u64,
     pub(crate) transfers_in: usize,
     pub(crate) transfers_in_each: usize,
     /// How long a transfer from a primary may take, verification aside.
@@ -210,6 +215,7 @@ impl Default for Limits {
         let transfers = TransfersOptions::default();
         let LimitSettings { exempt, online, .. } = LimitSettings::default();
         let rates = RateSettings::default();
+        let connections = TcpOptions::default();
         Self {
             exempt,
             tcp_connections: 4096,
@@ -233,6 +239,8 @@ impl Default for Limits {
             online_over: online.when_over,
             transfers_out: outbound::DEFAULT_MOST,
             transfers_out_each: outbound::DEFAULT_EACH,
+            transfer_out_idle: connections.stream_idle_timeout.as_secs(),
+            transfer_out_time: connections.stream_time_max.as_secs(),
             transfers_in: transfers.transfers,
             transfers_in_each: transfers.transfers_each,
             transfer_in_time: transfers.time_limit.as_secs(),

@@ -239,6 +239,7 @@ pub(super) fn read_limits(root: &Section<'_, '_>) -> Limits {
     let count = |key, default: usize| section.take(key, number(1..=1_000_000)).unwrap_or(default);
     let rate = |key, default: u32| section.take(key, number(RATES)).unwrap_or(default);
     let time = |key, default: u64| section.take(key, seconds(1..=3600)).unwrap_or(default);
+    let transfer_time = |key, default: u64| section.take(key, seconds(1..=604_800)).unwrap_or(default);
     let size = |key, default: u64| section.take(key, octets(1 << 20..=1 << 40)).unwrap_or(default);
     let share = |key, default: u8| section.take(key, number(SHARES)).unwrap_or(default);
     let of_each = rate("responses-per-second", default.responses_per_second);
@@ -271,11 +272,11 @@ pub(super) fn read_limits(root: &Section<'_, '_>) -> Limits {
         online_over: section.take("online-over", choice(&over)).unwrap_or_default(),
         transfers_out,
         transfers_out_each: count("transfers-out-each", default.transfers_out_each.min(transfers_out)),
+        transfer_out_idle: time("transfer-out-idle", default.transfer_out_idle),
+        transfer_out_time: transfer_time("transfer-out-time", default.transfer_out_time),
         transfers_in: count("transfers-in", default.transfers_in),
         transfers_in_each: count("transfers-in-each", default.transfers_in_each),
-        transfer_in_time: section
-            .take("transfer-in-time", seconds(1..=604_800))
-            .unwrap_or(default.transfer_in_time),
+        transfer_in_time: transfer_time("transfer-in-time", default.transfer_in_time),
         transfer_in_idle: time("transfer-in-idle", default.transfer_in_idle),
     };
     if limits.tcp_connections_each > limits.tcp_connections {

@@ -453,7 +453,8 @@ fn what_transfers_are_bounded_by_is_taken() {
     let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nrequest-ixfr = false\ntransfer-records-max = 7\n\
                 [zone.\"a.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\ntransfer-size-max = \"1MiB\"\n\
                 [zone.\"b.\"]\nprimaries = [\"192.0.2.1\"]\n\
-                [limits]\ntransfer-in-time = \"1h\"\ntransfer-in-idle = \"5s\"\n";
+                [limits]\ntransfer-in-time = \"1h\"\ntransfer-in-idle = \"5s\"\n\
+                transfer-out-time = \"1d\"\ntransfer-out-idle = \"7s\"\n";
     let configuration = taken(text);
     let transfers: Vec<_> = configuration.zones.iter().map(|zone| &zone.transfers).collect();
     assert!(!transfers[0].request_ixfr && transfers[1].request_ixfr);
@@ -461,6 +462,7 @@ fn what_transfers_are_bounded_by_is_taken() {
     assert_eq!(transfers[1].bounds, TransferBounds::default());
     let limits = &configuration.limits;
     assert_eq!((limits.transfer_in_time, limits.transfer_in_idle), (3600, 5));
+    assert_eq!((limits.transfer_out_time, limits.transfer_out_idle), (86_400, 7));
 }
 
 /// Whatever a configuration may say of limits, the server takes: there is one bound for each.

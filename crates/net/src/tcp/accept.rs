@@ -20,9 +20,11 @@ use tokio_rustls::rustls::{HandshakeKind, ProtocolVersion};
 use tokio_rustls::server::TlsStream;
 
 use super::connection::{Carrier, Connection};
+use super::metered::Metered;
 use super::table::{End, Order, Phase, Refusal};
 use super::{Seat, Shared};
 use crate::handler::{Handler, TlsSession};
+use crate::sys;
 use crate::tls::IdentitySlot;
 
 /// A pause after the system refused a connection for want of resources, so that it does not take a whole CPU.
@@ -36,19 +38,43 @@ const SWEEP_MIN: Duration = Duration::from_millis(1);
 /// [`UNSENT_MAX`](super::UNSENT_MAX).
 const STREAM_UNSENT_MAX: u32 = 1 << 18;
 
+/// Octets that a TLS handshake takes, those aside that the client has sent: the connection's state, keys, the server's flight.
+const HANDSHAKE: usize = 1 << 14;
+
 impl Carrier for TcpStream {
     fn widen(&self) {
         // Slower where the system refuses, no less right.
         let _ = SockRef::from(self).set_tcp_notsent_lowat(STREAM_UNSENT_MAX);
     }
 
+    fn acknowledged(&self) -> Option<u64> {
+        sys::acknowledged(self)
+    }
+
     fn say_end(&mut self, _: &mut Context<'_>) {}
 }
 
 /// Boxed, so that a connection that is still to agree on keys takes no room for what comes after.
-impl Carrier for Box<TlsStream<TcpStream>> {
+impl Carrier for Box<TlsStream<Metered>> {
     fn widen(&self) {
-        self.get_ref().0.widen();
+        self.get_ref().0.socket().widen();
+    }
+
+    fn acknowledged(&self) -> Option<u64> {
+        self.get_ref().0.socket().acknowledged()
+    }
+
+    /// The record that the client has begun, and the records that wait to be sent. The state of a session is not among them:
+    /// the number of connections bounds it.
+    fn held(&mut self) -> usize {
+        let (socket, session) = self.as_mut().get_mut();
+        // Nothing is new: the call returns the state alone.
+        let unsent = session.process_new_packets().map_or(0, |state| state.tls_bytes_to_write());
+        unsent + socket.unread()
+    }
+
+    fn forget_read(&mut self) {
+        self.as_mut().get_mut().0.forget_read();
     }
 
     fn session(&self) -> Option<TlsSession> {
@@ -176,16 +202,22 @@ async fn agree<H>(
     stream: TcpStream,
     seat: &Seat<H>,
     acceptor: TlsAcceptor,
-) -> Result<Box<TlsStream<TcpStream>>, End> {
-    let mut accept = pin!(acceptor.accept(stream));
+) -> Result<Box<TlsStream<Metered>>, End> {
+    seat.hold(HANDSHAKE);
+    let mut accept = pin!(acceptor.accept(Metered::new(stream)));
     let agreed = poll_fn(|cx| match seat.place.order(cx.waker()) {
         Some(Order::End(end)) => Poll::Ready(Err(end)),
         Some(Order::Finish) => Poll::Ready(Err(End::Orderly)),
-        None => accept.as_mut().poll(cx).map(Ok),
+        None => {
+            let agreed = accept.as_mut().poll(cx).map(Ok);
+            seat.hold(HANDSHAKE + accept.get_ref().map_or(0, Metered::unread));
+            agreed
+        }
     });
     let counters = &seat.shared.counters;
     match agreed.await? {
-        Ok(stream) => {
+        Ok(mut stream) => {
+            stream.get_mut().0.forget_read();
             counters.handshakes.fetch_add(1, Relaxed);
             let resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
             counters.resumed.fetch_add(u64::from(resumed), Relaxed);

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 use super::table::{End, Order, Phase};
 use super::{READ_SIZE, Seat, Shared};
@@ -27,8 +28,8 @@ const WAITING_MAX: usize = 1 << 15;
 const STREAM_MARK: usize = 1 << 13;
 /// Octets that a buffer of answers may have beyond what waits in it.
 const SPARE_MAX: usize = 1 << 13;
-/// Octets that a peer has to take within the write timeout.
-const WRITE_SHARE: usize = 1 << 14;
+/// Octets that a peer has to acknowledge within the write timeout.
+const WRITE_SHARE: u64 = 1 << 14;
 /// Streams of one connection at once; while there are so many, no further message is read.
 const STREAMS_MAX: usize = 8;
 /// Steps of one connection before others have their turn.
@@ -38,6 +39,17 @@ const STEPS: usize = 4;
 pub(super) trait Carrier: AsyncRead + AsyncWrite + Unpin {
     /// Octets may wait in the system for a peer far away that takes many.
     fn widen(&self);
+
+    /// Octets that the peer has acknowledged so far; none where the system does not count them.
+    fn acknowledged(&self) -> Option<u64>;
+
+    /// Octets that it holds in buffers of its own.
+    fn held(&mut self) -> usize {
+        0
+    }
+
+    /// All that was read has been handed on: none of it is held any more.
+    fn forget_read(&mut self) {}
 
     /// What TLS agreed on, where there is TLS.
     fn session(&self) -> Option<TlsSession> {
@@ -61,9 +73,13 @@ pub(super) struct Connection<C, H> {
     unflushed: bool,
     /// How many messages `output` holds.
     unsent: u64,
-    /// Octets sent since the place's time was set.
-    moved: usize,
-    streams: VecDeque<Box<dyn Stream>>,
+    /// Octets that the carrier has taken so far, and up to which of them they are of streams.
+    taken: u64,
+    streamed: u64,
+    /// What [`progress`](Self::progress) was when the place's time was set.
+    mark: u64,
+    /// Streams, each with the time when it began.
+    streams: VecDeque<(Instant, Box<dyn Stream>)>,
     /// The peer sends nothing more.
     ended: bool,
     /// How it ends when what waits is sent; nothing more is read.
@@ -88,7 +104,9 @@ where
             sent: 0,
             unflushed: false,
             unsent: 0,
-            moved: 0,
+            taken: 0,
+            streamed: 0,
+            mark: 0,
             streams: VecDeque::new(),
             ended: false,
             last: None,
@@ -156,7 +174,7 @@ where
                 Poll::Ready(Err(_) | Ok(0)) => return Err(End::Broken),
                 Poll::Ready(Ok(octets)) => {
                     self.sent += octets;
-                    self.moved += octets;
+                    self.taken += octets as u64;
                     self.unflushed = true;
                 }
             }
@@ -183,7 +201,7 @@ where
         self.output.drain(..std::mem::take(&mut self.sent));
         let (_, message) = &mut *self.seat.shared.handler.borrow_mut();
         while self.output.len() < STREAM_MARK
-            && let Some(mut stream) = self.streams.pop_front()
+            && let Some((since, mut stream)) = self.streams.pop_front()
         {
             message.clear();
             match stream.next(message) {
@@ -192,7 +210,8 @@ where
                 Ok(false) => continue,
                 Err(_) => return Err(End::Broken),
             }
-            self.streams.push_back(stream);
+            self.streams.push_back((since, stream));
+            self.streamed = self.taken + self.output.len() as u64;
         }
         Ok(true)
     }
@@ -227,6 +246,9 @@ where
             Poll::Ready(Ok(())) => {}
         }
         let octets = room.filled();
+        if !octets.is_empty() {
+            self.carrier.forget_read();
+        }
         self.ended |= octets.is_empty();
         if !self.input.is_empty() {
             self.input.extend_from_slice(octets);
@@ -310,7 +332,7 @@ where
                 Answer::Nothing => {}
                 Answer::Later => put_off.push(place),
                 Answer::Stream => {
-                    self.streams.push_back(handler.stream().ok_or(End::Broken)?);
+                    self.streams.push_back((Instant::now(), handler.stream().ok_or(End::Broken)?));
                     shared.counters.streams.fetch_add(1, Relaxed);
                     self.carrier.widen();
                 }
@@ -327,23 +349,46 @@ where
             self.output.shrink_to_fit();
         }
         let phase = match () {
+            () if self.is_streaming() => Phase::Streaming,
             () if self.waiting() > 0 || self.unflushed => Phase::Writing,
             () if !self.spoken => Phase::First,
             () if !self.input.is_empty() => Phase::Message,
             () => Phase::Idle,
         };
         let place = &self.seat.place;
+        let progress = if matches!(phase, Phase::Writing | Phase::Streaming) { self.progress() } else { 0 };
         // Only whole messages give a peer more time, and only a share of its answers: octet by octet it cannot hold on.
+        // A stream that goes on for too long ends by its total time.
         let moves = match phase {
-            Phase::Writing => self.moved >= WRITE_SHARE,
+            Phase::Writing => progress >= self.mark + WRITE_SHARE,
+            Phase::Streaming => progress > self.mark,
             _ => self.spoke,
         };
         if moves || place.phase.get() != phase {
             place.enter(phase);
-            self.moved = 0;
+            self.mark = progress;
         }
+        let oldest = self.streams.iter().map(|(since, _)| *since).min();
+        place.stream_since.set(if phase == Phase::Streaming {
+            oldest.or_else(|| place.stream_since.get())
+        } else {
+            None
+        });
         self.spoke = false;
-        self.seat.hold(self.input.capacity() + self.output.capacity());
+        let held = self.input.capacity() + self.output.capacity() + self.carrier.held();
+        self.seat.hold(held);
+    }
+
+    /// Whether messages of a stream are still to be made, or to be taken by the carrier.
+    fn is_streaming(&self) -> bool {
+        !self.streams.is_empty() || self.taken < self.streamed
+    }
+
+    /// Octets that the peer has acknowledged. The system takes octets from us in pieces of up to half of its limit for unsent ones,
+    /// and a slow peer needs longer for one piece than it may be idle. Where the system does not count acknowledged octets, these
+    /// pieces are the only measure.
+    fn progress(&self) -> u64 {
+        self.carrier.acknowledged().unwrap_or(self.taken)
     }
 }
 

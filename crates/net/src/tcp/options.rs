@@ -23,8 +23,12 @@ pub struct TcpOptions {
     pub first_message_timeout: Duration,
     /// How long a message may take from its first octet to its last. Default 5 s.
     pub message_timeout: Duration,
-    /// How long a peer may take to accept 16 KiB of answers, or all where there are fewer. Default 5 s.
+    /// How long a peer may take to acknowledge 16 KiB of answers, or to accept all where there are fewer. Default 5 s.
     pub write_timeout: Duration,
+    /// How long the peer of a stream may acknowledge no octet. Default 30 s.
+    pub stream_idle_timeout: Duration,
+    /// How long a stream may take in all. Default 2 h.
+    pub stream_time_max: Duration,
     /// How long peers may take the answers that are there when the server stops. Default 10 s.
     pub finish_timeout: Duration,
     /// How long a TLS handshake may take. Default 5 s.
@@ -33,8 +37,8 @@ pub struct TcpOptions {
     pub message_max: usize,
     /// Answers of one connection that are put off at once. Default 64.
     pub in_flight_max: usize,
-    /// Octets that the buffers of all connections take, of begun messages and of answers that peers are slow to take: past
-    /// it, those connections are closed that have moved nothing for longest. Default 64 MiB.
+    /// Octets that the buffers of all connections take, of begun messages, of answers that peers are slow to take and of TLS
+    /// handshakes: past it, those connections are closed that have moved nothing for longest. Default 64 MiB.
     pub memory_max: usize,
 }
 
@@ -48,6 +52,8 @@ impl Default for TcpOptions {
             first_message_timeout: Duration::from_secs(5),
             message_timeout: Duration::from_secs(5),
             write_timeout: Duration::from_secs(5),
+            stream_idle_timeout: Duration::from_secs(30),
+            stream_time_max: Duration::from_secs(7200),
             finish_timeout: Duration::from_secs(10),
             handshake_timeout: Duration::from_secs(5),
             message_max: 1 << 14,
@@ -113,6 +119,20 @@ impl TcpOptions {
         self
     }
 
+    /// Sets how long the peer of a stream may acknowledge no octet.
+    #[must_use]
+    pub const fn stream_idle_timeout(mut self, limit: Duration) -> Self {
+        self.stream_idle_timeout = limit;
+        self
+    }
+
+    /// Sets how long a stream may take in all.
+    #[must_use]
+    pub const fn stream_time_max(mut self, limit: Duration) -> Self {
+        self.stream_time_max = limit;
+        self
+    }
+
     /// Sets the time for the last answers.
     #[must_use]
     pub const fn finish_timeout(mut self, limit: Duration) -> Self {
@@ -163,6 +183,8 @@ impl TcpOptions {
             self.first_message_timeout,
             self.message_timeout,
             self.write_timeout,
+            self.stream_idle_timeout,
+            self.stream_time_max,
             self.handshake_timeout,
         ];
         times.into_iter().min().unwrap_or_default()

@@ -1,9 +1,11 @@
 //! Answers of many messages.
 
-use std::io::Write;
-use std::net::Shutdown;
+use std::io::{Read as _, Write};
+use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::AtomicUsize;
 use std::time::Instant;
+
+use socket2::{Domain, Socket, Type};
 
 use super::*;
 use crate::bind::bind;
@@ -145,7 +147,7 @@ fn streams_alternate_and_are_bounded() {
 
 #[test]
 fn a_peer_that_stops_reading_does_not_grow_memory() {
-    let options = TcpOptions::new().write_timeout(Duration::from_millis(200));
+    let options = TcpOptions::new().stream_idle_timeout(Duration::from_millis(200));
     let (server, address, watched) = start(&options);
     let mut stream = connect(address);
     SockRef::from(&stream).set_recv_buffer_size(1 << 16).expect("set");
@@ -177,6 +179,72 @@ fn a_slow_reader_is_served() {
     }
     assert!(begun.elapsed() > limit);
     assert_eq!(server.statistics().total().timed_out, 0);
+}
+
+/// A connection with a receive buffer of 8 KiB from its beginning: the system takes little in the reader's place.
+fn connect_small(server: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.set_recv_buffer_size(1 << 13).expect("set");
+    socket.connect(&server.into()).expect("connected");
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream
+}
+
+/// Reads `octets` of a stream in small pieces, one each 10 ms.
+fn read_slowly(stream: &mut TcpStream, octets: usize) -> io::Result<()> {
+    // Nothing comes here: the wait for it is the reader's pace.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
+    silent.set_read_timeout(Some(Duration::from_millis(10))).expect("set");
+    let mut left = octets;
+    while left > 0 {
+        let mut piece = [0; 1024];
+        let length = left.min(piece.len());
+        stream.read_exact(&mut piece[..length])?;
+        left -= length;
+        assert!(silent.recv(&mut [0; 1]).is_err());
+    }
+    Ok(())
+}
+
+/// The system takes octets of a stream in pieces of 128 KiB (half of its limit for unsent octets). A peer needs longer for one than it may
+/// be idle, but acknowledges octets all the time.
+#[test]
+fn a_reader_slower_than_the_pieces_that_the_system_takes_is_served() {
+    let limit = Duration::from_millis(400);
+    let options = TcpOptions::new().write_timeout(limit).stream_idle_timeout(limit);
+    let (server, address, watched) = start(&options);
+    let mut stream = connect_small(address);
+    stream.write_all(&request(100, 16_000)).expect("sent");
+    let begun = Instant::now();
+    read_slowly(&mut stream, 100 << 10).expect("the stream goes on");
+    assert!(begun.elapsed() > 2 * limit);
+    assert_eq!(watched.live.load(Relaxed), 1, "the stream is still under way");
+    let mut left = 100 * 16_002 - (100 << 10);
+    while left > 0 {
+        let octets = stream.read(&mut [0; 1 << 14]).expect("the rest");
+        assert!(octets > 0, "the stream ended {left} octets too soon");
+        left -= octets;
+    }
+    assert_eq!(server.statistics().total().timed_out, 0);
+}
+
+#[test]
+fn a_stream_ends_when_its_time_is_over() {
+    let limit = Duration::from_millis(500);
+    let (server, address, watched) = start(&TcpOptions::new().stream_time_max(limit));
+    let mut stream = connect_small(address);
+    // A short stream ends in time; the next one has its own time.
+    stream.write_all(&request(1, 100)).expect("sent");
+    receive(&mut stream).expect("a message");
+    stream.write_all(&request(10_000, 10_000)).expect("sent");
+    let begun = Instant::now();
+    while watched.live.load(Relaxed) > 0 || begun.elapsed() < limit / 2 {
+        assert!(begun.elapsed() < PATIENCE, "the stream is kept");
+        let _ = read_slowly(&mut stream, 1 << 10);
+    }
+    assert!(begun.elapsed() >= limit);
+    wait_until("the connection is kept", || server.statistics().total().timed_out == 1);
 }
 
 #[test]

@@ -30,6 +30,8 @@ pub(super) enum Phase {
     Message,
     /// Its peer is to take answers.
     Writing,
+    /// Its peer is to take the messages of a stream.
+    Streaming,
 }
 
 /// Why a connection ends.
@@ -56,6 +58,8 @@ pub(super) struct Place {
     pub(super) phase: Cell<Phase>,
     /// Since when it has been in its phase, or has last moved something in it.
     pub(super) since: Cell<Instant>,
+    /// Start time of the oldest of its streams.
+    pub(super) stream_since: Cell<Option<Instant>>,
     /// Octets of its buffers.
     pub(super) held: Cell<usize>,
     order: Cell<Option<Order>>,
@@ -82,6 +86,10 @@ impl Place {
 
     fn tell(&self, order: Order) {
         self.order.set(Some(order));
+        self.wake();
+    }
+
+    fn wake(&self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
@@ -94,7 +102,14 @@ impl Place {
             Phase::Idle => idle,
             Phase::Message => options.message_timeout,
             Phase::Writing => options.write_timeout,
+            Phase::Streaming => options.stream_idle_timeout,
         }
+    }
+
+    /// Whether it has taken too long.
+    fn is_over(&self, options: &TcpOptions, idle: Duration, now: Instant) -> bool {
+        let streams_for = self.stream_since.get().map_or(Duration::ZERO, |since| now - since);
+        now - self.since.get() >= self.limit(options, idle) || streams_for >= options.stream_time_max
     }
 
     /// How readily it makes room: those first that have asked nothing yet, not those whose answers are on their way.
@@ -103,7 +118,9 @@ impl Place {
             Phase::Handshake | Phase::First => Some(0),
             Phase::Idle | Phase::Message => Some(1),
             // The peer has taken nothing for long: it is slow.
-            Phase::Writing => (now - self.since.get() >= options.write_timeout / 4).then_some(1),
+            Phase::Writing | Phase::Streaming => {
+                (now - self.since.get() >= options.write_timeout / 4).then_some(1)
+            }
         }
     }
 }
@@ -171,6 +188,7 @@ impl Table {
         let place = Rc::new(Place {
             phase: Cell::new(phase),
             since: Cell::new(Instant::now()),
+            stream_since: Cell::new(None),
             held: Cell::new(0),
             order: Cell::new(None),
             waker: Cell::new(None),
@@ -236,14 +254,21 @@ impl Table {
     }
 
     /// Notes the octets that a connection's buffers take, and has those make room that have moved nothing for longest where
-    /// all hold too much; returns how many had to.
+    /// all hold too much; returns how many had to. Where handshakes hold more than half, handshakes make room, else other
+    /// connections do: a flood of handshakes does not displace connections that answer, nor do slow readers displace handshakes.
     pub(super) fn hold(&mut self, id: u64, octets: usize, options: &TcpOptions) -> usize {
         let Some(place) = self.places.get(&id) else { return 0 };
         self.held = self.held - place.held.replace(octets) + octets;
         if self.held <= options.memory_max {
             return 0;
         }
-        let holders = self.places.iter().filter(|(_, place)| place.held.get() > 0);
+        let is_handshake = |place: &Place| place.phase.get() == Phase::Handshake;
+        let handshakes = self.places.values().filter(|place| is_handshake(place));
+        let handshakes_held: usize = handshakes.map(|place| place.held.get()).sum();
+        let of_handshakes = handshakes_held > self.held / 2;
+        let holders = self.places.iter();
+        let holders =
+            holders.filter(|(_, place)| place.held.get() > 0 && is_handshake(place) == of_handshakes);
         let mut holders: Vec<(Instant, u64)> = holders.map(|(&id, place)| (place.since.get(), id)).collect();
         holders.sort_unstable();
         let mut evicted = 0;
@@ -258,12 +283,15 @@ impl Table {
         evicted
     }
 
-    /// Ends the connections that have taken too long.
+    /// Ends the connections that have taken too long. Wakes each connection that writes, so that it reads how much its peer has
+    /// acknowledged: the system does not report that by itself.
     pub(super) fn sweep(&mut self, options: &TcpOptions, idle: Duration) {
         let now = Instant::now();
         for place in self.places.values() {
-            if now - place.since.get() >= place.limit(options, idle) {
+            if place.is_over(options, idle, now) {
                 place.tell(Order::End(End::TimedOut));
+            } else if matches!(place.phase.get(), Phase::Writing | Phase::Streaming) {
+                place.wake();
             }
         }
     }
@@ -332,6 +360,30 @@ mod tests {
         assert_eq!(order(&busy), None);
         assert_eq!(enter("192.0.2.8").err(), Some(Refusal::Full));
         assert_eq!(table.len(), 4);
+    }
+
+    #[test]
+    fn handshakes_make_room_where_they_hold_more_than_half() {
+        let options = options(100).memory_max(1000);
+        let order = |place: &Place| place.order(Waker::noop());
+        for (handshakes, others) in [(6, 4), (4, 6)] {
+            let mut table = Table::default();
+            let mut enter = |phase, count: usize| -> Vec<_> {
+                let enter = |number| {
+                    let peer = peer(&format!("192.0.2.{}", 10 * count + number));
+                    let (id, place, _) = table.enter(peer, phase, &options).expect("a place");
+                    assert_eq!(table.hold(id, 100, &options), 0);
+                    place
+                };
+                (0..count).map(enter).collect()
+            };
+            let (agreeing, writing) = (enter(Phase::Handshake, handshakes), enter(Phase::Writing, others));
+            let (id, ..) = table.enter(peer("192.0.2.200"), Phase::First, &options).expect("a place");
+            assert_eq!(table.hold(id, 1, &options), 2);
+            let gone = |places: &[Rc<Place>]| places.iter().filter(|place| order(place).is_some()).count();
+            let expected = if handshakes > others { (2, 0) } else { (0, 2) };
+            assert_eq!((gone(&agreeing), gone(&writing)), expected);
+        }
     }
 
     #[test]

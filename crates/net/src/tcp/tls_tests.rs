@@ -8,7 +8,7 @@ use crate::bind::bind_tcp;
 use crate::client::{ConnectOptions, Connection};
 use crate::error::{ClientError, TlsError};
 use crate::handler::{Answer, TlsSession};
-use crate::testing::{Certificates, block_on, connect, echo, framed, is_closed};
+use crate::testing::{Certificates, PATIENCE, block_on, connect, echo, framed, is_closed};
 use crate::tls::{ClientTls, ServerIdentity};
 
 /// Answers as a nameserver that says NOERROR to everything.
@@ -260,6 +260,73 @@ fn what_is_no_handshake_is_closed() {
     server.stop().expect("stopped");
     let total = statistics.total();
     assert_eq!((total.handshakes, total.handshakes_failed, total.timed_out), (0, 3, 1));
+}
+
+/// A ClientHello of 60,000 octets without its last ones.
+fn begun_handshake() -> Vec<u8> {
+    let message = [&[1, 0, 0xea, 0x60][..], &[0; 50_000]].concat();
+    let record = |part: &[u8]| [&[22, 3, 1][..], &(part.len() as u16).to_be_bytes(), part].concat();
+    message.chunks(16_000).flat_map(record).collect()
+}
+
+/// Polls until `holds`.
+#[track_caller]
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn unfinished_handshakes_count_as_memory() {
+    let certificates = Certificates::new();
+    // Of 40 handshakes that the client only opens, 16 have room; of 40 that have sent 50,000 octets, 4.
+    for (octets, evicted) in [(Vec::new(), 24), (begun_handshake(), 36)] {
+        let options = TcpOptions::new().memory_max(1 << 18);
+        let (server, address, _) = start(&certificates, &options);
+        let begun: Vec<_> = (0..40).map(|_| connect(address)).collect();
+        for mut stream in &begun {
+            // The server may have closed it already.
+            let _ = stream.write_all(&octets);
+        }
+        let statistics = server.statistics();
+        wait_until("handshakes hold more than all connections may", || statistics.total().evicted >= evicted);
+        // Who agrees on keys is served.
+        let tls = trusting(&certificates, Some("ns.example"));
+        block_on(exchange(address, &tls, b"x")).expect("answered");
+        assert_eq!(statistics.total().handshakes, 1);
+        drop(begun);
+        server.stop().expect("stopped");
+    }
+}
+
+/// A peer that does not read leaves records in TLS, in addition to the answers that wait for it.
+#[test]
+fn records_that_wait_to_be_sent_count_as_memory() {
+    let certificates = Certificates::new();
+    // More than the answers that wait, and less than these and the records.
+    let options = TcpOptions::new().memory_max(1 << 20);
+    let (server, address, _) = start(&certificates, &options);
+    let tls = trusting(&certificates, Some("ns.example"));
+    let statistics = server.statistics();
+    block_on(async {
+        let mut held = Vec::new();
+        for _ in 0..12 {
+            let mut connection =
+                Connection::open_tls(address, &ConnectOptions::default(), &tls).await.expect("open");
+            // The system takes some of it.
+            for _ in 0..400 {
+                let sent = tokio::time::timeout(Duration::from_millis(50), connection.send(&[7; 16_000]));
+                if !matches!(sent.await, Ok(Ok(()))) {
+                    break;
+                }
+            }
+            held.push(connection);
+        }
+        wait_until("records hold more than all connections may", || statistics.total().evicted > 0);
+    });
 }
 
 #[test]

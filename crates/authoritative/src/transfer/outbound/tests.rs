@@ -1,6 +1,7 @@
 //! Answers to AXFR and IXFR, read back record by record.
 
 mod places;
+mod release;
 
 use super::compress::Compressor;
 use super::*;
