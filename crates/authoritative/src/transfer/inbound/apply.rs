@@ -8,7 +8,8 @@ use nonesuch_zone::{ChangeSet, Contents, Run};
 ///
 /// Only the names that any step touches are carried from step to step; all others are copied once, at the end. Halves of the
 /// steps are applied likewise to the names that they touch, so that the work grows with the changes of all steps, times the
-/// logarithm of their number, and not with the product of steps and names.
+/// logarithm of their number, and not with the product of steps and names. Names are picked where they are at most half of the
+/// octets, so that all copies that are held at once are a few times the names that any step touches, however many steps there are.
 ///
 /// # Errors
 /// The first change that does not fit: what a step removes must be there, what it adds must not be. The whole zone is to be
@@ -16,27 +17,32 @@ use nonesuch_zone::{ChangeSet, Contents, Run};
 pub fn apply_steps(old: &Contents, steps: &[ChangeSet]) -> Result<(Contents, ChangeSet), ChangeError> {
     let names = touched_names(steps);
     let before = pick(old, &names);
-    let after = apply_each(&before, steps)?;
+    let after = apply_each(before.clone(), steps)?;
     let change = ChangeSet::between(&before, &after, |_| true);
     Ok((splice(old, &names, &after), change))
 }
 
 /// `old` after all steps; it has few names that no step touches.
-fn apply_each(old: &Contents, steps: &[ChangeSet]) -> Result<Contents, ChangeError> {
+fn apply_each(old: Contents, steps: &[ChangeSet]) -> Result<Contents, ChangeError> {
     match steps {
-        [] => Ok(old.clone()),
-        [step] => step.apply(old, SerialRule::Exact),
+        [] => Ok(old),
+        [step] => step.apply(&old, SerialRule::Exact),
         _ => {
             let (first, second) = steps.split_at(steps.len() / 2);
-            apply_where_touched(&apply_where_touched(old, first)?, second)
+            apply_where_touched(apply_where_touched(old, first)?, second)
         }
     }
 }
 
-fn apply_where_touched(old: &Contents, steps: &[ChangeSet]) -> Result<Contents, ChangeError> {
+fn apply_where_touched(old: Contents, steps: &[ChangeSet]) -> Result<Contents, ChangeError> {
     let names = touched_names(steps);
-    let after = apply_each(&pick(old, &names), steps)?;
-    Ok(splice(old, &names, &after))
+    let picked = pick(&old, &names);
+    if picked.octets() > old.octets() / 2 {
+        drop((picked, names));
+        return apply_each(old, steps);
+    }
+    let after = apply_each(picked, steps)?;
+    Ok(splice(&old, &names, &after))
 }
 
 /// The names that steps touch, in canonical order.
