@@ -71,7 +71,9 @@ impl Refreshed {
 /// Whether a stored version has expired at `now`, in milliseconds since 1970, as the stored timers say
 /// (RFC 1035 §3.3.13, EXPIRE; RFC 7314 §4). Timers of another version do not count.
 pub(crate) fn is_expired(timers: &Path, held: Held, timing: Timing, now: u64) -> bool {
-    let Some(timers) = Timers::read(timers).filter(|timers| timers.serial == held.serial) else { return false };
+    let Some(timers) = Timers::read(timers).filter(|timers| timers.serial == held.serial) else {
+        return false;
+    };
     let refreshed = Refreshed::of(timers, 0);
     // A time to come is the word of a clock that was wrong, as in `Machine::new`.
     let refreshed = Refreshed { at: refreshed.at.min(now), ..refreshed };

@@ -8,7 +8,7 @@ use nonesuch_zone::{ChangeSet, Contents, Run};
 ///
 /// Only the names that any step touches are carried from step to step; all others are copied once, at the end. Halves of the
 /// steps are applied likewise to the names that they touch, so that the work grows with the changes of all steps, times the
-/// logarithm of their number, and not with the product of steps and names. Names are picked where they are at most half of the
+/// logarithm of their number, and not with the product of steps and names. Names are picked where they have no more than half of the
 /// octets, so that all copies that are held at once are a few times the names that any step touches, however many steps there are.
 ///
 /// # Errors
