@@ -25,9 +25,6 @@ pub enum CompileError {
     /// Templates or names exceed what the image can address.
     #[error("the zone is too large for one image")]
     TooLarge,
-    /// The NSEC3 records at the apex use a hash algorithm that is not known (RFC 5155 §11 knows 1, SHA-1).
-    #[error("the NSEC3PARAM record names hash algorithm {0}; only 1 (SHA-1) exists")]
-    UnknownHash(u8),
 }
 
 impl Image {
@@ -37,10 +34,11 @@ impl Image {
     /// What keeps a zone from being served.
     pub fn compile(contents: &Contents) -> Result<Self, CompileError> {
         let soa = contents.soa().ok_or(CompileError::NoSoa)?;
-        let (nsec3, nsec5) = (nsec3_facts(contents)?, nsec5_key(contents));
+        let (nsec3, nsec5) = (nsec3_facts(contents), nsec5_key(contents));
         let has_nsec = contents.apex_rrset(Rtype::NSEC).is_some();
         let is_unchained = !has_nsec && nsec3.is_none() && nsec5.is_none();
-        let zone = Zone { contents, negative_ttl: soa.negative_ttl(), nsec3, nsec5, is_unchained };
+        let negative_ttl = soa.negative_ttl();
+        let zone = Zone { contents, negative_ttl, nsec3, nsec5, has_nsec, is_unchained };
         let places = places(&zone);
         let mut whole = Whole::default();
         for_each_ordered(
@@ -159,16 +157,16 @@ fn split_index(index: Index) -> (Bytes, Bytes) {
     (into_bytes(index.keys), into_bytes(nodes))
 }
 
-/// Parameters of the NSEC3 chain that is answered from, where there is one.
-fn nsec3_facts(contents: &Contents) -> Result<Option<Nsec3Facts>, CompileError> {
-    let Some(parameters) = contents.apex_rrset(Rtype::NSEC3PARAM) else { return Ok(None) };
-    // RFC 5155 §4.1.2: records with flags other than zero are ignored.
-    let usable = parameters.rdatas().find(|rdata| rdata.get(1) == Some(&0));
-    let Some(&[algorithm, _, high, low, _, ref salt @ ..]) = usable else { return Ok(None) };
-    if algorithm != 1 {
-        return Err(CompileError::UnknownHash(algorithm));
-    }
-    Ok(Some(Nsec3Facts { salt: salt.to_vec(), iterations: u16::from_be_bytes([high, low]) }))
+/// Parameters of the NSEC3 chain that is answered from; `None` where no NSEC3PARAM record names one that can be used. The chain
+/// is whole as long as the record is there (RFC 5155 §7.3, §10.4, §10.5).
+fn nsec3_facts(contents: &Contents) -> Option<Nsec3Facts> {
+    // RFC 5155 §4.1.2: records with flags other than zero are ignored. §11: SHA-1 is the only hash algorithm.
+    contents.apex_rrset(Rtype::NSEC3PARAM)?.rdatas().find_map(|rdata| match rdata {
+        [1, 0, high, low, _, salt @ ..] => {
+            Some(Nsec3Facts { salt: salt.to_vec(), iterations: u16::from_be_bytes([*high, *low]) })
+        }
+        _ => None,
+    })
 }
 
 /// The NSEC5KEY record that a chain of the zone names, where there is one. A chain is replaced as a whole when the key

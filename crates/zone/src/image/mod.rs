@@ -79,7 +79,7 @@ struct Sections {
     blocks: Bytes,
     /// The table of names ([`index`]).
     table: Bytes,
-    /// Names that own an NSEC record, or all names where the zone has no chain of denial, in canonical order: the first
+    /// Names that own records, where the zone has an NSEC chain, or all names where it has no chain of denial, in canonical order: the first
     /// octets of their sort keys, 8 each ...
     order_keys: Bytes,
     /// ... and where their blocks are, 4 octets each.
@@ -260,7 +260,8 @@ impl Image {
     }
 
     /// The NSEC RRset that matches `name` or covers it: its owner is the last one at or before `name` in
-    /// canonical order. `None` where the zone has no NSEC chain. `name` is in lower case and in the zone.
+    /// canonical order. `None` where the zone has no NSEC chain, or that owner no NSEC record. `name` is in lower case and in the
+    /// zone.
     #[must_use]
     pub fn nsec_at_or_before(&self, name: NameRef<'_>) -> Option<Template<'_>> {
         let last = self.first_after(name).checked_sub(1)?;

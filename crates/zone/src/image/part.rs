@@ -29,6 +29,9 @@ pub(super) struct Zone<'z> {
     pub(super) negative_ttl: u32,
     pub(super) nsec3: Option<Nsec3Facts>,
     pub(super) nsec5: Option<Nsec5Key>,
+    /// Whether there is an NSEC record at the apex. Signers add that one last and remove it first, so that a chain is whole
+    /// where it is.
+    pub(super) has_nsec: bool,
     /// Whether the zone has no chain of denial: all its names are listed in canonical order then, for the mechanisms that
     /// make their records when asked.
     pub(super) is_unchained: bool,
@@ -179,7 +182,7 @@ impl Part {
             if node.index() == 0 {
                 self.add_negative_soa(zone, node, room);
             }
-            self.list(zone, node, at);
+            self.list(zone, node, kind, at);
         }
         if kind != NodeKind::Hash {
             self.names.push(at);
@@ -192,9 +195,10 @@ impl Part {
     }
 
     /// Enters the node at `at` into the indexes of the chains that it is in.
-    fn list(&mut self, zone: &Zone<'_>, node: Node<'_>, at: u32) {
+    fn list(&mut self, zone: &Zone<'_>, node: Node<'_>, kind: NodeKind, at: u32) {
         let name = node.name();
-        if node.has(Rtype::NSEC) && !zone.is_unchained {
+        // Also a name whose NSEC record is missing: the one before it does not cover what follows.
+        if zone.has_nsec && kind != NodeKind::Hash {
             self.order.push(&sort_key(zone, name), at);
         }
         let records = |rtype| node.rrset(rtype).into_iter().flat_map(|rrset| rrset.rdatas());

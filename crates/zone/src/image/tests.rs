@@ -241,3 +241,43 @@ fn names_of_every_length_are_found_again() {
     assert_eq!(count, 127);
     assert!(image.find_exact(NameRef::ROOT).is_none());
 }
+
+/// A denial without proof is better sent without one than with a record that covers something else.
+#[test]
+fn a_name_without_its_nsec_record_is_not_covered_by_the_one_before_it() {
+    let text = "$ORIGIN example.\n$TTL 60\n@ SOA ns h 7 1 1 1 30\n@ NS ns.other.\n@ DNSKEY 257 3 13 AAAA\n\
+                a TXT x\nb TXT x\nc TXT x\n@ NSEC a SOA\na NSEC b TXT\nc NSEC @ TXT\n";
+    let image =
+        Image::compile(&read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents).unwrap();
+    let owner = |name: &str| {
+        let name: Name = name.parse().unwrap();
+        image.nsec_at_or_before(name.view()).map(|template| template.expand()[0].0.clone())
+    };
+    assert_eq!(owner("aa.example."), owner("a.example."));
+    assert!(owner("cc.example.").is_some() && owner("c.example.") == owner("cc.example."));
+    assert_eq!([owner("b.example."), owner("bb.example.")], [None, None]);
+}
+
+/// RFC 5155 §4.1.2, §7.3, §11: records with flags, and hash algorithms that are not known, name no chain.
+#[test]
+fn the_chain_that_an_nsec3param_record_names_is_answered_from() {
+    let hash = "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom";
+    for (parameters, expected) in [
+        ("", None),
+        ("@ NSEC3PARAM 1 0 0 AB\n", Some(0)),
+        ("@ NSEC3PARAM 1 1 0 AB\n", None),
+        ("@ NSEC3PARAM 2 0 0 AB\n", None),
+        ("@ NSEC3PARAM 1 0 0 AB\n@ NSEC3PARAM 2 0 0 AB\n@ NSEC3PARAM 1 1 0 CD\n", Some(0)),
+        // No record of it is there.
+        ("@ NSEC3PARAM 1 0 5 AB\n", None),
+    ] {
+        let text = format!(
+            "$ORIGIN example.\n$TTL 60\n@ SOA ns h 7 1 1 1 30\n@ NS ns.other.\n@ DNSKEY 257 3 13 AAAA\n\
+             {parameters}{hash} NSEC3 1 0 0 AB {hash} A\n@ NSEC @ SOA\n"
+        );
+        let image =
+            Image::compile(&read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents).unwrap();
+        assert_eq!(image.nsec3_parameters().map(|(_, iterations)| iterations), expected, "{parameters}");
+        assert!(image.is_signed());
+    }
+}
