@@ -18,7 +18,10 @@ pub use counters::{Counters, OnlineCounters, Operation};
 pub use key_set::{KeySetOptions, KeySetSignError, sign_key_set};
 pub use keys::{OnlineKeyError, OnlineKeys};
 pub use period::{DEFAULT_VALIDITY, LEAST_VALIDITY, MOST_VALIDITY, Period};
-pub use prepare::{OnlineOptions, PrepareError, Prepared, prepare, prepare_keys, prepare_with};
+pub use prepare::{
+    OnlineOptions, PrepareError, Prepared, prepare, prepare_keys, prepare_unverified, prepare_with,
+    verify_as_it_is,
+};
 pub use prover::{Nsec5Prover, Nsec5Zone, ProverError};
 pub use workshop::{MOST_WANTED, Mark, Rrset, Workshop};
 

@@ -128,9 +128,18 @@ pub fn prepare_with(
     verify: &VerifyOptions,
     aids: &Aids<'_>,
 ) -> Result<Prepared, PrepareError> {
+    check_mechanism(&contents, options.mechanism)?;
+    let verified = verify_as_it_is(contents, verify, aids);
+    prepare_unverified(verified.map_err(|unverified| PrepareError::Unsound(Box::new(unverified.1)))?, options)
+}
+
+/// As [`prepare`], of a zone that was not verified, or has faults and is to be served nevertheless.
+///
+/// # Errors
+/// As [`prepare`], but for faults of the zone.
+pub fn prepare_unverified(contents: Contents, options: OnlineOptions) -> Result<Prepared, PrepareError> {
     let OnlineOptions { mechanism, records, pairs, validity } = options;
     check_mechanism(&contents, mechanism)?;
-    let contents = verify_as_it_is(contents, verify, aids)?;
     let apex = contents.apex().clone();
     let (ttl, dnskeys) = dnskeys(&contents, &records);
     if dnskeys.is_empty() {
@@ -182,19 +191,20 @@ fn check_mechanism(contents: &Contents, mechanism: Mechanism) -> Result<(), Prep
     Ok(())
 }
 
-/// Verifies what is signed: the whole zone, or its key set alone.
-fn verify_as_it_is(
+/// Verifies a zone before [`prepare_unverified`]: the whole zone, or the key set alone where nothing else is signed.
+///
+/// # Errors
+/// The contents and the report, where it has faults.
+pub fn verify_as_it_is(
     contents: Contents,
     options: &VerifyOptions,
     aids: &Aids<'_>,
-) -> Result<Contents, PrepareError> {
-    let unsound = |report: Report| PrepareError::Unsound(Box::new(report));
+) -> Result<Contents, Box<(Contents, Report)>> {
     if is_signed(&contents) || !has_only_key_set(&contents) {
-        let verified = into_verified_with(contents, options, aids);
-        return verified.map(Verified::into_contents).map_err(|unverified| unsound(unverified.1));
+        return into_verified_with(contents, options, aids).map(Verified::into_contents);
     }
     let report = verify_key_set(&contents, &key_set(&contents), options);
-    if report.is_sound() { Ok(contents) } else { Err(unsound(report)) }
+    if report.is_sound() { Ok(contents) } else { Err(Box::new((contents, report))) }
 }
 
 /// Whether nothing of DNSSEC is in the zone but keys at its apex and signatures over them.
