@@ -1,4 +1,4 @@
-//! The one place where the time of day is read. What is pure is given it.
+//! The one place where the time of day is read. Pure functions take it as a parameter.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -5,12 +5,12 @@ use nonesuch_dnssec::verify::Mode;
 use nonesuch_dnssec::{Mechanism, Verified};
 use nonesuch_proto::serial;
 use nonesuch_zone::image::{CompileError, ImageFile};
-use nonesuch_zone::{Image, Verification};
+use nonesuch_zone::{Contents, Image, Verification};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A zone ready to be served. Only a verified zone becomes one, or an image file that says of its zone that it was
-/// verified when the image was made; so nothing unverified is published. A copy shares image and keys.
+/// A zone ready to be served. A verified zone becomes one, or an image file that says of its zone that it was
+/// verified when the image was made; [`Published::unverified`] is the one exception. A copy shares image and keys.
 #[derive(Clone, Debug)]
 pub struct Published {
     image: Image,
@@ -71,6 +71,12 @@ impl Published {
         Ok(Self::of(Image::compile(zone.contents())?, Denial::FromImage))
     }
 
+    /// Compiles a zone that was not verified, or has faults and is to be served nevertheless. Proofs and signatures that it
+    /// lacks are missing from answers.
+    pub fn unverified(contents: &Contents) -> Result<Self, CompileError> {
+        Ok(Self::of(Image::compile(contents)?, Denial::FromImage))
+    }
+
     /// Compiles a zone that is denied from, and where need be signed, when asked.
     pub fn online(zone: Prepared) -> Result<Self, CompileError> {
         let (contents, mechanism, keys) = zone.into_parts();
@@ -79,7 +85,12 @@ impl Published {
 
     /// Compiles a verified zone with NSEC5; `prover` is of that zone.
     pub fn nsec5(zone: &Verified, prover: Nsec5Prover) -> Result<Self, CompileError> {
-        Ok(Self::of(Image::compile(zone.contents())?, Denial::Nsec5(Arc::new(prover))))
+        Self::nsec5_unverified(zone.contents(), prover)
+    }
+
+    /// As [`Published::unverified`], of a zone with NSEC5; `prover` is of that zone.
+    pub fn nsec5_unverified(contents: &Contents, prover: Nsec5Prover) -> Result<Self, CompileError> {
+        Ok(Self::of(Image::compile(contents)?, Denial::Nsec5(Arc::new(prover))))
     }
 
     pub(crate) fn of(image: Image, denial: Denial) -> Self {
@@ -88,11 +99,11 @@ impl Published {
     }
 
     /// Takes the image of a file that says that its zone was verified, in this mode at least, and whose signatures are valid
-    /// at `now`, in seconds since 1970 modulo 2^32.
+    /// at `now`, in seconds since 1970 modulo 2^32. Without a mode nothing is demanded of zone or signatures.
     ///
     /// # Errors
     /// Why the zone must be verified first, or is served with [`Published::nsec5_from_file`].
-    pub fn from_file(file: ImageFile, mode: Mode, now: u32) -> Result<Self, Unverified> {
+    pub fn from_file(file: ImageFile, mode: Option<Mode>, now: u32) -> Result<Self, Unverified> {
         if file.image().nsec5_key().is_some() {
             return Err(Unverified::Nsec5);
         }
@@ -107,7 +118,7 @@ impl Published {
     pub fn nsec5_from_file(
         file: ImageFile,
         prover: Nsec5Prover,
-        mode: Mode,
+        mode: Option<Mode>,
         now: u32,
     ) -> Result<Self, Unverified> {
         check_file(&file, mode, now)?;
@@ -124,13 +135,13 @@ impl Published {
         file: ImageFile,
         verification: Verification,
         (mechanism, keys): (Mechanism, OnlineKeys),
-        mode: Mode,
+        mode: Option<Mode>,
         now: u32,
     ) -> Result<Self, Unverified> {
-        match verification {
+        match (verification, mode) {
             // Nothing is verified of a zone without signatures.
-            Verification::Nothing => check_times(&file, now)?,
-            found => check(&file, found, mode, now)?,
+            (Verification::Nothing, Some(_)) => check_times(&file, now)?,
+            (found, mode) => check(&file, found, mode, now)?,
         }
         Ok(Self::of(file.into_image(), Denial::Online { mechanism, keys: Arc::new(keys) }))
     }
@@ -185,12 +196,13 @@ impl Published {
 }
 
 /// Whether a file says enough of its zone.
-fn check_file(file: &ImageFile, mode: Mode, now: u32) -> Result<(), Unverified> {
+fn check_file(file: &ImageFile, mode: Option<Mode>, now: u32) -> Result<(), Unverified> {
     check(file, file.record().verification, mode, now)
 }
 
 /// Whether it is enough of the zone of `file` that so much was verified of it.
-fn check(file: &ImageFile, found: Verification, mode: Mode, now: u32) -> Result<(), Unverified> {
+fn check(file: &ImageFile, found: Verification, mode: Option<Mode>, now: u32) -> Result<(), Unverified> {
+    let Some(mode) = mode else { return Ok(()) };
     match (found, mode) {
         (Verification::Full { .. }, _) | (Verification::Structural { .. }, Mode::Structural) => {}
         _ => return Err(Unverified::Record { found }),
@@ -243,15 +255,17 @@ mod tests {
             (Verification::Nothing, Mode::Full, false),
         ];
         for (found, mode, is_published) in cases {
-            let outcome = Published::from_file(file(found, true), mode, NOON);
+            let outcome = Published::from_file(file(found, true), Some(mode), NOON);
             assert_eq!(outcome.is_ok(), is_published, "{found:?} {mode:?}");
             assert!(is_published || outcome.unwrap_err() == Unverified::Record { found });
+            assert!(Published::from_file(file(found, true), None, NOON).is_ok(), "nothing is demanded");
         }
     }
 
     #[test]
     fn signatures_must_be_valid_at_the_time() {
-        let at = |now| Published::from_file(file(Verification::Full { at: NOON }, true), Mode::Full, now);
+        let full = Verification::Full { at: NOON };
+        let at = |now| Published::from_file(file(full, true), Some(Mode::Full), now);
         for now in [NOON - 3600, NOON, NOON + 3600] {
             assert!(at(now).is_ok(), "{now}");
         }
@@ -259,7 +273,8 @@ mod tests {
             let (inception, expiration) = (NOON - 3600, NOON + 3600);
             assert_eq!(at(now).unwrap_err(), Unverified::Time { now, inception, expiration });
         }
-        let unsigned = file(Verification::Full { at: NOON }, false);
-        assert_eq!(Published::from_file(unsigned, Mode::Full, 0).unwrap().image().serial(), 7);
+        assert!(Published::from_file(file(full, true), None, NOON + 3601).is_ok());
+        let unsigned = file(full, false);
+        assert_eq!(Published::from_file(unsigned, Some(Mode::Full), 0).unwrap().image().serial(), 7);
     }
 }

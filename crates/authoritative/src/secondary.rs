@@ -56,7 +56,7 @@ pub enum PublishError {
     Unwanted(String),
 }
 
-/// What transfers need of the server around them. [`publish`](Host::publish) is called on threads that may block, the others in the
+/// What transfers need of the server around them. [`publish`](Host::publish) and [`store`](Host::store) are called on threads that may block, the others in the
 /// one thread of all transfers: they are to return at once, whatever is being done with the zone.
 pub trait Host: Send + Sync + 'static {
     /// What is here of the zone, whether it is served or has expired.
@@ -73,6 +73,12 @@ pub trait Host: Send + Sync + 'static {
 
     /// Serves again what is here of the zone: a primary has said that it is the newest version.
     fn restore(&self, apex: &Name);
+
+    /// Stores the served version where storing it failed at publication. Returns whether it is stored. Called on threads that may
+    /// block.
+    fn store(&self, _apex: &Name) -> bool {
+        true
+    }
 
     /// Says when the zone expires as things stand, for secondaries that ask (RFC 7314 §3.2); to begin with, and when that changes.
     fn set_expiry(&self, _apex: &Name, _expires: Option<Instant>) {}

@@ -165,6 +165,81 @@ fn times_keep_to_their_bounds() {
     assert_eq!(status[0]["state"], "expired", "{status}");
 }
 
+/// RFC 1035 §3.3.13: nobody answers from a zone that has expired, at none of many starts.
+#[test]
+fn a_zone_that_has_expired_is_answered_by_no_start() {
+    let (home, theirs) = (folder(), folder());
+    let primary = start_primary(theirs.path(), "");
+    let port = free_port();
+    let zones = format!("[zone.\"{PLAIN}\"]\nprimaries = [\"{}\"]\n", primary.address);
+    let server = start_at(home.path(), port, &zones);
+    server.wait_for(PLAIN, 1);
+    let timers = home.path().join("state/zones/plain.example.timers");
+    server.wait_until("timers", || timers.exists());
+    server.stop();
+    primary.kill();
+    let long_ago = "nonesuch timers 2\nserial 1\nrefreshed 1700000000\nleft whole\n";
+    write_beside(&timers, long_ago);
+    for _ in 0..5 {
+        let server = start_at(home.path(), port, &zones);
+        assert_eq!(server.ready["serving"], 0, "{}", server.ready);
+        for _ in 0..5 {
+            assert_eq!(ask(server.address, PLAIN, nonesuch_proto::Rtype::SOA).rcode(), Rcode::SERVFAIL);
+        }
+        server.kill();
+    }
+    // A primary that has the version ends it.
+    let primary = start_primary(theirs.path(), "");
+    let path = home.path().join("c.toml");
+    let text = fs::read_to_string(&path).expect("a configuration");
+    let from = zones.split('"').nth(3).expect("an address");
+    write_beside(&path, &text.replace(from, &primary.address.to_string()));
+    Configured::start(&path).wait_for(PLAIN, 1);
+}
+
+/// A disk that takes nothing any more takes no zone away, and has none transferred again and again.
+#[test]
+fn a_zone_that_cannot_be_stored_is_served_and_had_once() {
+    let (home, theirs) = (folder(), folder());
+    let dir = theirs.path();
+    let port = free_port();
+    let primary = start_primary(dir, &format!("also-notify = [\"127.0.0.1:{port}\"]\n"));
+    let times =
+        ["refresh", "retry"].map(|time| format!("{time}-min = \"1s\"\n{time}-max = \"1s\"\n")).concat();
+    let zones = format!(
+        "{JSON_LOG}[zone.\"{PLAIN}\"]\nprimaries = [\"{}\"]\n{times}expire-min = \"2s\"\nexpire-max = \"2s\"\n",
+        primary.address
+    );
+    let server = start_at(home.path(), port, &zones);
+    server.wait_for(PLAIN, 1);
+    // Nothing can be written there then, whoever runs the test.
+    let (folder, away) = (home.path().join("state/zones"), home.path().join("state/away"));
+    server.wait_until("timers", || folder.join("plain.example.timers").exists());
+    fs::rename(&folder, &away).expect("renamed");
+    publish(&primary, dir, 2);
+    server.wait_for(PLAIN, 2);
+    let status = |key: &str| server.ctl_json(&["zone", "status", PLAIN])[0][key].clone();
+    assert!(status("storage_error").as_str().is_some_and(|error| error.contains("cannot be written")));
+    let begun = status("refreshed").as_u64().expect("a time");
+    server.wait_until("more than its time to expire", || {
+        assert_eq!(server.serial(PLAIN), Some(2), "{}", server.logged());
+        status("refreshed").as_u64().is_some_and(|refreshed| refreshed >= begun + 3)
+    });
+    assert_eq!(kinds(&server), ["AXFR", "IXFR"]);
+    let lines = server.logged();
+    let is_error = |line: &&str| {
+        line.contains("\"level\":\"error\"") && line.contains("not stored, serving serial 2 from memory")
+    };
+    assert_eq!(lines.lines().filter(is_error).count(), 1, "{lines}");
+    // As soon as there is room it is stored.
+    fs::rename(&away, &folder).expect("renamed");
+    server.wait_until("it is stored", || status("storage_error").is_null());
+    server.kill();
+    drop(primary);
+    let server = start_at(home.path(), port, &zones);
+    assert_eq!(server.ctl_json(&["zone", "status", PLAIN])[0]["serial"], 2);
+}
+
 /// A primary that has a key signs what it tells: its address alone is not enough, unless that is said.
 #[test]
 fn unsigned_notify_of_a_primary_with_a_key_is_refused() {

@@ -5,12 +5,12 @@ mod common;
 #[path = "common/transferring.rs"]
 mod transferring;
 
-use common::configured::{Configured, plain_zone, write_beside};
+use common::configured::{Configured, ask, plain_zone, write_beside};
 use common::{Running, done, folder, generate_keys, installed, made, start_peer, text};
 use nonesuch_authoritative::seconds_now;
 use nonesuch_authoritative::tsig::{self, AnswerFault, Key, sign_request};
 use nonesuch_proto::Rtype;
-use nonesuch_proto::message::push_query;
+use nonesuch_proto::message::{Rcode, push_query};
 use std::fs;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -37,7 +37,7 @@ fn follow(program: &str, mechanism: &str, command: fn(&Path, u16, u16) -> Comman
     let port = free_port();
     let peer = start_peer(&dir.join("log"), |address| command(dir, address.port(), port));
     let zones = format!(
-        "[zone.\"{ZONE}\"]\nprimaries = [\"{} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\nverify = \"full\"\nretry-min = \"1s\"\n",
+        "[zone.\"{ZONE}\"]\nprimaries = [\"{} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\nverify = \"full\"\non-fault = \"reject\"\nretry-min = \"1s\"\n",
         peer.address
     );
     let server = start_at(home.path(), port, &zones);
@@ -144,6 +144,55 @@ fn peers_are_heard_about_expired_signatures() {
             }
         }
     }
+}
+
+/// BIND with a zone that it signs by this policy, or not at all; few records at a time, so that there are versions in between.
+fn bind_signing(dir: &Path, port: u16, notified: u16, policy: Option<&str>) -> Command {
+    let signing = policy.map(|policy| {
+        format!("dnssec-policy {policy}; inline-signing yes; sig-signing-nodes 2; sig-signing-signatures 2;")
+    });
+    let algorithm = "keys { csk lifetime unlimited algorithm ecdsap256sha256; };";
+    let zones = format!(
+        "dnssec-policy nsec {{ {algorithm} }};\n\
+         dnssec-policy nsec3 {{ {algorithm} nsec3param iterations 0 optout no salt-length 0; }};\n\
+         zone \"{ZONE}\" {{ type primary; file \"zone\"; {} }};\n",
+        signing.unwrap_or_default()
+    );
+    bind_with(dir, port, notified, &zones)
+}
+
+/// A zone is signed for the first time, and goes from NSEC to NSEC3, while it is transferred: it is answered for all the time.
+#[test]
+fn bind_signs_for_the_first_time_and_changes_its_chain() {
+    if !installed("named") {
+        return;
+    }
+    let (home, theirs) = (folder(), folder());
+    let dir = theirs.path();
+    fs::write(dir.join("zone"), plain(1)).expect("written");
+    let port = free_port();
+    let peer = start_peer(&dir.join("log"), |address| bind_signing(dir, address.port(), port, None));
+    let zones = format!(
+        "[zone.\"{ZONE}\"]\nprimaries = [\"{} key:transfer.key.\"]\nrefresh-min = \"1s\"\nrefresh-max = \"1s\"\n",
+        peer.address
+    );
+    let server = start_at(home.path(), port, &zones);
+    server.wait_for(ZONE, 1);
+    for (policy, served) in [("nsec", "signed with NSEC"), ("nsec3", "signed with NSEC3")] {
+        bind_signing(dir, peer.address.port(), port, Some(policy));
+        hang_up(&peer);
+        server.wait_until(served, || {
+            for (name, rcode) in [("t", Rcode::NOERROR), ("no-such-name", Rcode::NXDOMAIN)] {
+                let answer = ask(server.address, &format!("{name}.{ZONE}"), Rtype::TXT);
+                assert_eq!(answer.rcode(), rcode, "{name} {}", server.logged());
+            }
+            let status = server.ctl_json(&["zone", "status", ZONE]);
+            status[0]["served"] == served && status[0]["warnings"] == serde_json::json!([])
+        });
+    }
+    // There were versions with faults, and none was rejected.
+    assert!(server.logged().contains("verification found"), "{}", server.logged());
+    assert!(!server.logged().contains("refused"), "{}", server.logged());
 }
 
 fn catalog(serial: u32, members: &str) -> String {

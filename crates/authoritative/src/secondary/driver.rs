@@ -200,6 +200,17 @@ impl Driver {
             Command::Reset(apex) => self.reset_zone(&apex, now),
             Command::Refresh(apex) => self.tell(&apex, Event::Refresh, now),
             Command::Retransfer(apex) => self.tell(&apex, Event::Retransfer, now),
+            Command::Reconsider => {
+                let numbers: Vec<u64> = self.zones.keys().copied().collect();
+                for number in numbers {
+                    if let Some(zone) =
+                        self.zones.get_mut(&number).filter(|zone| zone.machine.rejected().is_some())
+                    {
+                        zone.machine.handle_event(Event::Reconsider, now);
+                        self.settle(number);
+                    }
+                }
+            }
             Command::Announce { apex, soa, to, occasion } => {
                 self.outbox.announce(&apex, &soa, &to, occasion, now);
             }
@@ -386,7 +397,7 @@ impl Driver {
             }
             Action::Store => {
                 let now = self.offset + self.began.elapsed().as_millis() as u64;
-                store(zone, ahead(milliseconds_since_1970(), now), &mut self.stores);
+                store(zone, ahead(milliseconds_since_1970(), now), &self.host, &mut self.stores);
             }
         }
     }
@@ -408,6 +419,7 @@ impl Driver {
             is_expired: machine.is_expired(),
             failures: machine.failed_rounds(),
             last_error: zone.last_error.clone(),
+            rejected: machine.rejected(),
             behind: zone.behind.lines(&zone.settings.apex),
             transfer: None,
         };
@@ -435,8 +447,8 @@ fn seconds_left(at: u64, left: u64) -> u32 {
     u32::try_from(at.saturating_add(left) / 1000 - at / 1000).unwrap_or(u32::MAX)
 }
 
-/// Stores when a zone was refreshed.
-fn store(zone: &Zone, system_ahead: i64, stores: &mut JoinSet<()>) {
+/// Stores when a zone was refreshed. Timers are of the version that is stored: where that is an older one, they stay as they are.
+fn store(zone: &Zone, system_ahead: i64, host: &Arc<dyn Host>, stores: &mut JoinSet<()>) {
     let (Some(path), Some(held), Some(refreshed)) =
         (zone.settings.timers.clone(), zone.machine.held(), zone.machine.refreshed())
     else {
@@ -445,9 +457,12 @@ fn store(zone: &Zone, system_ahead: i64, stores: &mut JoinSet<()>) {
     let at = refreshed.at.saturating_add_signed(system_ahead);
     let left = refreshed.left.map(|left| seconds_left(at, left));
     let timers = Timers { serial: held.serial, refreshed: at / 1000, left };
-    let apex = zone.settings.apex.clone();
+    let (apex, host) = (zone.settings.apex.clone(), Arc::clone(host));
     // The disk may be slow, and other zones wait for nothing.
     stores.spawn_blocking(move || {
+        if !host.store(&apex) {
+            return;
+        }
         if let Err(error) = timers.write(&path) {
             tracing::warn!(zone = %apex, file = %path.display(), %error, "timers cannot be stored: make the folder writable for this user");
         }

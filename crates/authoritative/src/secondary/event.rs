@@ -16,6 +16,8 @@ pub enum Event {
     Refresh,
     /// Somebody wants the whole zone to be transferred, whatever its serial.
     Retransfer,
+    /// A version that was rejected may be accepted now: settings or keys have changed.
+    Reconsider,
     /// The primary that was probed has a version.
     Serial {
         /// Its serial.

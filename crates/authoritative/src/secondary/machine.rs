@@ -45,6 +45,14 @@ struct Hint {
     is_whole: bool,
 }
 
+/// A version that was rejected. It is not transferred again before the serial changes: verification would find the same.
+#[derive(Clone, Copy, Debug)]
+struct Rejected {
+    serial: u32,
+    /// When the whole zone is asked for, where steps led to the version: they may have gone wrong on the way.
+    whole_at: Option<u64>,
+}
+
 /// The state machine of one zone. Times are in milliseconds since 1970, by a clock that never goes back.
 #[derive(Debug)]
 pub struct Machine {
@@ -70,8 +78,8 @@ pub struct Machine {
     failed_rounds: u32,
     /// The next transfer is one of the whole zone.
     wants_whole: bool,
-    /// A version that was refused, and until when it is not asked for again.
-    refused: Option<(u32, u64)>,
+    /// The version that was rejected last.
+    rejected: Option<Rejected>,
     preferred: usize,
     noise: u64,
     actions: VecDeque<Action>,
@@ -111,7 +119,7 @@ impl Machine {
             quiet_until: 0,
             failed_rounds: 0,
             wants_whole: false,
-            refused: None,
+            rejected: None,
             preferred: 0,
             noise,
             actions: VecDeque::new(),
@@ -230,9 +238,14 @@ impl Machine {
                 self.take_hint(Hint { serial, primary, ..Hint::default() }, now);
             }
             (Event::Refresh | Event::Retransfer, _) => {
-                self.refused = None;
+                self.rejected = None;
                 let is_whole = event == Event::Retransfer;
                 self.take_hint(Hint { is_forced: true, is_whole, ..Hint::default() }, now);
+            }
+            (Event::Reconsider, _) => {
+                if self.rejected.take().is_some() {
+                    self.take_hint(Hint { is_forced: true, ..Hint::default() }, now);
+                }
             }
             (Event::Serial { serial, expire }, State::Probing { primary }) => {
                 self.take_serial(primary, serial, expire, now);
@@ -278,8 +291,20 @@ impl Machine {
             return true;
         }
         let Some(serial) = hint.serial else { return true };
-        let was_refused = self.refused.is_some_and(|(refused, until)| refused == serial && now < until);
-        self.held.is_none_or(|held| serial::is_before(held.serial, serial)) && !was_refused
+        self.held.is_none_or(|held| serial::is_before(held.serial, serial)) && !self.is_rejected(serial, now)
+    }
+
+    /// Whether the version with this serial was rejected, and is not to be transferred again.
+    fn is_rejected(&self, serial: u32, now: u64) -> bool {
+        self.rejected.is_some_and(|rejected| {
+            rejected.serial == serial && rejected.whole_at.is_none_or(|whole_at| now < whole_at)
+        })
+    }
+
+    /// The serial of the version that was rejected, until another one is published.
+    #[must_use]
+    pub fn rejected(&self) -> Option<u32> {
+        self.rejected.map(|rejected| rejected.serial)
     }
 
     fn begin_round(&mut self, now: u64) {
@@ -314,7 +339,8 @@ impl Machine {
             }
             return;
         };
-        if self.held.is_none() || self.hint.is_whole {
+        // After a rejection the serial is checked first: the zone may be large.
+        if self.hint.is_whole || (self.held.is_none() && self.rejected.is_none()) {
             self.transfer(primary, false);
         } else {
             self.state = State::Probing { primary };
@@ -329,13 +355,12 @@ impl Machine {
 
     fn take_serial(&mut self, primary: usize, serial: u32, expire: Option<u32>, now: u64) {
         self.praise(primary);
-        let Some(held) = self.held else { return self.transfer(primary, false) };
-        if serial == held.serial {
+        if self.held.is_some_and(|held| held.serial == serial) {
             return self.take_current(expire, now);
         }
-        let was_refused = self.refused.is_some_and(|(refused, until)| refused == serial && now < until);
-        if serial::is_before(held.serial, serial) && !was_refused {
-            self.transfer(primary, self.uses_steps && !self.wants_whole);
+        let is_newer = self.held.is_none_or(|held| serial::is_before(held.serial, serial));
+        if is_newer && !self.is_rejected(serial, now) {
+            self.transfer(primary, self.held.is_some() && self.uses_steps && !self.wants_whole);
         } else {
             self.ask_next(now);
         }
@@ -370,7 +395,7 @@ impl Machine {
             Ended::Published(held) => {
                 self.praise(primary);
                 self.held = Some(held);
-                (self.wants_whole, self.refused) = (false, None);
+                (self.wants_whole, self.rejected) = (false, None);
                 let left = self.left_by(expire);
                 // What was published is served: where nothing is left to it, it expires anew.
                 self.is_expired &= left > 0;
@@ -398,7 +423,7 @@ impl Machine {
             }
             Ended::Refused { serial } => {
                 let wait = self.retry_wait();
-                self.refused = Some((serial, now + wait));
+                self.rejected = Some(Rejected { serial, whole_at: by_steps.then_some(now + wait) });
                 // Steps that lead to a faulty version may have gone wrong on the way: the whole zone is the cure.
                 self.wants_whole = true;
                 self.failed_rounds += 1;

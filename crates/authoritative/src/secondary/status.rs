@@ -77,6 +77,8 @@ pub struct ZoneStatus {
     pub failures: u32,
     /// What went wrong last, until the next success.
     pub last_error: Option<String>,
+    /// Serial of a version that was rejected: it is not transferred again before the serial changes.
+    pub rejected: Option<u32>,
     /// Primaries whose version is before the one that is here, each in a sentence.
     pub behind: Vec<String>,
     /// The transfer that is under way.
@@ -98,7 +100,7 @@ pub struct Counts {
     pub up_to_date: u64,
     /// Transfers that failed.
     pub failed: u64,
-    /// Versions that were refused by verification.
+    /// Versions that were rejected.
     pub refused: u64,
     /// Zones that expired.
     pub expired: u64,

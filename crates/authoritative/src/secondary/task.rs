@@ -170,8 +170,11 @@ impl Report {
                 tracing::debug!(%zone, serial, %peer, "primary has nothing newer")
             }
             (Ended::Refused { serial }, _) => {
-                // Why, whoever refused it has said.
-                tracing::warn!(%zone, serial, %peer, %kind, "transferred version refused");
+                // The service has logged why.
+                tracing::warn!(
+                    %zone, serial, %peer, %kind,
+                    "transferred version refused; it is transferred again when its serial changes, or by `nonesuch ctl zone retransfer {zone}`"
+                );
             }
             (Ended::Unwanted, error) => {
                 let error = error.as_deref().unwrap_or_default();

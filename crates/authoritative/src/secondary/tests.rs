@@ -289,7 +289,62 @@ fn a_first_version_that_is_refused_is_not_had_again_because_of_a_notify_of_it() 
     assert_eq!(tell(&mut machine, notified(Some(7)), NOW), []);
     assert_eq!(tell(&mut machine, ended(Ended::Refused { serial: 7 }), NOW), []);
     assert!(machine.next_round().is_some_and(|at| at > NOW));
-    assert_eq!(tell(&mut machine, notified(Some(8)), NOW), [whole(0)]);
+    // Whatever comes of it, the zone may be large: its serial is looked at first.
+    assert_eq!(tell(&mut machine, notified(Some(8)), NOW), [probe(0)]);
+    assert_eq!(tell(&mut machine, has(8), NOW), [whole(0)]);
+}
+
+/// The version is transferred once, and a SOA record is asked for then.
+#[test]
+fn a_version_that_is_rejected_is_not_transferred_again_before_its_serial_changes() {
+    for is_here in [false, true] {
+        let mut machine = machine(1, is_here.then_some(HELD), None);
+        wake(&mut machine, NOW);
+        if is_here {
+            // The whole zone: what verification finds is no fault of steps.
+            machine.reconfigure(Timing::default(), false, 1, NOW);
+            assert_eq!(tell(&mut machine, has(11), NOW), [whole(0)]);
+        }
+        tell(&mut machine, ended(Ended::Refused { serial: 11 }), NOW);
+        if is_here {
+            // The other settings came during the round, and have begun one more.
+            assert_eq!(tell(&mut machine, has(11), NOW), []);
+        }
+        assert_eq!(machine.rejected(), Some(11));
+        for _ in 0..50 {
+            let now = machine.next_round().unwrap();
+            let wanted = wake(&mut machine, now);
+            assert_eq!(wanted.last(), Some(&probe(0)));
+            assert_eq!(tell(&mut machine, has(11), now), []);
+            assert_eq!(
+                tell(&mut machine, notified(Some(11)), now),
+                if machine.is_expired() { vec![probe(0)] } else { vec![] }
+            );
+            if machine.is_expired() {
+                tell(&mut machine, has(11), now);
+            }
+        }
+        let now = machine.next_round().unwrap();
+        // Whoever runs the server has it transferred.
+        for (event, is_probed) in
+            [(Event::Retransfer, false), (Event::Refresh, true), (Event::Reconsider, true)]
+        {
+            let mut wanted = tell(&mut machine, event, now);
+            // Where nothing is here, whatever the primary has is wanted.
+            if is_probed && is_here {
+                assert_eq!(wanted.last(), Some(&probe(0)), "{event:?}");
+                wanted = tell(&mut machine, has(11), now);
+            }
+            assert_eq!(wanted.last(), Some(&whole(0)), "{event:?}");
+            tell(&mut machine, ended(Ended::Refused { serial: 11 }), now);
+        }
+        let now = machine.next_round().unwrap();
+        wake(&mut machine, now);
+        assert_eq!(tell(&mut machine, has(12), now), [whole(0)]);
+        tell(&mut machine, ended(Ended::Published(held(12))), now);
+        assert_eq!((machine.rejected(), machine.held()), (None, Some(held(12))));
+        assert_eq!(tell(&mut machine, Event::Reconsider, now), []);
+    }
 }
 
 #[test]
@@ -310,7 +365,7 @@ fn a_notify_during_a_round_is_followed_by_one_more_round() {
 }
 
 #[test]
-fn a_version_that_is_refused_is_had_again_as_a_whole_after_the_retry_interval() {
+fn a_version_that_steps_led_to_is_had_once_more_as_a_whole_after_the_retry_interval() {
     let mut machine = fresh(2);
     tell(&mut machine, notified(Some(11)), NOW);
     assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
@@ -326,6 +381,15 @@ fn a_version_that_is_refused_is_had_again_as_a_whole_after_the_retry_interval() 
     assert_eq!(tell(&mut other, has(12), NOW + 1), [whole(0)]);
     assert_eq!(wake(&mut machine, NOW + HOUR), [probe(0)]);
     assert_eq!(tell(&mut machine, has(11), NOW + HOUR), [whole(0)]);
+    let mut faulty = fresh(1);
+    tell(&mut faulty, notified(Some(11)), NOW);
+    tell(&mut faulty, has(11), NOW);
+    tell(&mut faulty, ended(Ended::Refused { serial: 11 }), NOW);
+    wake(&mut faulty, NOW + HOUR);
+    assert_eq!(tell(&mut faulty, has(11), NOW + HOUR), [whole(0)]);
+    tell(&mut faulty, ended(Ended::Refused { serial: 11 }), NOW + HOUR);
+    wake(&mut faulty, NOW + 2 * HOUR);
+    assert_eq!(tell(&mut faulty, has(11), NOW + 2 * HOUR), [], "once");
     assert_eq!(tell(&mut machine, ended(Ended::Published(held(11))), NOW + HOUR), [Action::Store]);
     tell(&mut machine, notified(Some(12)), NOW + HOUR);
     assert_eq!(tell(&mut machine, has(12), NOW + HOUR), [steps(0)]);
@@ -416,6 +480,7 @@ fn any_event() -> impl Strategy<Value = Event> {
             .prop_map(|(serial, primary)| Event::Notified { serial, primary }),
         Just(Event::Refresh),
         Just(Event::Retransfer),
+        Just(Event::Reconsider),
         serial.clone().prop_map(has),
         Just(Event::ProbeFailed),
         serial.clone().prop_map(|serial| ended(Ended::UpToDate { serial })),

@@ -60,6 +60,7 @@ pub(super) enum Command {
     Reset(Name),
     Refresh(Name),
     Retransfer(Name),
+    Reconsider,
     Announce { apex: Name, soa: SoaRecord, to: Vec<Remote>, occasion: Occasion },
     Stop,
 }
@@ -127,6 +128,11 @@ impl Transfers {
     /// Transfers the whole zone at once, whatever its serial.
     pub fn retransfer(&self, apex: &Name) {
         self.tell(Command::Retransfer(apex.clone()));
+    }
+
+    /// Asks the primaries of zones at once whose newest version was rejected: settings or keys have changed.
+    pub fn reconsider_rejected(&self) {
+        self.tell(Command::Reconsider);
     }
 
     /// Takes a NOTIFY; never waits. Where it says no, too many wait already, and the NOTIFY is not to be answered: its

@@ -3,18 +3,21 @@
 
 use super::activity::Activity;
 use super::made::{Made, digest_of};
-use super::settings::{FULL, Making, VerifyChoice, ZoneSettings};
+use super::settings::{FULL, Making, OnFault, VerifyChoice, ZoneSettings};
 use super::{KeyFiles, Refused};
 use crate::Published;
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
 use nonesuch_dnssec::facts;
-use nonesuch_dnssec::online::{Nsec5Prover, Nsec5Zone, OnlineKeys, OnlineOptions, prepare_with};
+use nonesuch_dnssec::online::{
+    Nsec5Prover, Nsec5Zone, OnlineKeys, OnlineOptions, PrepareError, prepare_unverified, verify_as_it_is,
+};
 use nonesuch_dnssec::verify::{
-    Aids, Earlier, Mode, Report, VerifyProgress, VerifyWarning, into_verified_with,
+    Aids, Earlier, Mode, Report, VerifyProgress, VerifyWarning, count_faults, into_verified_with,
 };
 use nonesuch_dnssec::{Mechanism, Verified, VerifyOptions};
 use nonesuch_proto::{Name, Rtype};
+use nonesuch_zone::image::CompileError;
 use nonesuch_zone::{Contents, Verification};
 use std::path::{Path, PathBuf};
 
@@ -41,13 +44,53 @@ pub(super) struct Built {
     /// Its records, as they were before they were prepared; where they are wanted, and perhaps where not.
     pub(super) contents: Option<Contents>,
     pub(super) records: u64,
-    /// What is known of the image, and of the signatures.
-    pub(super) of_image: Verification,
-    pub(super) of_contents: Verification,
+    pub(super) record: BuildRecord,
     /// What was verified, for people.
     pub(super) verified: String,
-    /// What the image was made by, where the zone alone does not tell.
+    /// Faults that it is served with.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Facts that are stored with the image and the records.
+#[derive(Clone, Debug)]
+pub(super) struct BuildRecord {
+    /// How far the zone was verified, for the header of the image and for that of the records.
+    pub(super) of_image: Verification,
+    pub(super) of_contents: Verification,
+    /// Mechanism and keys of the image of a zone that is signed online.
     pub(super) made: Option<Made>,
+}
+
+/// The result of verification by the settings of the zone.
+enum Outcome {
+    Sound(Verified),
+    /// It has faults, and is served nevertheless.
+    Faulty(Contents, Report),
+    /// Nothing was verified.
+    Unverified(Contents),
+}
+
+impl Outcome {
+    const fn contents(&self) -> &Contents {
+        match self {
+            Self::Sound(verified) => verified.contents(),
+            Self::Faulty(contents, _) | Self::Unverified(contents) => contents,
+        }
+    }
+
+    fn publish(&self) -> Result<Published, CompileError> {
+        match self {
+            Self::Sound(verified) => Published::new(verified),
+            other => Published::unverified(other.contents()),
+        }
+    }
+
+    fn publish_nsec5(&self, prover: Nsec5Prover) -> Result<Published, CompileError> {
+        match self {
+            Self::Sound(verified) => Published::nsec5(verified, prover),
+            other => Published::nsec5_unverified(other.contents(), prover),
+        }
+    }
 }
 
 /// What is verified of a zone.
@@ -56,6 +99,7 @@ pub(super) enum Plan {
     Full,
     Changed,
     Structural,
+    Nothing,
     /// The signatures were verified when the zone was compiled.
     Recorded {
         at: u32,
@@ -71,6 +115,7 @@ pub(super) fn plan(
 ) -> Plan {
     let changed = if has_before { Plan::Changed } else { Plan::Full };
     match (choice, recorded) {
+        (VerifyChoice::Nothing, _) => Plan::Nothing,
         (VerifyChoice::Full, _) => Plan::Full,
         (VerifyChoice::Structural, _) => Plan::Structural,
         (
@@ -101,10 +146,14 @@ impl Builder<'_> {
         if self.settings.requires_dnssec && !is_made && !facts::is_signed(&contents) {
             return Err(Refused::NotSigned);
         }
+        // RFC 2181 §6.1. Without a SOA record no image is compiled.
+        if self.settings.serves_faulty() && contents.apex_rrset(Rtype::NS).is_none() {
+            return Err(Refused::NoApexNs);
+        }
         let signatures = count_signatures(&contents);
         let plan = plan(self.settings.verify, signatures, recorded, before.is_some());
         let words = plan_words(plan);
-        if signatures > 0 {
+        if signatures > 0 && plan != Plan::Nothing {
             let zone = self.settings.apex.to_string();
             tracing::info!(zone, signatures, "zone {zone}: verifying {}: {words}", counted(signatures));
         }
@@ -117,7 +166,14 @@ impl Builder<'_> {
                 let is_nsec5 =
                     facts::denial(&contents).is_some_and(|facts| facts.mechanism.mapping() == Mapping::Vrf);
                 match making {
-                    Making::Nsec5 { .. } if !is_nsec5 => Err(Refused::NotNsec5),
+                    Making::Nsec5 { .. } if !is_nsec5 && !self.settings.serves_faulty() => {
+                        Err(Refused::NotNsec5)
+                    }
+                    Making::Nsec5 { .. } if !is_nsec5 => {
+                        let mut built = self.build_as_it_is(contents, plan, before)?;
+                        built.warnings.push(WITHOUT_NSEC5.to_owned());
+                        Ok(built)
+                    }
                     Making::Nsec5 { keys } => self.build_nsec5(contents, keys, plan, before),
                     _ if is_nsec5 => self.build_nsec5(contents, &self.settings.nsec5_folder()?, plan, before),
                     _ => self.build_as_it_is(contents, plan, before),
@@ -132,10 +188,10 @@ impl Builder<'_> {
         plan: Plan,
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
-        let verified = self.verify(contents, plan, before, Nsec5Evidence::default())?;
+        let outcome = self.verify(contents, plan, before, Nsec5Evidence::default())?;
         self.activity.phase("compile");
-        let published = Published::new(&verified)?;
-        Ok(self.built(published, verified, plan))
+        let published = outcome.publish()?;
+        Ok(self.built(published, outcome, plan))
     }
 
     fn build_nsec5(
@@ -150,10 +206,10 @@ impl Builder<'_> {
         let prover =
             (self.key_files.prover)(folder, self.settings.source.path(), &zone).map_err(Refused::Keys)?;
         let evidence = evidence(&prover, &contents, plan);
-        let verified = self.verify(contents, plan, before, evidence)?;
+        let outcome = self.verify(contents, plan, before, evidence)?;
         self.activity.phase("compile");
-        let published = Published::nsec5(&verified, prover)?;
-        Ok(self.built(published, verified, plan))
+        let published = outcome.publish_nsec5(prover)?;
+        Ok(self.built(published, outcome, plan))
     }
 
     fn build_online(
@@ -166,23 +222,49 @@ impl Builder<'_> {
         let (records, pairs) = (self.key_files.signing)(keys, contents.apex()).map_err(Refused::Keys)?;
         let digest = digest_of(mechanism, &records);
         let options = OnlineOptions { mechanism, records, pairs, validity };
-        self.activity.phase("verify");
-        let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
         let (records, is_signed) = (contents.record_count(), facts::is_signed(&contents));
-        let kept = self.keeps_contents.then(|| contents.clone());
-        let prepared =
-            prepare_with(contents, options, &self.options(plan), &aids(before, &tell)).map_err(Box::new)?;
+        let (contents, faults) = self.verify_online(contents, plan, before)?;
+        let prepared = prepare_unverified(&contents, options).map_err(Box::new)?;
+        let kept = self.keeps_contents.then_some(contents);
         warn_of_key_signers(&self.settings.apex, prepared.keys());
         self.activity.phase("compile");
-        let of_contents = if is_signed { self.verification(plan) } else { Verification::Nothing };
-        let verified =
-            if is_signed { plan_words(plan).to_owned() } else { "unsigned zone, keys tried".to_owned() };
+        let is_verified = is_signed && faults.is_none();
+        let of_contents = if is_verified { self.verification(plan) } else { Verification::Nothing };
+        let verified = match &faults {
+            Some(report) => faulty_words(plan, report),
+            None if plan == Plan::Nothing => NOTHING_VERIFIED.to_owned(),
+            None if is_signed => plan_words(plan).to_owned(),
+            None => "unsigned zone, keys tried".to_owned(),
+        };
         let has_signed_keys = prepared.has_signed_keys();
         let made = Some(Made { digest, verification: of_contents, has_signed_keys });
         let published = Published::online(prepared)?;
         // The image lacks what is made when asked: by itself it is nothing to be served.
-        let of_image = Verification::Nothing;
-        Ok(Built { published, contents: kept, records, of_image, of_contents, verified, made })
+        let record = BuildRecord { of_image: Verification::Nothing, of_contents, made };
+        let warnings = faults.iter().map(fault_warning).collect();
+        Ok(Built { published, contents: kept, records, record, verified, warnings })
+    }
+
+    /// Verifies the signed part of a zone whose answers are signed online. Returns a report if the zone is served with faults.
+    fn verify_online(
+        &self,
+        contents: Contents,
+        plan: Plan,
+        before: Option<&Before<'_>>,
+    ) -> Result<(Contents, Option<Report>), Refused> {
+        if plan == Plan::Nothing {
+            return Ok((contents, None));
+        }
+        self.activity.phase("verify");
+        let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
+        match verify_as_it_is(contents, &self.options(plan), &aids(before, &tell)) {
+            Ok(contents) => Ok((contents, None)),
+            Err(unverified) if self.settings.on_fault == OnFault::Warn => {
+                let (contents, report) = *unverified;
+                Ok((contents, Some(report)))
+            }
+            Err(unverified) => Err(Box::new(PrepareError::Unsound(Box::new(unverified.1))).into()),
+        }
     }
 
     fn verify(
@@ -191,20 +273,28 @@ impl Builder<'_> {
         plan: Plan,
         before: Option<&Before<'_>>,
         evidence: Nsec5Evidence<'_>,
-    ) -> Result<Verified, Refused> {
+    ) -> Result<Outcome, Refused> {
+        if plan == Plan::Nothing {
+            return Ok(Outcome::Unverified(contents));
+        }
         self.activity.phase("verify");
         let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
         let aids = Aids { evidence, ..aids(before, &tell) };
-        let verified = into_verified_with(contents, &self.options(plan), &aids);
-        verified.map_err(|unverified| {
-            if facts::is_key_set(&unverified.0) { Refused::OnlyKeySet } else { refused(&unverified.1) }
-        })
+        match into_verified_with(contents, &self.options(plan), &aids) {
+            Ok(verified) => Ok(Outcome::Sound(verified)),
+            Err(unverified) if self.settings.on_fault == OnFault::Warn => {
+                let (contents, report) = *unverified;
+                Ok(Outcome::Faulty(contents, report))
+            }
+            Err(unverified) if facts::is_key_set(&unverified.0) => Err(Refused::OnlyKeySet),
+            Err(unverified) => Err(refused(&unverified.1)),
+        }
     }
 
     fn options(&self, plan: Plan) -> VerifyOptions {
         let mode = match plan {
             Plan::Full | Plan::Changed => Mode::Full,
-            Plan::Structural | Plan::Recorded { .. } => Mode::Structural,
+            Plan::Structural | Plan::Nothing | Plan::Recorded { .. } => Mode::Structural,
         };
         VerifyOptions { now: Some(self.now), anchors: Vec::new(), mode }
     }
@@ -213,33 +303,79 @@ impl Builder<'_> {
         match plan {
             Plan::Full | Plan::Changed => Verification::Full { at: self.now },
             Plan::Structural => Verification::Structural { at: self.now },
+            Plan::Nothing => Verification::Nothing,
             Plan::Recorded { at } => Verification::Full { at },
         }
     }
 
-    fn built(&self, published: Published, verified: Verified, plan: Plan) -> Built {
+    fn built(&self, published: Published, outcome: Outcome, plan: Plan) -> Built {
+        let report = match &outcome {
+            Outcome::Sound(verified) => Some(verified.report()),
+            Outcome::Faulty(_, report) => Some(report),
+            Outcome::Unverified(_) => None,
+        };
         let zone = self.settings.apex.to_string();
         // Of keys it is said of every version, however much of it is verified.
         let is_other = |warning: &&VerifyWarning| !matches!(warning, VerifyWarning::AliasWithoutNsec5 { .. });
-        for warning in verified.report().warnings.iter().filter(is_other) {
+        for warning in report.iter().flat_map(|report| &report.warnings).filter(is_other) {
             tracing::warn!(zone, "zone {zone}: {warning}");
         }
-        let is_signed = verified.mechanism().is_some();
-        let of_contents = if is_signed { self.verification(plan) } else { Verification::Nothing };
-        // Of an unsigned zone there is nothing to verify.
-        let of_image = if is_signed { of_contents } else { Verification::Full { at: self.now } };
-        let words = verified_words(plan, verified.report(), is_signed);
-        let contents = verified.into_contents();
+        let (of_image, of_contents, words, warnings) = match &outcome {
+            Outcome::Sound(verified) => {
+                let is_signed = verified.mechanism().is_some();
+                let of_contents = if is_signed { self.verification(plan) } else { Verification::Nothing };
+                // Of an unsigned zone there is nothing to verify.
+                let of_image = if is_signed { of_contents } else { Verification::Full { at: self.now } };
+                (of_image, of_contents, verified_words(plan, verified.report(), is_signed), Vec::new())
+            }
+            // The next start verifies it again, and repeats the warning.
+            Outcome::Faulty(_, report) => {
+                let words = faulty_words(plan, report);
+                (Verification::Nothing, Verification::Nothing, words, vec![fault_warning(report)])
+            }
+            Outcome::Unverified(_) => {
+                let words = NOTHING_VERIFIED.to_owned();
+                (Verification::Nothing, Verification::Nothing, words, Vec::new())
+            }
+        };
+        let contents = match outcome {
+            Outcome::Sound(verified) => verified.into_contents(),
+            Outcome::Faulty(contents, _) | Outcome::Unverified(contents) => contents,
+        };
         Built {
             published,
             records: contents.record_count(),
             contents: Some(contents),
-            of_image,
-            of_contents,
+            record: BuildRecord { of_image, of_contents, made: None },
             verified: words,
-            made: None,
+            warnings,
         }
     }
+}
+
+/// A primary may sign the zone with NSEC5 later, or have signed it so before.
+const WITHOUT_NSEC5: &str =
+    "nsec5-keys are configured, and this version is not signed with NSEC5: serving it as it is";
+
+/// The record of the verification of a zone with `verify = "none"`.
+pub(super) const NOTHING_VERIFIED: &str = "nothing: verify = \"none\"";
+
+/// The first faults of a report.
+fn first_faults(report: &Report) -> Vec<String> {
+    report.faults.iter().take(3).map(ToString::to_string).collect()
+}
+
+/// The warning about a version that is served with faults.
+fn fault_warning(report: &Report) -> String {
+    format!(
+        "verification found {}, the first: {}; serving the version nevertheless (on-fault = \"warn\")",
+        count_faults(report.faults.len()),
+        first_faults(report).join("; ")
+    )
+}
+
+fn faulty_words(plan: Plan, report: &Report) -> String {
+    format!("{}: {}", plan_words(plan), count_faults(report.faults.len()))
 }
 
 /// Whoever breaks into a server has its keys.
@@ -269,8 +405,7 @@ fn aids<'a>(before: Option<&Before<'a>>, tell: &'a (dyn Fn(VerifyProgress) + Syn
 }
 
 fn refused(report: &Report) -> Refused {
-    let first = report.faults.iter().take(3).map(ToString::to_string).collect();
-    Refused::Unsound { faults: report.faults.len(), first }
+    Refused::Unsound { faults: report.faults.len(), first: first_faults(report) }
 }
 
 const fn plan_words(plan: Plan) -> &'static str {
@@ -278,6 +413,7 @@ const fn plan_words(plan: Plan) -> &'static str {
         Plan::Full => "full",
         Plan::Changed => "changed",
         Plan::Structural => "structural",
+        Plan::Nothing => "nothing",
         Plan::Recorded { .. } => "when it was compiled",
     }
 }
@@ -298,7 +434,7 @@ fn verified_words(plan: Plan, report: &Report, is_signed: bool) -> String {
             format!("changed: {verified} of {}", counted(verified + kept))
         }
         Plan::Full => format!("full: {}", counted(report.signatures_verified)),
-        Plan::Structural | Plan::Recorded { .. } => plan_words(plan).to_owned(),
+        Plan::Structural | Plan::Nothing | Plan::Recorded { .. } => plan_words(plan).to_owned(),
     }
 }
 
@@ -321,6 +457,7 @@ mod tests {
             (VerifyChoice::Changed, 1, None, false, Plan::Full),
             (VerifyChoice::Changed, 1, full, true, Plan::Recorded { at: 7 }),
             (VerifyChoice::Structural, 1, None, true, Plan::Structural),
+            (VerifyChoice::Nothing, FULL + 1, full, true, Plan::Nothing),
             (VerifyChoice::Quick, FULL, None, false, Plan::Full),
             (VerifyChoice::Quick, FULL + 1, None, true, Plan::Structural),
             (VerifyChoice::Quick, FULL + 1, full, false, Plan::Recorded { at: 7 }),

@@ -127,7 +127,10 @@ impl Follower {
                 ZoneEvent::CatalogsLoaded => self.load_catalogs(),
                 // The catalogs of this server are made by now: what came before this was heard.
                 ZoneEvent::Loaded | ZoneEvent::MembersLoaded => self.service.end_loading(),
-                ZoneEvent::Reloaded => self.renew(),
+                ZoneEvent::Reloaded => {
+                    self.renew();
+                    self.transfers.reconsider_rejected();
+                }
                 ZoneEvent::Stopped => return,
             }
         }
@@ -258,11 +261,10 @@ impl Follower {
     /// Removes what is kept of members that were taken out of their catalog while nobody looked (RFC 9432 §5.3). Those of
     /// catalogs that were not read yet, or are not in the configuration, are left alone.
     fn remove_lost_members(&self) {
-        let Some(state) = self.service.state() else { return };
         for Membership { zone, catalog, .. } in self.noted_members() {
             if self.registry.knows(&catalog) && self.service.settings_of(&zone).is_none() {
                 tracing::info!(zone = zone.to_string(), "zone {zone}: no member of {catalog} any longer");
-                state.remove(&zone);
+                self.service.delete_stored(&zone);
             }
         }
     }

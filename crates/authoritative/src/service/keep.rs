@@ -4,8 +4,8 @@
 //! The image of a zone that is signed when asked is made of the keys too; what those were is kept beside it ([`Made`]). That of a
 //! zone with NSEC5 is made of the zone alone: its VRF key and proofs are loaded each time, and must fit.
 
-use super::activity::Activity;
-use super::build::{Built, warn_of_key_signers};
+use super::activity::{Activity, lock};
+use super::build::{BuildRecord, Built, NOTHING_VERIFIED, warn_of_key_signers};
 use super::compare::{self, Relation, Seen};
 use super::made::{Made, digest_of};
 use super::publish::Version;
@@ -18,7 +18,7 @@ use crate::{Published, open_image};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::online::{Nsec5Zone, prepare_keys};
 use nonesuch_dnssec::verify::Mode;
-use nonesuch_proto::Rtype;
+use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::image::file;
 use nonesuch_zone::{Contents, ImageFile, Verification, load_regular, open_compiled, open_regular};
 use std::fs::File;
@@ -35,19 +35,57 @@ pub(super) struct Image {
 impl Service {
     /// Writes a version into the state folder.
     pub(super) fn keep(&self, zone: &Zone, built: &Built, origin: &[Fingerprint]) -> Result<(), Refused> {
-        let Some((state, contents)) = self.state.as_ref().zip(built.contents.as_ref()) else { return Ok(()) };
+        let Some(contents) = built.contents.as_ref() else { return Ok(()) };
+        self.write_version(zone, built.published.image(), contents, &built.record, origin)
+    }
+
+    fn write_version(
+        &self,
+        zone: &Zone,
+        image: &nonesuch_zone::Image,
+        contents: &Contents,
+        record: &BuildRecord,
+        origin: &[Fingerprint],
+    ) -> Result<(), Refused> {
+        let Some(state) = &self.state else { return Ok(()) };
         let failed = |source| Refused::Keep { path: state.path(&zone.apex, ZONE), source };
-        let image = built.published.image();
-        let contents = (contents, built.of_contents);
+        let contents = (contents, record.of_contents);
         let written =
-            state.write(&zone.apex, ZONE, |mut out| file::write(image, built.of_image, contents, &mut out));
+            state.write(&zone.apex, ZONE, |mut out| file::write(image, record.of_image, contents, &mut out));
         written.map_err(failed)?;
-        if let Some(made) = &built.made {
+        if let Some(made) = &record.made {
             made.write(state, &zone.apex).map_err(failed)?;
         }
         if !origin.is_empty() {
             state.write_origin(&zone.apex, origin).map_err(failed)?;
         }
+        Ok(())
+    }
+
+    /// Stores the version of a zone that is served from memory alone, since storing it failed at publication. Waits for a running
+    /// publication of the zone.
+    ///
+    /// # Errors
+    /// Those of writing: it is served from memory on.
+    pub fn store(&self, apex: &Name) -> Result<(), Refused> {
+        let Some(zone) = self.zone(apex).filter(|zone| lock(&zone.facts).unstored.is_some()) else {
+            return Ok(());
+        };
+        let _one = self.begin_work(&zone);
+        self.store_version(&zone)
+    }
+
+    /// As [`store`](Self::store); the caller holds the zone's [`Working`](super::work::Working).
+    pub(super) fn store_version(&self, zone: &Zone) -> Result<(), Refused> {
+        let facts = lock(&zone.facts);
+        let unstored = facts.unstored.as_ref().map(|unstored| unstored.record.clone());
+        let (served, contents) = (facts.served.clone(), facts.contents.clone());
+        drop(facts);
+        let Some(((record, served), contents)) = unstored.zip(served).zip(contents) else { return Ok(()) };
+        self.write_version(zone, served.published().image(), &contents, &record, &[])?;
+        lock(&zone.facts).unstored = None;
+        let (name, serial) = (zone.apex.to_string(), served.serial());
+        tracing::info!(zone = name, serial, "zone {name}: stored, serial {serial}");
         Ok(())
     }
 
@@ -243,10 +281,14 @@ impl Service {
         (made, now): (Option<Made>, u32),
     ) -> Result<Option<Published>, Refused> {
         let mode = match settings.verify {
-            VerifyChoice::Structural => Mode::Structural,
-            VerifyChoice::Quick if file.signatures() > FULL => Mode::Structural,
-            _ => Mode::Full,
+            VerifyChoice::Nothing => None,
+            VerifyChoice::Structural => Some(Mode::Structural),
+            VerifyChoice::Quick if file.signatures() > FULL => Some(Mode::Structural),
+            _ => Some(Mode::Full),
         };
+        if mode.is_none() && file.image().apex_rdatas(Rtype::NS).is_empty() {
+            return Err(Refused::NoApexNs);
+        }
         let is_nsec5 = file.image().nsec5_key().is_some();
         let is_made = matches!(settings.making, Making::Online { .. });
         if settings.requires_dnssec && !is_made && !file.image().is_signed() {
@@ -284,7 +326,7 @@ impl Service {
         file: ImageFile,
         (mechanism, folder, validity): (Mechanism, &Path, u32),
         made: &Made,
-        (mode, now): (Mode, u32),
+        (mode, now): (Option<Mode>, u32),
     ) -> Result<Option<Published>, Refused> {
         let apex = file.image().apex().to_name();
         let (records, pairs) = (self.key_files.signing)(folder, &apex).map_err(Refused::Keys)?;
@@ -320,10 +362,13 @@ fn version_of(
         None
     };
     let records = count_records(contents.as_deref(), path);
-    let verified = "when its image was made".to_owned();
+    let verified = match settings.verify {
+        VerifyChoice::Nothing => NOTHING_VERIFIED.to_owned(),
+        _ => "when its image was made".to_owned(),
+    };
     let (origin, warnings) = (origin.to_vec(), Vec::new());
-    let is_new = true;
-    Ok(Version { published, contents, records, verified, verified_at, origin, warnings, is_new })
+    let (is_new, unstored) = (true, None);
+    Ok(Version { published, contents, records, verified, verified_at, origin, warnings, is_new, unstored })
 }
 
 /// When a version that is kept was verified, in seconds since 1970 modulo 2^32.

@@ -23,7 +23,7 @@ const MOST_WARNINGS: usize = 10;
 impl Service {
     /// Loads a zone when it comes up: its file, else what was published last.
     pub(super) fn load_first(&self, zone: &Arc<Zone>) {
-        let _one = lock(zone.work());
+        let _one = self.begin_work(zone);
         if !self.has(zone) {
             return;
         }
@@ -73,6 +73,11 @@ impl Service {
             (Source::Stream(name), _) => Err(Refused::ReadOnce(name.clone())),
             (Source::Primaries | Source::Producer, _) => {
                 let is_there = lock(&zone.facts).served.is_some();
+                // If the served version is not stored, the stored one is older and must not replace it.
+                match self.store_version(zone) {
+                    Err(error) if is_forced => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
                 let is_kept = (!is_there || is_forced) && self.serve_kept(zone, activity);
                 Ok(match (is_kept, is_there) {
                     (true, _) => Update::Published,

@@ -45,7 +45,7 @@ impl Service {
                         changed.push(zone);
                     }
                 }
-                None => new.push(Arc::new(Zone::member(settings))),
+                None => new.push(Arc::new(Zone::member(settings, self.work_of(&apex)))),
             }
         }
         self.insert(&new);
@@ -77,8 +77,8 @@ impl Service {
         self.zones.set_all(states.collect());
     }
 
-    /// Takes zones away, which are not answered for any longer, whatever is made of them still; the caller holds `changing`, so
-    /// that none comes back before all that is kept of it is gone.
+    /// Removes zones: they are not served any longer, and a running publication is not waited for. The caller holds `changing`, so
+    /// that no zone comes back before its stored files are deleted.
     pub(super) fn drop_zones(&self, zones: &[Arc<Zone>], is_kept: bool) {
         let mut table = lock(&self.table);
         zones.iter().for_each(|zone| drop(table.remove(zone.apex())));
@@ -87,12 +87,10 @@ impl Service {
         let names: Vec<Name> = zones.iter().map(|zone| zone.apex().clone()).collect();
         self.zones.remove_all(&names);
         for (zone, apex) in zones.iter().zip(names) {
-            // Whoever makes a version of it may write still.
-            let _one = lock(zone.work());
-            zone.close();
             if let Some(state) = self.state.as_ref().filter(|_| !is_kept) {
                 state.remove(&apex);
             }
+            self.abandon_work(&apex, zone.work(), is_kept);
             self.tell(&ZoneEvent::Removed { apex, is_kept });
         }
     }

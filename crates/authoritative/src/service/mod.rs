@@ -23,6 +23,7 @@ mod reload;
 mod settings;
 mod state;
 mod status;
+mod work;
 mod zone;
 
 pub use activity::{Activities, Activity, ActivityKind, ActivityStatus};
@@ -33,7 +34,7 @@ pub use opened::Opened;
 pub use purge::PurgeError;
 pub use refused::Refused;
 pub use settings::{
-    Catalog, FULL, Making, NSEC5_FOLDER, Settings, Source, Template, TransferSettings, VerifyChoice,
+    Catalog, FULL, Making, NSEC5_FOLDER, OnFault, Settings, Source, Template, TransferSettings, VerifyChoice,
     ZoneSettings,
 };
 pub(crate) use state::PART;
@@ -55,6 +56,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use work::Work;
 use zone::{Facts, Zone};
 
 /// Zones that are loaded side by side by default: each takes memory for two versions of itself.
@@ -81,6 +83,8 @@ pub struct Service {
     table: Mutex<BTreeMap<Name, Arc<Zone>>>,
     /// Held by whoever adds zones or takes them away: one who looks whether a zone is there relies on it until it has acted.
     changing: Mutex<()>,
+    /// Locks of removed zones whose publication is still running.
+    abandoned: Mutex<BTreeMap<Name, Arc<Work>>>,
     templates: Mutex<BTreeMap<String, Template>>,
     jobs: usize,
     clock_shift: u32,
@@ -101,8 +105,11 @@ impl Service {
     /// Where the state folder cannot be used.
     pub fn open(settings: Settings, key_files: KeyFiles, zones: Arc<Zones>) -> Result<Arc<Self>, StateError> {
         let service = Self::new(&settings, key_files, zones)?;
-        let new: Vec<Arc<Zone>> =
-            settings.zones.into_iter().map(|settings| Arc::new(Zone::new(settings))).collect();
+        let new: Vec<Arc<Zone>> = settings
+            .zones
+            .into_iter()
+            .map(|settings| Arc::new(Zone::new(settings, Arc::default())))
+            .collect();
         service.insert(&new);
         Ok(Arc::new(service))
     }
@@ -149,6 +156,7 @@ impl Service {
             state: settings.state_dir.as_deref().map(StateFolder::open).transpose()?,
             table: Mutex::default(),
             changing: Mutex::default(),
+            abandoned: Mutex::default(),
             templates: Mutex::new(settings.templates.clone()),
             jobs: if settings.jobs == 0 { cores.min(JOBS) } else { settings.jobs },
             clock_shift: settings.clock_shift,
@@ -237,7 +245,7 @@ impl Service {
         if contents.apex() != zone.apex() {
             return Err(Refused::OtherZone(contents.apex().clone()));
         }
-        let _one = lock(zone.work());
+        let _one = self.begin_work(&zone);
         if !self.has(&zone) {
             return Err(Refused::Unknown);
         }

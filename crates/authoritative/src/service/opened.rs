@@ -1,6 +1,6 @@
 //! A file that is read before anybody knows which zone it has: that of a server of one zone, whose name nobody gave.
 
-use super::activity::{ActivityKind, lock};
+use super::activity::ActivityKind;
 use super::state::Fingerprint;
 use super::zone::{Update, Zone};
 use super::{Refused, Service, ZoneEvent};
@@ -77,7 +77,7 @@ impl Service {
     }
 
     fn load_opened(&self, zone: &Arc<Zone>, opened: Opened) -> Result<Update, Refused> {
-        let _one = lock(zone.work());
+        let _one = self.begin_work(zone);
         self.tell(&ZoneEvent::Added(zone.settings()));
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
         let is_read = matches!(opened.found, Found::Zone(_));

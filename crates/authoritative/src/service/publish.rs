@@ -1,7 +1,7 @@
 //! Publishing a version of a zone: verified, compiled, kept, noted in the journal, swapped in, told.
 
 use super::activity::{Activity, lock};
-use super::build::{Before, Builder, Built};
+use super::build::{Before, BuildRecord, Builder, Built};
 use super::compare::{self, Relation, Seen};
 use super::settings::{Making, Source, VerifyChoice, ZoneSettings};
 use super::state::{Fingerprint, JOURNAL, REUSED, TIMERS, ZONE};
@@ -28,11 +28,21 @@ pub(super) struct Version {
     pub(super) warnings: Vec<String>,
     /// Whether it came from a primary or a file: what is kept tells nothing of how old it is.
     pub(super) is_new: bool,
+    /// Why it is not in the state folder, where it is to be there.
+    pub(super) unstored: Option<Unstored>,
+}
+
+/// A version that is served from memory alone, since it could not be stored.
+#[derive(Debug)]
+pub(super) struct Unstored {
+    pub(super) error: String,
+    /// The facts to store with it.
+    pub(super) record: BuildRecord,
 }
 
 impl Version {
     pub(super) fn of(built: Built, settings: &ZoneSettings, origin: Vec<Fingerprint>) -> Self {
-        let verified_at = match built.of_contents {
+        let verified_at = match built.record.of_contents {
             Verification::Full { at } => Some(at),
             Verification::Nothing | Verification::Structural { .. } | Verification::OtherTables { .. } => {
                 None
@@ -45,8 +55,9 @@ impl Version {
             verified: built.verified,
             verified_at,
             origin,
-            warnings: Vec::new(),
+            warnings: built.warnings,
             is_new: true,
+            unstored: None,
         }
     }
 }
@@ -74,14 +85,33 @@ impl Service {
         let relation = after.map_or(Relation::First, |after| Relation::of(held.as_deref(), after));
         let warnings = compare::warnings(seen.as_ref(), &Seen::of(&built.published), relation, &settings);
         activity.phase("keep");
-        self.empty_journal(zone, &settings, relation)?;
-        self.keep(zone, &built, &origin)?;
+        let stored =
+            self.empty_journal(zone, &settings, relation).and_then(|()| self.keep(zone, &built, &origin));
+        let serial = built.published.image().serial();
+        let unstored = match stored {
+            Ok(()) => None,
+            // A zone from primaries is served from memory. Otherwise each retry would transfer the whole zone again, and the zone would
+            // expire although its primaries answer.
+            Err(error) if settings.source == Source::Primaries => {
+                let name = zone.apex.to_string();
+                tracing::error!(
+                    zone = name,
+                    serial,
+                    "zone {name}: not stored, serving serial {serial} from memory: {error}"
+                );
+                Some(Unstored { error: error.to_string(), record: built.record.clone() })
+            }
+            Err(error) => return Err(error),
+        };
+        // The journal leads from one stored version to the next.
+        let is_gap = unstored.is_some() || lock(&zone.facts).unstored.is_some();
+        let before = held.as_deref().filter(|_| !is_gap);
         if let Some(after) = after {
-            self.add_to_journal(zone, &settings, held.as_deref(), relation, after, steps);
+            self.add_to_journal(zone, &settings, before, relation, after, steps);
         }
         drop(held);
-        let serial = built.published.image().serial();
-        let version = Version { warnings, ..Version::of(built, &settings, origin) };
+        let mut version = Version { unstored, ..Version::of(built, &settings, origin) };
+        version.warnings.extend(warnings);
         if self.serve(zone, version) { Ok(serial) } else { Err(Refused::Unknown) }
     }
 
@@ -124,7 +154,9 @@ impl Service {
         let for_verifying = match settings.verify {
             VerifyChoice::Changed => true,
             VerifyChoice::Auto => many,
-            VerifyChoice::Full | VerifyChoice::Quick | VerifyChoice::Structural => false,
+            VerifyChoice::Full | VerifyChoice::Quick | VerifyChoice::Structural | VerifyChoice::Nothing => {
+                false
+            }
         };
         let kept = self.state.as_ref().filter(|_| for_verifying || settings.keeps_contents());
         // What was kept is of use, and no more: where it cannot be read, more is verified.
@@ -214,6 +246,7 @@ impl Service {
                 );
             }
         }
+        let mut is_stale = false;
         if let Some((found, journal)) = to.zip(journal.as_ref())
             && journal.serials().is_some_and(|(_, end)| end != found)
         {
@@ -223,9 +256,11 @@ impl Service {
                 "zone {name}: the journal does not lead to serial {found}: begun anew"
             );
             if let Err(error) = journal.clear() {
-                tracing::warn!(zone = name, "zone {name}: {error}");
+                tracing::warn!(zone = name, "zone {name}: no incremental transfers: {error}");
+                is_stale = true;
             }
         }
+        let journal = journal.filter(|_| !is_stale);
         lock(&zone.facts).journal.clone_from(&journal);
         journal
     }
@@ -242,7 +277,7 @@ impl Service {
         if facts.is_gone {
             return false;
         }
-        // Decided before the zone is answered for. Later, transfers know better than what is stored.
+        // Decided before the zone is served. Later the state machine of the transfers decides, not the stored timers.
         facts.is_expired |= has_expired && facts.served.is_none();
         let mut served = ServedZone::new(version.published, zone.policy());
         if let Some(contents) = &version.contents {
@@ -263,6 +298,7 @@ impl Service {
         facts.contents = version.contents;
         facts.verified_at = version.verified_at;
         facts.warnings.clone_from(&version.warnings);
+        facts.unstored = version.unstored;
         let (name, words, verified) = (zone.apex.to_string(), facts.words.clone(), facts.verified.clone());
         self.show(zone, &facts);
         drop(facts);

@@ -52,13 +52,15 @@ impl Service {
     /// # Errors
     /// Where it is there, or nothing is kept of it.
     pub fn purge_zone(&self, apex: &Name) -> Result<(), PurgeError> {
-        let state = self.state.as_ref().ok_or(PurgeError::NoState)?;
-        // Held, so that the zone does not come meanwhile, and one that goes is gone.
+        if self.state.is_none() {
+            return Err(PurgeError::NoState);
+        }
+        // Held, so that the zone does not come meanwhile.
         let _changing = lock(&self.changing);
         if let Some(zone) = self.zone(apex) {
             return Err(self.served(&zone));
         }
-        if state.remove(apex) { Ok(()) } else { Err(PurgeError::NotKept(apex.clone())) }
+        if self.delete_stored(apex) { Ok(()) } else { Err(PurgeError::NotKept(apex.clone())) }
     }
 
     /// What is to be done about a zone that is there.
@@ -90,6 +92,11 @@ impl Service {
         let orphans: Vec<String> = state.stems()?.difference(&known).cloned().collect();
         for stem in &orphans {
             state.remove_stem(stem);
+        }
+        let abandoned: Vec<Name> =
+            lock(&self.abandoned).keys().filter(|apex| !zones.contains(*apex)).cloned().collect();
+        for apex in &abandoned {
+            self.delete_stored(apex);
         }
         Ok(orphans)
     }

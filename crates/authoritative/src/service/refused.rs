@@ -43,6 +43,9 @@ pub enum Refused {
     /// Its file changed while it was read.
     #[error("{}: changed while it was read: write zone files beside and rename them into place", .0.display())]
     Moving(PathBuf),
+    /// It has no NS records at its apex (RFC 2181 §6.1), whatever is done about faults.
+    #[error("there are no NS records at the zone's apex: add them")]
+    NoApexNs,
     /// It is not sound.
     #[error(
         "not fit to be served: {}, the first: {}; `nonesuch zone verify FILE` lists all; mend the zone, or sign it again with \

@@ -63,7 +63,8 @@ impl Service {
         for (apex, settings) in wanted {
             let Some(zone) = self.zone(&apex) else {
                 report.added.push(apex.to_string());
-                new.push(Arc::new(Zone::new(settings)));
+                let work = self.work_of(&apex);
+                new.push(Arc::new(Zone::new(settings, work)));
                 continue;
             };
             let differs = zone.set_settings(settings);
@@ -105,7 +106,7 @@ impl Service {
 
     /// Loads one zone anew where it has changed.
     pub(super) fn reload_one(&self, zone: &Arc<Zone>, is_forced: bool) -> Result<Update, Refused> {
-        let _one = lock(zone.work());
+        let _one = self.begin_work(zone);
         if !self.has(zone) {
             return Err(Refused::Unknown);
         }

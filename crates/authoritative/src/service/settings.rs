@@ -45,6 +45,8 @@ pub struct ZoneSettings {
     pub making: Making,
     /// How much is verified before it is published.
     pub verify: VerifyChoice,
+    /// Whether a version with faults is served.
+    pub on_fault: OnFault,
     /// Whether a version that is not signed is refused.
     pub requires_dnssec: bool,
     /// Who may ask for what is in the zone; `None` for everybody.
@@ -114,6 +116,20 @@ pub enum VerifyChoice {
     Quick,
     /// Everything but the mathematics of signatures.
     Structural,
+    /// Nothing: the zone is served as it comes.
+    Nothing,
+}
+
+/// The action on a version of a zone in which verification finds faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OnFault {
+    /// It is rejected: the previous version stays. Default for zone files.
+    #[default]
+    Reject,
+    /// It is served, and its faults are warned of. Default for zones from primaries: a primary that begins to sign a zone, or
+    /// changes its chain of denial, publishes versions in between (RFC 5155 §10.4, §10.5), and a secondary that rejects them
+    /// takes the zone away from clients that do not validate.
+    Warn,
 }
 
 /// Whom a zone comes from and goes to.
@@ -221,6 +237,7 @@ impl ZoneSettings {
             source: Source::File(file),
             making: Making::AsItIs,
             verify: VerifyChoice::Auto,
+            on_fault: OnFault::Reject,
             requires_dnssec: false,
             query: None,
             transfers: TransferSettings::default(),
@@ -241,6 +258,11 @@ impl ZoneSettings {
             Making::AsItIs => {}
         }
         self
+    }
+
+    /// Whether a version is served that was not verified without fault.
+    pub(super) fn serves_faulty(&self) -> bool {
+        self.on_fault == OnFault::Warn || self.verify == VerifyChoice::Nothing
     }
 
     /// Who may do what with the zone, for those who answer.

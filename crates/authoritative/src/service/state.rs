@@ -212,12 +212,21 @@ impl StateFolder {
         self.remove_stem(&file_stem(apex))
     }
 
+    /// Removes the versions that are kept of a zone, and what belongs to them alone.
+    pub(super) fn remove_versions(&self, apex: &Name) {
+        let stem = file_stem(apex);
+        for suffix in SUFFIXES.iter().filter(|suffix| ![TIMERS, MEMBER].contains(suffix)) {
+            self.remove_file(&stem, suffix);
+        }
+    }
+
     pub(super) fn remove_stem(&self, stem: &str) -> bool {
-        let remove = |suffix: &&str| {
-            let path = self.zones.join(format!("{stem}.{suffix}"));
-            is_ours(&path, suffix) && fs::remove_file(path).is_ok()
-        };
-        SUFFIXES.iter().filter(|suffix| remove(suffix)).count() > 0
+        SUFFIXES.iter().filter(|suffix| self.remove_file(stem, suffix)).count() > 0
+    }
+
+    fn remove_file(&self, stem: &str, suffix: &str) -> bool {
+        let path = self.zones.join(format!("{stem}.{suffix}"));
+        is_ours(&path, suffix) && fs::remove_file(path).is_ok()
     }
 
     /// How the names of the files begin that are kept of zones ([`file_stem`]).

@@ -66,6 +66,8 @@ pub struct ZoneStatus {
     pub template: Option<String>,
     /// Why the newest version is not served, or of a catalog why it cannot be used.
     pub error: Option<String>,
+    /// Why the version that is served, which came from a primary, is not stored in the state folder.
+    pub storage_error: Option<String>,
     /// What is odd about the version that is served, by itself or beside the one before.
     pub warnings: Vec<String>,
 }
@@ -81,7 +83,7 @@ pub struct ServiceStatus {
     pub expired: usize,
     /// Zones that could not be loaded.
     pub failed: usize,
-    /// Zones whose newest version was refused, which have expired or whose signatures expire soon, and catalogs that are broken.
+    /// Zones whose newest version was refused or could not be stored, which have expired or whose signatures expire soon, and catalogs that are broken.
     pub troubled: Vec<String>,
     /// What goes on.
     pub activities: Vec<ActivityStatus>,
@@ -117,7 +119,10 @@ impl Service {
         let zones = self.zone_status(None);
         let count = |state| zones.iter().filter(|zone| zone.state == state).count();
         let is_troubled = |zone: &&ZoneStatus| {
-            zone.error.is_some() || zone.expires_soon || zone.state == ZoneStanding::Expired
+            zone.error.is_some()
+                || zone.storage_error.is_some()
+                || zone.expires_soon
+                || zone.state == ZoneStanding::Expired
         };
         let troubled = zones.iter().filter(is_troubled);
         ServiceStatus {

@@ -2,6 +2,7 @@
 
 mod opened;
 mod standing;
+mod states;
 mod versions;
 
 use super::*;
@@ -78,16 +79,25 @@ fn journal(service: &Service) -> Option<(u32, u32)> {
     state.serving()?.journal()?.serials()
 }
 
-/// A version that is signed, by a key of this secret.
-fn signed(serial: u32, secret: u8) -> Contents {
-    use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
+/// A key for everything, of this secret.
+fn key_pair(zone: &Name, secret: u8) -> KeyPair {
     let scalar = data_encoding::BASE64.encode(&[secret; 32]);
     let text = format!("Private-key-format: v1.3\nAlgorithm: 15 (ED25519)\nPrivateKey: {scalar}\n");
     let private = nonesuch_crypto::PrivateKey::from_bind(&text).unwrap();
-    let keys = KeySet::new(&name("example."), vec![KeyPair::new(name("example."), 257, private)]).unwrap();
+    KeyPair::new(zone.clone(), 257, private)
+}
+
+/// A version that is signed, by a key of this secret.
+fn signed(serial: u32, secret: u8) -> Contents {
+    signed_by(&contents(serial), secret, nonesuch_dnssec::Mechanism::Nsec)
+}
+
+fn signed_by(contents: &Contents, secret: u8, mechanism: nonesuch_dnssec::Mechanism) -> Contents {
+    use nonesuch_dnssec::{KeySet, SignOptions, sign};
+    let keys = KeySet::new(&name("example."), vec![key_pair(&name("example."), secret)]).unwrap();
     let now = seconds_now() as u32;
-    let options = SignOptions::new(Mechanism::Nsec, now - 3600, now + 86_400);
-    sign(&contents(serial), &keys, &options).unwrap().into_contents()
+    let options = SignOptions::new(mechanism, now - 3600, now + 86_400);
+    sign(contents, &keys, &options).unwrap().into_contents()
 }
 
 #[test]
@@ -129,13 +139,54 @@ fn a_zone_without_a_version_fails_alone() {
     assert!(matches!(&*state, ZoneState::NotReady(_)));
 }
 
+/// A disk that is full takes no zone of primaries away: they have it, and nobody would gain by its being transferred again.
 #[test]
-fn what_cannot_be_kept_is_not_published() {
+fn what_cannot_be_stored_is_served_from_memory() {
     let dir = tempfile::tempdir().unwrap();
     let service = started(secondary(dir.path()));
-    service.publish(&name("example."), contents(7), &[]).unwrap();
+    let apex = name("example.");
+    service.publish(&apex, contents(6), &[]).unwrap();
+    service.publish(&apex, contents(7), &[]).unwrap();
+    assert_eq!(journal(&service), Some((6, 7)));
+    let (zones, away) = (dir.path().join("state/zones"), dir.path().join("away"));
+    fs::rename(&zones, &away).unwrap();
+    assert_eq!(service.publish(&apex, contents(8), &[]).unwrap(), 8);
+    assert_eq!(
+        (serial(&service), journal(&service)),
+        (Some(8), None),
+        "no journal that leads to another version"
+    );
+    let error = || service.zone_status(Some(&apex))[0].storage_error.clone();
+    assert!(error().is_some_and(|error| error.contains("cannot be written")), "{:?}", error());
+    assert_eq!(service.status().troubled, ["example."]);
+    assert!(matches!(service.store(&apex), Err(Refused::Keep { .. })));
+    // Whatever its settings become: what is stored is older.
+    fs::rename(&away, &zones).unwrap();
+    fs::rename(zones.join("example.kept"), zones.join("example.older")).unwrap();
+    fs::create_dir(zones.join("example.kept")).unwrap();
+    let mut settings = secondary(dir.path());
+    settings.zones[0].verify = VerifyChoice::Structural;
+    assert_eq!(service.reload(settings).refused.len(), 1);
+    assert_eq!((serial(&service), error().is_some()), (Some(8), true));
+    fs::remove_dir(zones.join("example.kept")).unwrap();
+    fs::rename(zones.join("example.older"), zones.join("example.kept")).unwrap();
+    service.store(&apex).unwrap();
+    assert_eq!(error(), None);
+    // Nothing leads to it from versions that are not known to be stored.
+    service.publish(&apex, contents(9), &[]).unwrap();
+    assert_eq!(journal(&service), Some((8, 9)));
+    end(service);
+    assert_eq!(serial(&started(secondary(dir.path()))), Some(9));
+}
+
+#[test]
+fn a_file_that_cannot_be_kept_is_not_published() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("zone"), &zone_text(7));
+    let service = started(of_file(dir.path()));
     fs::remove_dir_all(dir.path().join("state/zones")).unwrap();
-    assert!(matches!(service.publish(&name("example."), contents(8), &[]), Err(Refused::Keep { .. })));
+    write(&dir.path().join("zone"), &zone_text(8));
+    assert!(matches!(service.reload_zone(&name("example.")), Err(Refused::Keep { .. })));
     assert_eq!(serial(&service), Some(7));
 }
 

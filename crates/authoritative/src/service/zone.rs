@@ -2,9 +2,11 @@
 
 use super::activity::lock;
 use super::membership::MemberOf;
+use super::publish::Unstored;
 use super::settings::{Source, ZoneSettings};
 use super::state::Fingerprint;
 use super::status::{ZoneStanding, ZoneStatus};
+use super::work::Work;
 use crate::zones::{ServedZone, ZonePolicy};
 use nonesuch_dnssec::facts::{Expiry, ExpiryWatch};
 use nonesuch_proto::Name;
@@ -17,8 +19,7 @@ pub(super) struct Zone {
     pub(super) apex: Name,
     /// Whether it was added while the service runs: it is not in the configuration.
     is_member: bool,
-    /// Held by whoever makes a version of it.
-    work: Mutex<()>,
+    work: Arc<Work>,
     settings: Mutex<Arc<ZoneSettings>>,
     pub(super) facts: Mutex<Facts>,
 }
@@ -36,6 +37,8 @@ pub(super) struct Facts {
     pub(super) catalog_fault: Option<String>,
     /// Where it comes from, where it is a member of a catalog.
     pub(super) member_of: Option<MemberOf>,
+    /// Why the version that is served is not stored, where it is to be.
+    pub(super) unstored: Option<Unstored>,
     /// What is odd about the version that is served, by itself or beside the one before.
     pub(super) warnings: Vec<String>,
     pub(super) words: String,
@@ -62,14 +65,13 @@ pub(super) enum Update {
 }
 
 impl Zone {
-    pub(super) fn new(settings: ZoneSettings) -> Self {
-        let apex = settings.apex.clone();
-        let (work, facts) = Default::default();
+    pub(super) fn new(settings: ZoneSettings, work: Arc<Work>) -> Self {
+        let (apex, facts) = (settings.apex.clone(), Mutex::default());
         Self { apex, is_member: false, work, settings: Mutex::new(Arc::new(settings)), facts }
     }
 
-    pub(super) fn member(settings: ZoneSettings) -> Self {
-        Self { is_member: true, ..Self::new(settings) }
+    pub(super) fn member(settings: ZoneSettings, work: Arc<Work>) -> Self {
+        Self { is_member: true, ..Self::new(settings, work) }
     }
 
     pub(super) const fn apex(&self) -> &Name {
@@ -80,7 +82,7 @@ impl Zone {
         self.is_member
     }
 
-    pub(super) const fn work(&self) -> &Mutex<()> {
+    pub(super) const fn work(&self) -> &Arc<Work> {
         &self.work
     }
 
@@ -149,6 +151,7 @@ impl Zone {
             catalog: facts.member_of.as_ref().map(|member_of| member_of.catalog.to_string()),
             template: facts.member_of.as_ref().map(|member_of| member_of.template.clone()),
             error: facts.error.clone().or_else(|| facts.catalog_fault.clone()),
+            storage_error: facts.unstored.as_ref().map(|unstored| unstored.error.clone()),
             warnings: facts.warnings.clone(),
         }
     }

@@ -357,6 +357,9 @@ fn remarks(zone: &Value) -> String {
         let is_over = zone["nearest_expiration"].as_i64().is_some_and(|end| end <= now);
         words.push(if is_over { "signatures expired" } else { "signatures expire soon" });
     }
+    if has("storage_error") {
+        words.push("not stored");
+    }
     if has("transfer_error") {
         words.push("transfer error");
     }
@@ -387,8 +390,10 @@ fn print_zone(zone: &Value) -> Result<(), Failure> {
         "next_refresh",
         "expires",
         "error",
+        "storage_error",
         "warnings",
         "transfer_error",
+        "rejected_serial",
         "behind",
     ];
     for key in order {

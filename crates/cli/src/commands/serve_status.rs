@@ -84,6 +84,7 @@ impl Node {
                 shown["next_refresh"] = json!(zone.next);
                 shown["expires"] = json!(zone.expires);
                 shown["transfer_error"] = json!(zone.last_error);
+                shown["rejected_serial"] = json!(zone.rejected);
                 shown["behind"] = json!(zone.behind);
             }
             shown

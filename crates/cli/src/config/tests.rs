@@ -3,7 +3,7 @@
 mod queries;
 
 use super::*;
-use nonesuch_authoritative::service::{Making, Source, TransferSettings};
+use nonesuch_authoritative::service::{Making, OnFault, Source, TransferSettings, VerifyChoice};
 use nonesuch_authoritative::transfer::inbound::TransferBounds;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -158,8 +158,8 @@ fn faults_say_file_line_key_and_what_is_allowed() {
         (&format!("{zone}fiel = \"z\""), "zone.\"example.\".fiel: unknown key; did you mean file?"),
         (&format!("{zone}file = 7"), "c.toml:3:8: zone.\"example.\".file: 7 is no text: write it in quotes"),
         (
-            &format!("{zone}file = \"z\"\nverify = \"none\""),
-            "verify: \"none\" is not allowed: write \"auto\" or \"full\" or \"changed\" or \"structural\"",
+            &format!("{zone}file = \"z\"\nverify = \"no\""),
+            "verify: \"no\" is not allowed: write \"auto\" or \"full\" or \"changed\" or \"structural\" or \"none\"",
         ),
         (
             &format!("{zone}file = \"z\"\ntemplate = \"t\""),
@@ -401,6 +401,28 @@ fn templates_give_what_a_zone_does_not_say() {
     assert_eq!(zones[1].source, Source::Primaries);
     assert_eq!(zones[1].verify, zones[0].verify);
     assert!(!zones[1].transfers.transfer.allows("192.0.2.9".parse().unwrap(), None));
+}
+
+/// As other secondaries do; a zone file is the operator's own.
+#[test]
+fn faults_are_warned_of_in_zones_from_primaries_alone_by_default() {
+    let primaries = "primaries = [\"192.0.2.1\"]\n";
+    for (keys, expected) in [
+        ("file = \"z\"\n".to_owned(), OnFault::Reject),
+        ("file = \"z\"\non-fault = \"warn\"\n".to_owned(), OnFault::Warn),
+        (primaries.to_owned(), OnFault::Warn),
+        (format!("{primaries}on-fault = \"reject\"\n"), OnFault::Reject),
+        ("template = \"t\"\nfile = \"z\"\n".to_owned(), OnFault::Reject),
+        ("template = \"t\"\n".to_owned(), OnFault::Warn),
+        ("template = \"strict\"\n".to_owned(), OnFault::Reject),
+    ] {
+        let text = format!(
+            "version = 1\nstate-dir = \"s\"\n[template.t]\n{primaries}[template.strict]\n{primaries}on-fault = \"reject\"\n\
+             [zone.\"a.\"]\nverify = \"none\"\n{keys}"
+        );
+        let zones = taken(&text).zones;
+        assert_eq!((zones[0].on_fault, zones[0].verify), (expected, VerifyChoice::Nothing), "{keys}");
+    }
 }
 
 /// A zone cannot leave out what stands in its template.

@@ -4,7 +4,7 @@ use super::reader::Section;
 use super::values::{boolean, choice, name, number, octets, parsed, path, seconds, text};
 use nonesuch_authoritative::acl::{AccessEntry, AccessList, Remote};
 use nonesuch_authoritative::service::{
-    Catalog, Making, Source, Template, TransferSettings, VerifyChoice, ZoneSettings,
+    Catalog, Making, OnFault, Source, Template, TransferSettings, VerifyChoice, ZoneSettings,
 };
 use nonesuch_authoritative::transfer::inbound::TransferBounds;
 use nonesuch_dnssec::Mechanism;
@@ -35,6 +35,7 @@ pub(super) struct ZoneKeys {
     signature_validity: Option<u32>,
     nsec5_keys: Option<PathBuf>,
     verify: Option<VerifyChoice>,
+    on_fault: Option<OnFault>,
     requires_dnssec: Option<bool>,
     primaries: Option<Vec<Remote>>,
     allow_query: Option<Vec<AccessEntry>>,
@@ -70,7 +71,9 @@ impl ZoneKeys {
             ("full", VerifyChoice::Full),
             ("changed", VerifyChoice::Changed),
             ("structural", VerifyChoice::Structural),
+            ("none", VerifyChoice::Nothing),
         ];
+        let on_fault = [("reject", OnFault::Reject), ("warn", OnFault::Warn)];
         let validity = seconds(u64::from(LEAST_VALIDITY)..=u64::from(MOST_VALIDITY));
         let groups = section.take_table("group-templates").map(|table| {
             let pairs = table.pairs();
@@ -83,6 +86,7 @@ impl ZoneKeys {
             signature_validity: section.take("signature-validity", validity).map(|seconds| seconds as u32),
             nsec5_keys: section.take("nsec5-keys", path(folder)),
             verify: section.take("verify", choice(&verify)),
+            on_fault: section.take("on-fault", choice(&on_fault)),
             requires_dnssec: section.take("dnssec", choice(&[("required", true), ("optional", false)])),
             primaries: section.take_list("primaries", "servers", parsed),
             allow_query: section.take_list("allow-query", "prefixes and keys", parsed),
@@ -143,6 +147,7 @@ impl ZoneKeys {
             signature_validity: self.signature_validity.or(base.signature_validity),
             nsec5_keys: self.nsec5_keys.or(nsec5_keys),
             verify: self.verify.or(base.verify),
+            on_fault: self.on_fault.or(base.on_fault),
             requires_dnssec: self.requires_dnssec.or(base.requires_dnssec),
             primaries: self.primaries.or(primaries),
             allow_query: self.allow_query.or(base.allow_query),
@@ -205,10 +210,13 @@ impl ZoneKeys {
         let making = self.making(section);
         self.check_transfers(section);
         let transfers = self.transfers(section);
+        let source = source?;
+        let by_default = if source == Source::Primaries { OnFault::Warn } else { OnFault::Reject };
         Some(ZoneSettings {
-            source: source?,
+            source,
             making: making?,
             verify: self.verify.unwrap_or_default(),
+            on_fault: self.on_fault.unwrap_or(by_default),
             requires_dnssec: self.requires_dnssec.unwrap_or_default(),
             query: self
                 .allow_query

@@ -130,23 +130,24 @@ pub fn prepare_with(
 ) -> Result<Prepared, PrepareError> {
     check_mechanism(&contents, options.mechanism)?;
     let verified = verify_as_it_is(contents, verify, aids);
-    prepare_unverified(verified.map_err(|unverified| PrepareError::Unsound(Box::new(unverified.1)))?, options)
+    let contents = verified.map_err(|unverified| PrepareError::Unsound(Box::new(unverified.1)))?;
+    prepare_unverified(&contents, options)
 }
 
 /// As [`prepare`], of a zone that was not verified, or has faults and is to be served nevertheless.
 ///
 /// # Errors
 /// As [`prepare`], but for faults of the zone.
-pub fn prepare_unverified(contents: Contents, options: OnlineOptions) -> Result<Prepared, PrepareError> {
+pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result<Prepared, PrepareError> {
     let OnlineOptions { mechanism, records, pairs, validity } = options;
-    check_mechanism(&contents, mechanism)?;
+    check_mechanism(contents, mechanism)?;
     let apex = contents.apex().clone();
-    let (ttl, dnskeys) = dnskeys(&contents, &records);
+    let (ttl, dnskeys) = dnskeys(contents, &records);
     if dnskeys.is_empty() {
         return Err(OnlineKeyError::NoKey(apex).into());
     }
-    let keys = prepare_keys(&apex, &dnskeys, has_signed_keys(&contents), pairs, validity)?;
-    let contents = strip(&contents, ttl, &dnskeys);
+    let keys = prepare_keys(&apex, &dnskeys, has_signed_keys(contents), pairs, validity)?;
+    let contents = strip(contents, ttl, &dnskeys);
     Ok(Prepared { contents, mechanism, keys })
 }
 

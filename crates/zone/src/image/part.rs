@@ -197,7 +197,7 @@ impl Part {
     /// Enters the node at `at` into the indexes of the chains that it is in.
     fn list(&mut self, zone: &Zone<'_>, node: Node<'_>, kind: NodeKind, at: u32) {
         let name = node.name();
-        // Also a name whose NSEC record is missing: the one before it does not cover what follows.
+        // A name whose NSEC record is missing is listed too: the record of its predecessor does not cover what follows.
         if zone.has_nsec && kind != NodeKind::Hash {
             self.order.push(&sort_key(zone, name), at);
         }

@@ -96,7 +96,7 @@ fn expiry_waits_for_nobody_who_makes_a_version() {
     let service = started(secondary(dir.path()));
     service.publish(&name("example."), contents(7), &[]).unwrap();
     let zone = service.zone(&name("example.")).unwrap();
-    let _one = lock(zone.work());
+    let _one = service.begin_work(&zone);
     service.set_expired(&name("example."), true);
     assert_eq!(serial(&service), None);
     service.set_expired(&name("example."), false);
@@ -111,19 +111,24 @@ fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
     service.add_zones(vec![member.clone()]);
     service.publish(&name("example."), contents(7), &[]).unwrap();
     let zone = service.zone(&name("example.")).unwrap();
-    let working = lock(zone.work());
+    let working = service.begin_work(&zone);
+    // Nobody waits for whoever works at it still.
     let remover = Arc::clone(&service);
-    let removing = std::thread::spawn(move || remover.remove_zones(&[name("example.")], false));
-    // It is not answered for at once, though somebody works at it still.
-    while service.zones().state(&name("example.")).is_some() {
-        std::thread::yield_now();
-    }
+    let (done, is_done) = std::sync::mpsc::channel();
+    let removing = std::thread::spawn(move || {
+        remover.remove_zones(&[name("example.")], false);
+        done.send(remover.purge_all().is_ok())
+    });
+    assert_eq!(is_done.recv_timeout(std::time::Duration::from_secs(20)), Ok(true));
+    assert!(service.zones().state(&name("example.")).is_none());
     let activity = service.activities.begin(ActivityKind::Publish, None);
     let late = service.publish_contents(&zone, contents(8), None, &[], Vec::new(), &activity);
     assert!(matches!(late, Err(Refused::Unknown)), "{late:?}");
     service.show_policy(&zone);
+    assert!(dir.path().join("state/zones/example.kept").exists());
     drop(working);
-    removing.join().unwrap();
+    removing.join().unwrap().unwrap();
+    assert!(lock(&service.abandoned).is_empty());
     service.load_first(&zone);
     service.set_expired(&name("example."), true);
     assert!(service.zones().state(&name("example.")).is_none());
@@ -131,6 +136,30 @@ fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
     // The same name comes anew.
     service.add_zones(vec![member]);
     assert!(matches!(&*service.zones().state(&name("example.")).unwrap(), ZoneState::NotReady(_)));
+}
+
+/// The version that an abandoned verification stores is not the one that a zone of the same name begins with.
+#[test]
+fn a_zone_that_comes_back_waits_for_what_is_made_of_the_former_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = started(Settings { zones: Vec::new(), ..of_file(dir.path()) });
+    let member = secondary(dir.path()).zones.remove(0);
+    service.add_zones(vec![member.clone()]);
+    for is_kept in [false, true] {
+        service.publish(&name("example."), contents(7), &[]).unwrap();
+        let zone = service.zone(&name("example.")).unwrap();
+        let working = service.begin_work(&zone);
+        service.remove_zones(&[name("example.")], is_kept);
+        let added = service.take_in(vec![member.clone()]);
+        let loader = Arc::clone(&service);
+        let loading = std::thread::spawn(move || loader.load_added(&added));
+        let activity = service.activities.begin(ActivityKind::Publish, None);
+        assert!(service.publish_contents(&zone, contents(8), None, &[], Vec::new(), &activity).is_err());
+        assert_eq!(serial(&service), None);
+        drop((working, activity));
+        loading.join().unwrap();
+        assert_eq!(serial(&service), is_kept.then_some(8));
+    }
 }
 
 #[test]
