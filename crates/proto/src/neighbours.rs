@@ -3,6 +3,8 @@
 //! RFC 4471 §3.1 derives the immediate predecessor and successor of a name. A record that denies a name denies all
 //! names below it too, so what such a record needs is the neighbours of a name *with all names below it*. Names here
 //! are in canonical form: the order has no place for upper-case letters.
+//!
+//! A predecessor has 255 octets, or 254 where one octet is left: no label fits into that.
 
 use crate::{MAX_LABEL, MAX_NAME, Name, NameRef};
 
@@ -47,7 +49,7 @@ impl NameRef<'_> {
     /// The last name before this one that has the same parent; where there is none, the parent. `None` for the root.
     ///
     /// Between it and this name lie the names below it and no others. RFC 4470 §4 decrements a name this way; the
-    /// immediate predecessor (RFC 4471 §3.1.1) is the last name below it, and mostly 255 octets long.
+    /// immediate predecessor ([`NameRef::predecessor`]) is the last name below it.
     #[must_use]
     pub fn sibling_before(self) -> Option<Name> {
         let (mut label, parent) = split(self)?;
@@ -61,6 +63,34 @@ impl NameRef<'_> {
         }
         Some(joined(&label, parent).unwrap_or_else(|| parent.to_canonical()))
     }
+
+    /// The last name before this one (RFC 4471 §3.1.1): no name lies between both. No label fits in front of it, unless it
+    /// is the parent. `None` for the root.
+    #[must_use]
+    pub fn predecessor(self) -> Option<Name> {
+        let before = self.sibling_before()?;
+        let is_parent = self.parent() == Some(before.view());
+        Some(if is_parent { before } else { last_at_or_below(before.view()) })
+    }
+}
+
+/// The last name in canonical order at or below `name`: labels of the greatest octet fill it up, the longest ones next to
+/// `name` (RFC 4471 §3.1.1, step 5).
+fn last_at_or_below(name: NameRef<'_>) -> Name {
+    const FULL: usize = 1 + MAX_LABEL;
+    let room = MAX_NAME.saturating_sub(name.len());
+    let mut wire = Vec::with_capacity(MAX_NAME);
+    let mut push_label = |octets: usize| {
+        wire.push(octets as u8);
+        wire.resize(wire.len() + octets, u8::MAX);
+    };
+    // A label takes two octets at least.
+    if room % FULL > 1 {
+        push_label(room % FULL - 1);
+    }
+    (0..room / FULL).for_each(|_| push_label(MAX_LABEL));
+    name.push_canonical(&mut wire);
+    NameRef::from_checked(&wire).to_name()
 }
 
 /// The leftmost label in lower case, and the parent; `None` for the root.
@@ -167,6 +197,25 @@ mod tests {
     }
 
     #[test]
+    fn predecessors() {
+        let before = |of: &str| name(of).view().predecessor().unwrap();
+        let fill = |octets: usize| "\\255".repeat(octets);
+        // RFC 4471 §5.1.1.
+        let expected = format!("{}.{1}.{1}.fon{2}.example.com.", fill(49), fill(63), fill(60));
+        assert_eq!(before("foo.example.com."), name(&expected));
+        // Step 2: the leftmost label is one zero octet. Step 3: it ends in one.
+        assert_eq!(before("\\000.foo.example.com."), name("foo.example.com."));
+        assert_eq!(before("foo\\000.example.com."), last_at_or_below(name("foo.example.com.").view()));
+        assert_eq!(NameRef::ROOT.predecessor(), None);
+        // No room, room for no label, room for a label of one octet.
+        for (octets, length) in [(255, 255), (254, 254), (253, 255)] {
+            let of = of_length(octets);
+            let last = last_at_or_below(of.view());
+            assert_eq!((last.wire().len(), last.view().is_at_or_below(of.view())), (length, true));
+        }
+    }
+
+    #[test]
     fn names_of_the_greatest_length() {
         let apex = name("example.");
         // Two octets are what a label takes.
@@ -232,6 +281,10 @@ mod tests {
                 if Some(before.view()) == of.parent() { false } else { other.is_below(before.view()) },
                 "{} in {}..{}", other, before, of
             );
+            let last = of.predecessor().unwrap();
+            prop_assert!(last.view() < of && last.view().is_at_or_below(before.view()));
+            prop_assert!(!(last.view() < other && other < of), "{} in {}..{}", other, last, of);
+            prop_assert!(Some(last.view()) == of.parent() || last.wire().len() >= MAX_NAME - 1);
         }
 
         #[test]
@@ -251,7 +304,9 @@ mod tests {
         fn neighbours_are_names_in_canonical_form(of in any_name()) {
             let apex = name("example.");
             let of = of.view();
-            for made in [of.successor(apex.view()), of.successor_of_subtree(apex.view()), of.sibling_before().unwrap()] {
+            let after = [of.successor(apex.view()), of.successor_of_subtree(apex.view())];
+            let before = [of.sibling_before().unwrap(), of.predecessor().unwrap()];
+            for made in after.into_iter().chain(before) {
                 prop_assert!(NameRef::from_wire(made.wire()).is_ok());
                 let lower = made.view().to_canonical();
                 prop_assert_eq!(made.wire(), lower.wire());
