@@ -8,7 +8,7 @@ use crate::published::Denial;
 use crate::response::{Response, Section};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::Mapping;
-use nonesuch_dnssec::denial::piece::{MadeRecord, Piece};
+use nonesuch_dnssec::denial::piece::{self, MadeRecord, Piece};
 use nonesuch_dnssec::denial::prove::{Denied, prove_made, prove_nsec5};
 use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, Rrset, Workshop};
 use nonesuch_proto::{NameRef, Rtype};
@@ -136,9 +136,7 @@ impl<'i, 'w> Online<'i, 'w> {
             return;
         };
         for piece in proof.into_pieces() {
-            if !self.pieces.iter().any(|present| present.is(&piece)) {
-                self.pieces.push(piece);
-            }
+            piece::push(&mut self.pieces, piece);
         }
     }
 
@@ -194,16 +192,26 @@ impl<'i, 'w> Online<'i, 'w> {
     }
 
     /// The NSEC record that answers a query for it, where the mechanism makes such records; `denied` is what it would
-    /// deny if the query were for another type, and `owner` its owner.
-    pub(crate) fn nsec_record(&self, denied: Denied<'i, '_>, owner: NameRef<'_>) -> Option<MadeRecord> {
+    /// deny if the query were for another type, and `owner` its owner. A record of that owner that is noted already is the
+    /// same one: the records of one owner and type are one RRset, whatever the section (RFC 2181 §5).
+    pub(crate) fn nsec_record(&mut self, denied: Denied<'i, '_>, owner: NameRef<'_>) -> Option<MadeRecord> {
         let (mechanism, _) =
             self.signing().filter(|(mechanism, _)| mechanism.mapping() == Mapping::Itself)?;
-        prove_made(self.image(), mechanism, denied).into_pieces().into_iter().find_map(|piece| match piece {
+        let pieces = prove_made(self.image(), mechanism, denied).into_pieces();
+        let mut record = pieces.into_iter().find_map(|piece| match piece {
             Piece::Made(record) if record.rtype == Rtype::NSEC && record.owner.view() == owner => {
                 Some(record)
             }
             _ => None,
-        })
+        })?;
+        for piece in &mut self.pieces {
+            if let Piece::Made(present) = piece
+                && present.merge(&record)
+            {
+                record.clone_from(present);
+            }
+        }
+        Some(record)
     }
 }
 

@@ -243,6 +243,9 @@ impl Zone {
                 return fail("a record stands twice in a section");
             }
         }
+        if !has_one_denial_for_each_owner(&message) {
+            return fail("two records of denial at one owner");
+        }
         let signed = self.signing.is_some();
         if !expected.accepts_answer(data(Section::Answer)) {
             return fail("answer");
@@ -359,6 +362,15 @@ fn query(qname: &Name, qtype: Rtype, opt: Option<(u16, bool)>) -> Vec<u8> {
 
 const fn is_dnssec(rtype: Rtype) -> bool {
     matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5 | Rtype::NSEC5PROOF)
+}
+
+/// Whether each owner has one record of denial of a type, be it in several sections: two that differ make an RRset that no
+/// signature fits (RFC 2181 §5).
+fn has_one_denial_for_each_owner(message: &Message) -> bool {
+    let is_denial = |record: &&Record| matches!(record.rtype, Rtype::NSEC | Rtype::NSEC3 | Rtype::NSEC5);
+    let denials: Vec<&Record> = message.records.iter().filter(is_denial).collect();
+    let fits = |a: &Record, b: &Record| (&a.owner, a.rtype) != (&b.owner, b.rtype) || a.rdata == b.rdata;
+    denials.iter().all(|a| denials.iter().all(|b| fits(a, b)))
 }
 
 /// Type covered and labels of an RRSIG record.

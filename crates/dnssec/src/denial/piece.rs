@@ -1,7 +1,7 @@
 //! What a proof of denial is made of where not all of it stands in the zone: records made when asked, and NSEC5 proofs.
 
-use super::{nsec, push_shown_types};
-use nonesuch_proto::{Name, NameRef, Rtype};
+use super::{insert_type, nsec, push_shown_types};
+use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
 use nonesuch_zone::image::{ImageNode, NodeKind, Template};
 use nonesuch_zone::{Image, Standing};
 
@@ -36,15 +36,51 @@ pub struct MadeRecord {
 }
 
 impl Piece<'_> {
-    /// Whether both are the same RRset: a response has each once (RFC 2181 §5).
-    #[must_use]
-    pub fn is(&self, other: &Piece<'_>) -> bool {
+    /// Merges `other` into this piece if both are one RRset; returns whether they are.
+    fn merge(&mut self, other: &Piece<'_>) -> bool {
         match (self, other) {
             (Self::Stored(own), Piece::Stored(other)) => own.is(*other),
-            (Self::Made(own), Piece::Made(other)) => own == other,
+            (Self::Made(own), Piece::Made(other)) => own.merge(other),
             (Self::Proven { name: own, .. }, Piece::Proven { name: other, .. }) => own == other,
             _ => false,
         }
+    }
+}
+
+/// Adds a piece to those of one response, which has each RRset once (RFC 2181 §5).
+pub fn push<'i>(pieces: &mut Vec<Piece<'i>>, piece: Piece<'i>) {
+    if !pieces.iter_mut().any(|present| present.merge(&piece)) {
+        pieces.push(piece);
+    }
+}
+
+impl MadeRecord {
+    /// Merges `other` into this record if both have one owner and type; returns whether they have.
+    ///
+    /// Of two NSEC records the later next name stays: neither record covers a name that exists, and so that one covers
+    /// all that is denied. The types stay too: those of a name that exists are the same in both, and of one that does not
+    /// (RFC 9824 §3) one record has them and the other none.
+    pub fn merge(&mut self, other: &Self) -> bool {
+        if self == other {
+            return true;
+        }
+        if (self.rtype, other.rtype) != (Rtype::NSEC, Rtype::NSEC) || self.owner != other.owner {
+            return false;
+        }
+        let (Ok((own, map)), Ok((next, more))) =
+            (NameRef::split_from(&self.rdata), NameRef::split_from(&other.rdata))
+        else {
+            return false;
+        };
+        // The last record of a zone leads back to the apex.
+        let order = |next: NameRef<'_>| next <= self.owner.view();
+        let later = if (order(own), own) < (order(next), next) { next } else { own };
+        let mut types: Vec<Rtype> = bitmap::types(map).collect();
+        bitmap::types(more).for_each(|rtype| insert_type(&mut types, rtype));
+        let mut rdata = Vec::with_capacity(later.len() + 16);
+        nsec::chain::push_rdata(later, &mut types, &mut rdata);
+        self.rdata = rdata;
+        true
     }
 }
 

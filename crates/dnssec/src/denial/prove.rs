@@ -2,7 +2,7 @@
 //!
 //! The questions are the same for every mechanism; the folder of each mechanism answers them.
 
-use super::piece::Piece;
+use super::piece::{self, Piece};
 use super::{Mechanism, compact, minimal_nsec, nsec, nsec3, nsec5, white_lies};
 use nonesuch_proto::NameRef;
 use nonesuch_zone::Image;
@@ -36,9 +36,7 @@ impl<'i> Proof<'i> {
 
     /// Adds a piece unless the proof has it already.
     pub(crate) fn push(&mut self, piece: Piece<'i>) {
-        if !self.pieces.iter().any(|present| present.is(&piece)) {
-            self.pieces.push(piece);
-        }
+        piece::push(&mut self.pieces, piece);
     }
 
     /// The RRsets.
