@@ -6,6 +6,7 @@ mod checker;
 mod cookie_alone;
 mod form;
 mod online;
+mod online_owners;
 mod oracle;
 mod random;
 mod responder;

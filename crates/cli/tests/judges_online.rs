@@ -240,6 +240,36 @@ fn signed_when_asked_over_a_signed_zone() {
     judge_all("ecdsap256sha256", &ONLINE, Made::OverSigned, 50);
 }
 
+/// RFC 8198: a resolver that answers from the NSEC records that it has keeps the records of a wildcard. Each first name has
+/// the second one directly before it, where the covering record begins.
+#[test]
+fn names_that_a_wildcard_matches_stay_for_resolvers_that_use_records_again() {
+    if !common::installed("unbound") {
+        return;
+    }
+    const TXT: u16 = 16;
+    let (before, behind) = ("v".repeat(63), "v".repeat(62) + "w");
+    let wanted = Verdict { rcode: NOERROR, secure: true, has_answer: true };
+    for (mechanism, made) in [
+        ("minimal-nsec", Made::OfUnsigned),
+        ("minimal-nsec", Made::OverSigned),
+        ("compact", Made::OverSigned),
+    ] {
+        let served = prepare("ecdsap256sha256", mechanism, made, 70);
+        let (folder, anchor) = (served.folder.path(), served.anchor.record() + "\n");
+        let line = "aggressive-nsec: yes";
+        let unbound =
+            common::start_unbound_with(folder, &served.anchor.zone, &anchor, served.server.address, line);
+        let unbound = Validator::Unbound(unbound);
+        for (first, second) in [("victim\\000", "victim"), (behind.as_str(), before.as_str())] {
+            for labels in [first.to_owned(), second.to_owned(), format!("below.{second}")] {
+                let name = format!("{labels}.w.{ORIGIN}");
+                assert_eq!(unbound.ask(&name, TXT), wanted, "{mechanism}, {made:?}: {name}");
+            }
+        }
+    }
+}
+
 /// Who does not know the numbers of a zone with NSEC5 takes it for insecure, and never for bogus (RFC 4035 §5.2).
 #[test]
 fn nsec5_is_insecure_to_others() {

@@ -11,13 +11,17 @@ pub(super) struct Names {
     pub(super) apex: &'static str,
 }
 
-/// Plain labels; octets that sort before all letters; labels that only differ far behind; the root zone.
-pub(super) const NAMES: [Names; 4] = [
+/// Plain labels; octets that sort before all letters; labels that only differ far behind; the root zone; neighbours.
+pub(super) const NAMES: [Names; 5] = [
     Names { labels: ["a", "b", "c", "*"], apex: "example." },
     Names { labels: ["a", "\\000", "a\\001", "*"], apex: "Example." },
     Names { labels: ["long-label", "long-labels", "long-labelt", "*"], apex: "zone.example." },
     Names { labels: ["a", "test", "c", "*"], apex: "." },
+    NEIGHBOURS,
 ];
+
+/// Labels that are next to each other or first of all (RFC 4471 §3.1).
+pub(super) const NEIGHBOURS: Names = Names { labels: ["a", "a\\000", "\\000", "*"], apex: "example." };
 
 /// Labels of a name below the apex, from left to right.
 pub(super) fn labels(least: usize, most: usize) -> impl Strategy<Value = Vec<usize>> {
@@ -128,6 +132,7 @@ pub(super) fn keep_limits(
     prop_assert_eq!(message.header.id, ID);
     prop_assert_eq!(message.questions[0].0.wire(), qname.wire());
     prop_assert_eq!(message.opt().is_some(), opt.is_some());
+    prop_assert!(has_one_denial_for_each_owner(&message), "two records at one owner\n{}", shown(&message));
     for section in [Section::Answer, Section::Authority, Section::Additional] {
         let mut lines: Vec<String> = message.section(section).map(whole_line).collect();
         lines.sort_unstable();

@@ -294,6 +294,17 @@ pub fn start_peer(log: &Path, command: impl Fn(SocketAddr) -> Command) -> Runnin
 /// Starts Unbound in `folder`, with `anchor` (a DS record, as a line) as its trust anchor and `server` as the server of `zone`;
 /// whatever else it needs it looks for where referrals lead.
 pub fn start_unbound(folder: &Path, zone: &str, anchor: &str, server: SocketAddr) -> Running {
+    start_unbound_with(folder, zone, anchor, server, "aggressive-nsec: no")
+}
+
+/// As [`start_unbound`], with one more line of the configuration's part `server`.
+pub fn start_unbound_with(
+    folder: &Path,
+    zone: &str,
+    anchor: &str,
+    server: SocketAddr,
+    line: &str,
+) -> Running {
     let file = folder.join("anchor");
     fs::write(&file, anchor).expect("written");
     start_peer(&folder.join("unbound.log"), |address| {
@@ -302,7 +313,7 @@ pub fn start_unbound(folder: &Path, zone: &str, anchor: &str, server: SocketAddr
             "server:\n interface: 127.0.0.1\n port: {port}\n do-daemonize: no\n username: \"\"\n chroot: \"\"\n \
              directory: \"{at}\"\n pidfile: \"{at}/pid\"\n use-syslog: no\n logfile: \"\"\n num-threads: 1\n \
              do-ip6: no\n do-not-query-localhost: no\n module-config: \"validator iterator\"\n \
-             trust-anchor-file: \"{}\"\n trust-anchor-signaling: no\n aggressive-nsec: no\n \
+             trust-anchor-file: \"{}\"\n trust-anchor-signaling: no\n {line}\n \
              access-control: 127.0.0.0/8 allow\nremote-control:\n control-enable: no\n\
              stub-zone:\n name: {zone}\n stub-addr: 127.0.0.1@{}\n stub-prime: no\n\
              stub-zone:\n name: .\n stub-addr: 127.0.0.1@1\n",

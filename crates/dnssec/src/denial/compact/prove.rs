@@ -1,6 +1,6 @@
 //! Making the NSEC record of a compact denial (RFC 9824 §3).
 
-use crate::denial::minimal_nsec::prove::{record_at, record_over};
+use crate::denial::minimal_nsec::prove::{Wildcard, record_at, record_over};
 use crate::denial::piece::{MadeRecord, Piece, make_nsec, shown_types};
 use crate::denial::prove::{Denied, Proof, next_closer};
 use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
@@ -18,7 +18,7 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> 
         // RFC 9824 §3.3: the answer's signature is that of an exact match, and proves itself. A signature that was made
         // for the wildcard does not: what is closer must be denied as ever (RFC 4035 §3.1.3.3).
         Denied::CloserMatch { name, encloser } => has_signed_wildcard(image, encloser)
-            .then(|| record_over(image, next_closer(name, encloser.name()))),
+            .then(|| record_over(image, next_closer(name, encloser.name()), Wildcard::Matches)),
         // RFC 9824 §3.3: the question name with the types of the wildcard.
         Denied::WildcardType { name, wildcard, .. } => {
             let next = name.successor(image.apex());

@@ -6,13 +6,19 @@
 //! the sibling after: both share with the denied name its closest encloser and no more. RFC 4470 §4 would have the next name
 //! directly below the denied one; validators refuse that.
 //!
-//! An owner that does not exist looks like a name without data, which RFC 4470 §3 takes into account. A resolver that
-//! uses NSEC records again (RFC 8198) answers NODATA for the few names of 63-octet labels that owners are made of, where
-//! the server would answer NXDOMAIN; neither shows what does not exist.
+//! A resolver that uses NSEC records again (RFC 8198) takes an owner that does not exist for a name without data, and
+//! derives from the record that names below it do not exist either. So the owner is:
+//!
+//! - the sibling before the next closer name, where neither it exists nor a wildcard matches it (RFC 4470 §4): the resolver
+//!   answers NODATA for that name of 63 octets, where the server would answer NXDOMAIN;
+//! - else the predecessor (RFC 4471 §3.1.1), below that sibling: no name fits below it. Names that exist between the two
+//!   are not named;
+//! - else, where the predecessor exists or is below a zone cut or a DNAME, that name with its own record: a record at a name
+//!   before would deny that it exists, and none can stand below it (RFC 4470 §3, RFC 6840 §4.1).
 
 use crate::denial::piece::{MadeRecord, Piece, make_nsec, shown_types};
 use crate::denial::prove::{Denied, Proof, next_closer};
-use nonesuch_proto::{MAX_NAME, NameRef};
+use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, NodeKind};
 use std::cmp::Ordering;
@@ -35,7 +41,8 @@ pub(in crate::denial) fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> 
             proof.push(Piece::Made(record_at(image, node)));
         }
         Denied::CloserMatch { name, encloser } => {
-            proof.push(Piece::Made(record_over(image, next_closer(name, encloser.name()))));
+            let next_closer = next_closer(name, encloser.name());
+            proof.push(Piece::Made(record_over(image, next_closer, Wildcard::Matches)));
         }
         Denied::WildcardType { name, encloser, wildcard } => {
             push_match_and_cover(image, wildcard, next_closer(name, encloser.name()), &mut proof);
@@ -71,43 +78,61 @@ fn push_name_error<'i>(
     };
     // Neighbours share a record: two would have the denied name for owner or next name, which says that it exists.
     if first == last || first.successor_of_subtree(image.apex()).view() == last {
-        return proof.push(Piece::Made(record_spanning(image, first, last)));
+        return proof.push(Piece::Made(record_spanning(image, first, last, Wildcard::None)));
     }
-    proof.push(Piece::Made(record_over(image, next_closer)));
-    proof.push(Piece::Made(record_over(image, wildcard)));
+    proof.push(Piece::Made(record_over(image, next_closer, Wildcard::None)));
+    proof.push(Piece::Made(record_over(image, wildcard, Wildcard::None)));
 }
 
-/// One record at the wildcard, which exists, and one over the next closer name (RFC 4035 §3.1.3.4).
+/// One record at the wildcard, which exists, and one over the next closer name (RFC 4035 §3.1.3.4). For the name directly
+/// behind a wildcard that is a zone cut both are one record.
 fn push_match_and_cover<'i>(
     image: &'i Image,
     wildcard: ImageNode<'i>,
     next_closer: NameRef<'_>,
     proof: &mut Proof<'i>,
 ) {
-    let covering = record_over(image, next_closer);
-    // A name directly behind the wildcard is covered from the wildcard on: one record does both, and no owner has two.
-    if covering.owner.view() != wildcard.name() {
-        proof.push(Piece::Made(record_at(image, wildcard)));
-    }
-    proof.push(Piece::Made(covering));
+    let matches = match wildcard.kind() {
+        NodeKind::Delegation => Wildcard::None,
+        NodeKind::Authoritative | NodeKind::Hash => Wildcard::Matches,
+    };
+    proof.push(Piece::Made(record_at(image, wildcard)));
+    proof.push(Piece::Made(record_over(image, next_closer, matches)));
+}
+
+/// Whether a wildcard matches the names below the closest encloser that do not exist; one that is a zone cut does not
+/// (RFC 4592 §4.2).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::denial) enum Wildcard {
+    /// None does: they do not exist.
+    None,
+    /// One does.
+    Matches,
 }
 
 /// The record that covers `denied` and all names below it. Its parent exists and it does not.
-pub(in crate::denial) fn record_over(image: &Image, denied: NameRef<'_>) -> MadeRecord {
-    record_spanning(image, denied, denied)
+pub(in crate::denial) fn record_over(image: &Image, denied: NameRef<'_>, wildcard: Wildcard) -> MadeRecord {
+    record_spanning(image, denied, denied, wildcard)
 }
 
 /// The record that covers two names of one parent, equal or neighbours, and all names below them. The parent exists and
-/// they do not.
-///
-/// The owner is the sibling before `first` (RFC 4470 §4), which has no types. Where a name exists from there on (that
-/// sibling itself, or one below it, or the parent where there is no sibling before) the last such name is the owner, and
-/// its record shows its types (RFC 4470 §3).
-fn record_spanning(image: &Image, first: NameRef<'_>, last: NameRef<'_>) -> MadeRecord {
+/// they do not. The owner is chosen as the module's description has it.
+fn record_spanning(image: &Image, first: NameRef<'_>, last: NameRef<'_>, wildcard: Wildcard) -> MadeRecord {
     let next = last.successor_of_subtree(image.apex());
-    let before = first.sibling_before().unwrap_or_else(|| image.apex().to_name());
-    match image.last_name_in(before.view(), first) {
-        Some(node) => make_nsec(image, node.name().to_name(), next.view(), &mut shown_types(node)),
-        None => make_nsec(image, before, next.view(), &mut Vec::with_capacity(2)),
+    let sibling = first.sibling_before().unwrap_or_else(|| image.apex().to_name());
+    let existing = image.last_name_in(sibling.view(), first);
+    if existing.is_none() && wildcard == Wildcard::None {
+        return make_nsec(image, sibling, next.view(), &mut Vec::with_capacity(2));
     }
+    let predecessor = first.predecessor().unwrap_or(sibling);
+    match existing.filter(|node| must_own(*node, predecessor.view())) {
+        Some(node) => make_nsec(image, node.name().to_name(), next.view(), &mut shown_types(node)),
+        None => make_nsec(image, predecessor, next.view(), &mut Vec::with_capacity(2)),
+    }
+}
+
+/// Whether `last`, the last existing name up to `predecessor`, must be the owner instead of it.
+fn must_own(last: ImageNode<'_>, predecessor: NameRef<'_>) -> bool {
+    let hides = last.kind() == NodeKind::Delegation || last.template(Rtype::DNAME).is_some();
+    predecessor == last.name() || hides && predecessor.is_below(last.name())
 }

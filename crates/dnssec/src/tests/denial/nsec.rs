@@ -75,6 +75,58 @@ fn check_truth(zone: &Zone, record: &Nsec, lies: Option<&BTreeSet<Rtype>>) {
     assert!(record.next.view().is_at_or_below(zone.apex.view()));
 }
 
+/// Whether a wildcard matches `name`, which does not exist (RFC 4592 §3.3.1); one that is a zone cut does not (§4.2).
+fn is_wildcard_match(zone: &Zone, name: NameRef<'_>) -> bool {
+    let mut ancestors = (0..name.label_count()).rev().map(|labels| name.suffix(labels));
+    let encloser = ancestors.find(|ancestor| zone.types(*ancestor).is_some()).unwrap();
+    zone.wildcard(encloser).is_some_and(|wildcard| !zone.is_cut(wildcard.view()))
+}
+
+/// No name that a wildcard matches equals or lies below an owner that does not exist; an owner that no label fits in front
+/// of is excepted.
+fn check_owner(zone: &Zone, record: &Nsec) {
+    let owner = record.owner.view();
+    let has_room = Name::prepend(b"x", owner).is_ok();
+    let is_synthesized = zone.types(owner).is_none();
+    assert!(!(is_synthesized && has_room && is_wildcard_match(zone, owner)), "a wildcard matches {record:?}");
+}
+
+/// A record has no name that exists and that the question does not contain, but the closest encloser's wildcard, and what
+/// must be the owner since a record from elsewhere would deny it: a zone cut or DNAME that all names directly before the
+/// denied one are below, or the one name before it. Next names follow from the question alone.
+fn check_disclosure(zone: &Zone, record: &Nsec, qname: NameRef<'_>, case: &Case) {
+    let mut known = Vec::new();
+    let depths = zone.apex.view().label_count()..=qname.label_count();
+    known.extend(depths.map(|depth| qname.suffix(depth).to_name()));
+    if let Case::NameError { encloser }
+    | Case::CutWildcard { encloser }
+    | Case::WildcardAnswer { encloser }
+    | Case::WildcardNoData { encloser } = case
+    {
+        known.extend(Name::wildcard_below(encloser.view()).ok());
+    }
+    let apex = zone.apex.view();
+    let is_next = |known: &Name| {
+        let known = known.view();
+        record.next == known.successor(apex) || record.next == known.successor_of_subtree(apex)
+    };
+    assert!(known.iter().any(is_next), "next name of {record:?} for {qname}");
+    let Some(types) = zone.types(record.owner.view()) else { return };
+    let hides = zone.is_cut(record.owner.view()) || types.contains(&Rtype::DNAME);
+    let is_before = |known: &Name| {
+        let sibling = known.view().sibling_before();
+        let last = sibling.as_ref().map(|sibling| longest_below(sibling.view()));
+        last.is_some_and(|last| {
+            record.owner == last
+                || hides
+                    && last.view().is_at_or_below(record.owner.view())
+                    && record.owner.view().is_at_or_below(sibling.unwrap().view())
+        })
+    };
+    let is_known = known.contains(&record.owner) || known.iter().any(is_before);
+    assert!(is_known, "{record:?} reveals its owner to who asks for {qname}");
+}
+
 /// The records cover `qname`, and the validator derives the closest encloser that it has. Unbound takes the longest that
 /// any NSEC record of the response gives.
 fn check_absence(zone: &Zone, records: &[Nsec], qname: NameRef<'_>, encloser: &Name) {
@@ -97,7 +149,11 @@ fn check_minimal(zone: &Zone, qname: NameRef<'_>, qtype: Rtype) {
     let owners: BTreeSet<&Name> = records.iter().map(|record| &record.owner).collect();
     assert_eq!(owners.len(), records.len(), "an owner has two NSEC records: {records:?}");
     assert!(records.len() <= 2);
-    records.iter().for_each(|record| check_truth(zone, record, None));
+    for record in &records {
+        check_truth(zone, record, None);
+        check_owner(zone, record);
+        check_disclosure(zone, record, qname, &case);
+    }
     match &case {
         Case::Nothing => assert!(records.is_empty()),
         Case::NameError { encloser } => {
@@ -134,6 +190,7 @@ fn check_cut(records: &[Nsec], cut: &Name) {
 fn check_compact(zone: &Zone, qname: NameRef<'_>, qtype: Rtype) {
     let case = zone.case(qname, qtype);
     let records: Vec<Nsec> = zone.made(Mechanism::Compact, &case, qname).iter().map(Nsec::read).collect();
+    records.iter().for_each(|record| check_disclosure(zone, record, qname, &case));
     let lies = match &case {
         Case::NameError { .. } | Case::CutWildcard { .. } => BTreeSet::from([Rtype::NXNAME]),
         Case::WildcardNoData { encloser } => zone.names[&zone.wildcard(encloser.view()).unwrap()].clone(),
@@ -181,6 +238,11 @@ fn full(label: &[u8]) -> String {
     Name::prepend(&octets, NameRef::ROOT).unwrap().to_string().trim_end_matches('.').to_owned()
 }
 
+/// The last name that fits below `parent`, as names are shown.
+fn last_below(parent: &str) -> String {
+    longest_below(name(parent).view()).to_string()
+}
+
 #[test]
 fn minimally_covering_records_of_every_case() {
     let zone = Zone::of(EVERY_CASE);
@@ -197,9 +259,14 @@ fn minimally_covering_records_of_every_case() {
     assert_eq!(made("\\000.a.a.example.", Rtype::A), [denied, wildcard("a.a.example.")]);
     let denied = "ent.example. \\000\\000.ent.example. RRSIG NSEC".to_owned();
     assert_eq!(made("\\000.ent.example.", Rtype::A), [denied, wildcard("ent.example.")]);
-    // A name that exists stands directly before: its own record.
-    let denied = "b.a.a.example. a\\000\\000.example. TXT RRSIG NSEC".to_owned();
+    // The sibling before exists: the last name that fits below it. No name that the question lacks is in the record.
+    let denied = format!("{} a\\000\\000.example. RRSIG NSEC", last_below("a.example."));
     assert_eq!(made("a\\000.example.", Rtype::A), [denied, wildcard("example.")]);
+    // The sibling is a zone cut or owns a DNAME: its own record (RFC 6840 §4.1).
+    for (sibling, types) in [("d", "NS"), ("s", "NS DS"), ("n", "DNAME")] {
+        let denied = format!("{sibling}.example. {sibling}\\000\\000.example. {types} RRSIG NSEC");
+        assert_eq!(made(&format!("{sibling}\\000.example."), Rtype::A), [denied, wildcard("example.")]);
+    }
     // After all names of the zone, and before the wildcard, and the wildcard itself.
     let last = format!("{}.example.", full(&[255]));
     let before = format!("{}.example.", full(&[&[255; 62][..], &[254]].concat()));
@@ -217,24 +284,35 @@ fn minimally_covering_records_of_every_case() {
     assert_eq!(made("y.ent.example.", Rtype::A), ["y.ent.example. \\000.y.ent.example. RRSIG NSEC"]);
     assert_eq!(made("example.", Rtype::A), ["example. \\000.example. NS SOA RRSIG NSEC"]);
     assert_eq!(made("n.example.", Rtype::A), ["n.example. \\000.n.example. DNAME RRSIG NSEC"]);
-    // Wildcards.
-    let closer = format!("{}.w.example. q\\000.w.example. RRSIG NSEC", full(b"p"));
+    // Wildcards: one matches the sibling before too, so the owner is the last name that fits below that.
+    let closer = |sibling: &str, next: &str| {
+        format!("{} {next}.w.example. RRSIG NSEC", last_below(&format!("{sibling}.w.example.")))
+    };
+    assert_eq!(made("victim\\000.w.example.", Rtype::A), [closer("victim", "victim\\000\\000")]);
+    let (label, sibling) = ("v".repeat(63), "v".repeat(62) + "u");
+    let next = "v".repeat(62) + "w";
+    assert_eq!(made(&format!("{label}.w.example."), Rtype::A), [closer(&sibling, &next)]);
+    let closer = closer(&full(b"p"), "q\\000");
     assert_eq!(made("q.w.example.", Rtype::A), std::slice::from_ref(&closer));
     assert_eq!(made("r.q.w.example.", Rtype::A), std::slice::from_ref(&closer));
     let matching = "*.w.example. \\000.*.w.example. A RRSIG NSEC".to_owned();
-    assert_eq!(made("q.w.example.", Rtype::TXT), [matching, closer]);
-    assert_eq!(made("*\\000.w.example.", Rtype::TXT), ["*.w.example. *\\000\\000.w.example. A RRSIG NSEC"]);
+    assert_eq!(made("q.w.example.", Rtype::TXT), [matching.clone(), closer]);
+    let covering =
+        |parent: &str| format!("{} *\\000\\000.{parent} RRSIG NSEC", last_below(&format!("*.{parent}")));
+    assert_eq!(made("*\\000.w.example.", Rtype::TXT), [matching, covering("w.example.")]);
     let matching = "*.star.example. \\000.*.star.example. RRSIG NSEC".to_owned();
-    let covering = "x.*.star.example. *\\000\\000.star.example. A RRSIG NSEC".to_owned();
-    assert_eq!(made("*\\000.star.example.", Rtype::A), [matching, covering]);
+    assert_eq!(made("*\\000.star.example.", Rtype::A), [matching, covering("star.example.")]);
     // A zone cut: nothing below it is named.
     for question in ["d.example.", "ns.d.example."] {
         assert_eq!(made(question, Rtype::DS), ["d.example. d\\000.example. NS RRSIG NSEC"]);
     }
     assert_eq!(made("i.un.example.", Rtype::A), ["i.un.example. i\\000.un.example. NS RRSIG NSEC"]);
     assert_eq!(made("s.example.", Rtype::A), [""; 0]);
-    // The wildcard exists, as a zone cut: it is not denied.
-    assert_eq!(made("q.v.example.", Rtype::A)[0], "*.v.example. *\\000.v.example. NS RRSIG NSEC");
+    // The wildcard exists, as a zone cut: it is not denied. Its record may cover what is denied too.
+    let closer = format!("{}.v.example. q\\000.v.example. RRSIG NSEC", full(b"p"));
+    let matching = "*.v.example. *\\000.v.example. NS RRSIG NSEC".to_owned();
+    assert_eq!(made("q.v.example.", Rtype::A), [matching, closer]);
+    assert_eq!(made("*\\000.v.example.", Rtype::A), ["*.v.example. *\\000\\000.v.example. NS RRSIG NSEC"]);
 }
 
 #[test]
@@ -268,6 +346,18 @@ fn validators_conclude_what_they_are_to() {
     // A wildcard below nothing, a DNAME at the apex, a name that is its own wildcard's neighbour.
     check_all(&Zone::of("*.*.* A 192.0.2.1\n*\\000.* A 192.0.2.1\n"));
     check_all(&Zone::of("@ DNAME target.test.\n"));
+    // The names that end in labels of 63 octets 255 are the last ones below others: data, a zone cut, a DNAME.
+    let last = name(&last_below("a.example.")).to_string();
+    let cut = full(&[255]);
+    for below in [
+        format!("{last} A 192.0.2.1\n"),
+        format!("{cut}.a NS ns.elsewhere.test.\n"),
+        format!("{cut}.a DNAME target.test.\nx.a A 192.0.2.1\n"),
+        format!("x.{cut}.a NS ns.elsewhere.test.\n"),
+        format!("*.a A 192.0.2.1\n*.{cut}.a A 192.0.2.1\n"),
+    ] {
+        check_all(&Zone::of(&format!("a A 192.0.2.1\n{below}")));
+    }
 }
 
 #[test]
@@ -299,32 +389,35 @@ fn the_root_and_an_apex_of_the_greatest_length() {
     }
 }
 
+/// The records over a zone that `mechanism` has signed are those over the zone without signatures; with compact denial what
+/// is closer than a wildcard is denied by the record of minimally covering NSEC.
+fn check_over_signed(records: &str, mechanism: Mechanism) {
+    let (unsigned, keys) = (zone(records), csk_of("example."));
+    let signed = sign(&unsigned, &keys, &options(mechanism)).unwrap();
+    let (plain, over) = (Zone::new(&unsigned), Zone::new(&strip(signed.contents(), 0, &[])));
+    for question in plain.questions().iter().filter(|question| **question != plain.apex) {
+        for qtype in QTYPES {
+            let case = plain.case(question.view(), qtype);
+            let made = |zone: &Zone, mechanism| zone.made(mechanism, &case, question.view());
+            let minimal = made(&plain, Mechanism::MinimalNsec);
+            let is_apex = |record: &MadeRecord| record.owner == plain.apex;
+            if minimal.iter().any(is_apex) {
+                continue;
+            }
+            assert_eq!(made(&over, Mechanism::MinimalNsec), minimal, "{question} {qtype}");
+            let compact = match &case {
+                Case::WildcardAnswer { .. } => minimal,
+                _ => made(&plain, Mechanism::Compact),
+            };
+            assert_eq!(made(&over, Mechanism::Compact), compact, "{question} {qtype}");
+        }
+    }
+}
+
 /// On top of a signed zone the chain that it has does not show; a wildcard's signature does not tell what it expands to.
 #[test]
 fn over_signed_zones() {
-    let plain = Zone::of(EVERY_CASE);
-    for mechanism in ALL {
-        let keys = csk_of("example.");
-        let signed = sign(&zone(EVERY_CASE), &keys, &options(mechanism)).unwrap();
-        let over = Zone::new(&strip(signed.contents(), 0, &[]));
-        for question in plain.questions().iter().filter(|question| **question != plain.apex) {
-            for qtype in QTYPES {
-                let case = plain.case(question.view(), qtype);
-                let made = |zone: &Zone, mechanism| zone.made(mechanism, &case, question.view());
-                let minimal = made(&plain, Mechanism::MinimalNsec);
-                let is_apex = |record: &MadeRecord| record.owner == plain.apex;
-                if minimal.iter().any(is_apex) {
-                    continue;
-                }
-                assert_eq!(made(&over, Mechanism::MinimalNsec), minimal, "{question} {qtype}");
-                let compact = match &case {
-                    Case::WildcardAnswer { .. } => minimal,
-                    _ => made(&plain, Mechanism::Compact),
-                };
-                assert_eq!(made(&over, Mechanism::Compact), compact, "{question} {qtype}");
-            }
-        }
-    }
+    ALL.into_iter().for_each(|mechanism| check_over_signed(EVERY_CASE, mechanism));
 }
 
 proptest! {
@@ -333,5 +426,6 @@ proptest! {
     #[test]
     fn on_random_zones(records in any_zone()) {
         check_all(&Zone::of(&records));
+        check_over_signed(&records, Mechanism::Nsec);
     }
 }

@@ -1,0 +1,150 @@
+//! Owners and next names of the records of denial that are made when asked, over whole responses: each owner has one
+//! record of a type, and no record has an existing name that the query does not contain.
+
+use super::*;
+use crate::tests::oracle::Need;
+use nonesuch_proto::{NameRef, bitmap};
+use proptest::prelude::*;
+
+/// Every mechanism that signs when asked, over an unsigned zone and over one that is signed with NSEC; and NSEC5.
+fn ways() -> Vec<Way> {
+    let made = [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies];
+    let over =
+        |mechanism| [None, Some(Mechanism::Nsec)].map(|beneath| Way { beneath, ..Way::new(Some(mechanism)) });
+    made.into_iter().flat_map(over).chain([Way::new(Some(Mechanism::Nsec5))]).collect()
+}
+
+/// `name` and the names above it, up to the apex.
+fn up_to_apex(name: &Name, apex: &Name) -> impl Iterator<Item = Name> {
+    let labels = apex.view().label_count()..=name.view().label_count();
+    labels.map(|count| name.view().suffix(count).to_canonical())
+}
+
+/// The names that a denial may have (RFC 4470 §3): those that the name contains, and the closest encloser's wildcard.
+fn known_names(need: &Need, apex: &Name) -> Vec<Name> {
+    let (name, encloser) = match need {
+        Need::Type { name, .. } | Need::Ds { cut: name } => (name, None),
+        Need::Name { name, encloser }
+        | Need::CloserMatch { name, encloser }
+        | Need::WildcardType { name, encloser, .. } => (name, Some(encloser)),
+    };
+    let wildcard = encloser.and_then(|encloser| Name::wildcard_below(encloser.view()).ok());
+    up_to_apex(name, apex).chain(wildcard).collect()
+}
+
+/// What of an NSEC or NSEC5PROOF record is an existing name that none of `known` is, nor the zone cut or the owner of a DNAME
+/// directly before one of them (RFC 6840 §4.1). A next name must follow from a known name alone.
+fn disclosed(zone: &Zone, known: &[Name], record: &Record) -> Option<Name> {
+    let (image, apex) = (zone.published.image(), zone.plain.apex().view());
+    if record.rtype == Rtype::NSEC5PROOF {
+        let is_disclosed = image.find_exact(record.owner.view()).is_some() && !known.contains(&record.owner);
+        return is_disclosed.then(|| record.owner.clone());
+    }
+    let (next, types) = NameRef::split_from(&record.rdata).unwrap();
+    let is_next = |known: &Name| {
+        next == known.view().successor(apex).view() || next == known.view().successor_of_subtree(apex).view()
+    };
+    if !known.iter().any(is_next) {
+        return Some(next.to_name());
+    }
+    let owner = &record.owner;
+    let hides = bitmap::contains(types, Rtype::NS) || bitmap::contains(types, Rtype::DNAME);
+    let is_before = |known: &Name| hides && known.view().sibling_before().as_ref() == Some(owner);
+    let is_known = known.contains(owner) || known.iter().any(is_before);
+    (image.find_exact(owner.view()).is_some() && !is_known).then(|| owner.clone())
+}
+
+/// No response discloses a name, whether NSEC records are its answer or its proof.
+fn check_disclosure(zone: &Zone, qname: &Name, qtype: Rtype) -> Result<(), String> {
+    let message = zone.ask(qname, qtype, true);
+    let (apex, expected) = (zone.plain.apex(), oracle::Oracle::new(&zone.plain).resolve(qname, qtype));
+    let mut known: Vec<Name> = expected.needs.iter().flat_map(|need| known_names(need, apex)).collect();
+    // The question name, and the targets of aliases that the response has followed.
+    let aliases = message.section(Section::Answer).filter(|record| record.rtype == Rtype::CNAME);
+    let targets = aliases.map(|record| NameRef::from_wire(&record.rdata).unwrap().to_name());
+    for name in targets.chain([qname.clone()]).filter(|name| name.view().is_at_or_below(apex.view())) {
+        known.extend(up_to_apex(&name, apex));
+    }
+    let has_names = |record: &&Record| matches!(record.rtype, Rtype::NSEC | Rtype::NSEC5PROOF);
+    let mut records = message.records.iter().filter(has_names);
+    match records.find_map(|record| disclosed(zone, &known, record)) {
+        Some(name) => Err(format!("{qname} {qtype} discloses {name}\n{}", shown(&message))),
+        None if has_one_denial_for_each_owner(&message) => Ok(()),
+        None => Err(format!("{qname} {qtype}: two records at one owner\n{}", shown(&message))),
+    }
+}
+
+/// RFC 2181 §5: what covers an alias's name and what matches its target are one record where they have one owner.
+#[test]
+fn a_covering_and_a_matching_record_of_one_owner_are_one() {
+    // The last name before `a\000.p` that fits, to which the wildcard leads.
+    let longest = name("a\\000.p.example.").view().predecessor().unwrap();
+    let text = format!(
+        "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns.test.\n\
+         *.i CNAME b.b.b.c.a.i\nb.b.b.c.a.i TXT \"t\"\n\
+         *.e CNAME e\ne TXT \"t\"\n\
+         *.d CNAME x.cut.d\ncut.d NS ns.test.\n\
+         *.n CNAME n.n\nn.n DNAME target.test.\n\
+         *.p CNAME {longest}\na.p TXT \"t\"\n"
+    );
+    for way in ways() {
+        let zone = Zone::read(&text, "example.", &way);
+        let judged = |qname: &str| {
+            zone.judged(qname, Rtype::MX, true);
+            for qtype in [Rtype::MX, Rtype::NSEC] {
+                check_disclosure(&zone, &name(qname), qtype).unwrap_or_else(|what| panic!("{way:?}: {what}"));
+            }
+        };
+        for qname in ["a\\000.i.example.", "\\000.e.example.", "n\\000.n.example.", "cut\\000.d.example."] {
+            judged(qname);
+        }
+        // Other mechanisms deny that the longest name exists; compact denial says that it does.
+        if zone.is_compact() {
+            judged("a\\000.p.example.");
+        }
+    }
+}
+
+/// Names that a query contains a neighbour of stay unknown: one that exists is answered with, and no other.
+#[test]
+fn names_below_a_neighbour_are_not_disclosed() {
+    for way in ways() {
+        let zone = Zone::read(
+            "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns.test.\n\
+             corp A 192.0.2.1\nvpn.secret.corp A 192.0.2.2\n*.w A 192.0.2.3\nhidden.victim.w A 192.0.2.4\n",
+            "example.",
+            &way,
+        );
+        for qname in ["corp\\000.example.", "victim\\000.w.example.", "\\000.corp.example."] {
+            zone.judged(qname, Rtype::A, true);
+            check_disclosure(&zone, &name(qname), Rtype::A).unwrap_or_else(|what| panic!("{way:?}: {what}"));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(4470),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn on_random_zones_of_neighbours(
+        records in random::records(),
+        queries in proptest::collection::vec((random::labels(0, 5), 0..random::TYPES.len()), 12),
+        way in 0..ways().len(),
+    ) {
+        let names = &random::NEIGHBOURS;
+        let text = random::zone_text(names, &records);
+        let zone = Zone::read(&text, names.apex, &ways()[way]);
+        for (labels, qtype) in queries {
+            let (qname, qtype) = (name(&names.text_of(&labels)), random::TYPES[qtype]);
+            let outcome = zone.judge(&qname, qtype, true).map(drop)
+                .and_then(|()| check_disclosure(&zone, &qname, qtype))
+                .and_then(|()| check_disclosure(&zone, &qname, Rtype::NSEC));
+            prop_assert!(outcome.is_ok(), "{:?}\n{}\n{text}", ways()[way], outcome.unwrap_err());
+        }
+    }
+}
