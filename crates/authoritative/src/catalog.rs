@@ -21,12 +21,8 @@ use std::collections::BTreeMap;
 pub struct Catalog {
     /// The catalog zone.
     pub apex: Name,
-    /// Its serial.
-    pub serial: u32,
     /// The zones that it lists, in lower case.
     pub members: BTreeMap<Name, Member>,
-    /// Zones that it lists more than once: of each the first entry counts.
-    pub repeated: Vec<Name>,
 }
 
 /// A zone as a catalog is to list it that is made here.
@@ -34,9 +30,9 @@ pub struct Catalog {
 pub struct Listed {
     /// The zone.
     pub zone: Name,
-    /// Its `group` property (RFC 9432 §4.4.2).
+    /// Its `group` property (RFC 9432 §4.3.2).
     pub group: Option<String>,
-    /// The catalog that it may move to (`coo` property, §4.4.1).
+    /// The catalog that it may move to (`coo` property, §4.3.1).
     pub new_owner: Option<Name>,
     /// The catalog that it comes from, and still stands in.
     pub former_owner: Option<Name>,
@@ -57,9 +53,9 @@ impl Listed {
 pub struct Member {
     /// The unique label: another one for the same zone means that all state of the zone is to be reset (RFC 9432 §5.4).
     pub label: Vec<u8>,
-    /// The values of the `group` property (§4.4.2), in canonical order.
+    /// The values of the `group` property (§4.3.2), in canonical order.
     pub groups: Vec<Vec<u8>>,
-    /// The catalog that the zone may move to (`coo` property, §4.4.1).
+    /// The catalog that the zone may move to (`coo` property, §4.3.1).
     pub new_owner: Option<Name>,
 }
 
@@ -87,7 +83,7 @@ pub enum Change {
         /// Its groups.
         groups: Vec<Vec<u8>>,
     },
-    /// Another catalog has it from now on (§4.4.1).
+    /// Another catalog has it from now on (§4.3.1).
     Move {
         /// The zone.
         zone: Name,

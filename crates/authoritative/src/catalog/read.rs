@@ -6,10 +6,11 @@ use nonesuch_zone::{Contents, Node};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// The schema version that is understood (§4.3.1), as the RDATA of a TXT record.
+/// The schema version that is understood (§4.2.1), as the RDATA of a TXT record.
 const VERSION: &[u8] = b"\x012";
 
-/// Why a catalog zone is broken: none of it is to be heeded (§5.1).
+/// Why a catalog zone is broken. It must not be processed (§4.1, §4.2): the member zones of the last valid version are neither
+/// removed nor reconfigured until a valid version comes (§5.1).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogError {
@@ -28,6 +29,14 @@ pub enum CatalogError {
     /// A member, or its `coo` property, has several PTR records.
     #[error("the catalog has several PTR records at {0}: one is allowed")]
     SeveralPointers(Name),
+    /// Two member nodes hold the same zone (§4.1).
+    #[error("the catalog lists the zone {zone} at two member nodes, {} and {}: remove one of them", nodes[0], nodes[1])]
+    SeveralNodes {
+        /// The member zone.
+        zone: Name,
+        /// The owner names of both PTR records.
+        nodes: [Name; 2],
+    },
     /// The catalog's own name leaves no room for what stands below it.
     #[error("the name of the catalog {0} is too long")]
     NameTooLong(Name),
@@ -40,26 +49,26 @@ impl Catalog {
     /// Why the catalog is broken.
     pub fn read(contents: &Contents) -> Result<Self, CatalogError> {
         let apex = contents.apex();
-        let soa = contents.soa().ok_or_else(|| CatalogError::NoSoa(apex.clone()))?;
+        contents.soa().ok_or_else(|| CatalogError::NoSoa(apex.clone()))?;
         check_version(contents)?;
         let zones = below(b"zones", apex)?;
         let mut nodes: BTreeMap<Vec<u8>, Properties<'_>> = BTreeMap::new();
         for node in contents.nodes().filter(|node| node.name().is_below(zones.view())) {
             gather(node, zones.view().label_count(), &mut nodes)?;
         }
-        let mut catalog = Self {
-            apex: apex.view().to_canonical(),
-            serial: soa.serial,
-            members: BTreeMap::new(),
-            repeated: Vec::new(),
-        };
+        let mut catalog = Self { apex: apex.view().to_canonical(), members: BTreeMap::new() };
         for (label, properties) in nodes {
             let Some(zone) = properties.zone else { continue };
             let new_owner = properties.new_owner.map(NameRef::to_canonical);
             let member = Member { label, groups: properties.groups, new_owner };
             match catalog.members.entry(zone.to_canonical()) {
                 Entry::Vacant(place) => drop(place.insert(member)),
-                Entry::Occupied(place) => catalog.repeated.push(place.key().clone()),
+                // §4.1: member nodes that hold the same PTR value make the catalog broken. Which of them has the state of the
+                // zone (§5.4) cannot be known.
+                Entry::Occupied(place) => {
+                    let nodes = [below(&place.get().label, &zones)?, below(&member.label, &zones)?];
+                    return Err(CatalogError::SeveralNodes { zone: place.key().clone(), nodes });
+                }
             }
         }
         Ok(catalog)

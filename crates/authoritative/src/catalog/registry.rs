@@ -113,6 +113,14 @@ impl Registry {
         member.new_owner.as_ref().filter(|to| *to != from)
     }
 
+    /// Notes that the newest version of a catalog is broken: the last valid one stays, but lets no member zone go to another
+    /// catalog, since its members must not be reconfigured in any way (RFC 9432 §5.1).
+    pub fn mark_broken(&mut self, catalog: &Name) {
+        if let Some(catalog) = self.catalogs.get_mut(catalog) {
+            catalog.members.values_mut().for_each(|member| member.new_owner = None);
+        }
+    }
+
     /// Takes a catalog out; says what changes.
     #[must_use]
     pub fn forget(&mut self, catalog: &Name) -> Vec<Change> {
@@ -182,7 +190,7 @@ impl Registry {
             }
             // The move was made already, or each lets the zone go to the other.
             Some(owner) if member.new_owner.as_ref() == Some(&owner.catalog) => return None,
-            // §4.4.1: only where the catalog that has the zone lets it go to this one.
+            // §4.3.1: only where the catalog that has the zone lets it go to this one.
             Some(owner) if self.lets_go(zone, &owner.catalog, catalog) => Change::Move {
                 zone: zone.clone(),
                 from: owner.catalog.clone(),

@@ -200,8 +200,8 @@ impl Follower {
                 self.produce(apex, members, self.service.contents(apex).as_deref());
             }
             Some(Role::Consumer { .. }) if self.has_loaded => {
-                let Some(catalog) = self.read(apex) else { return };
                 let is_first = !self.registry.knows(apex);
+                let Some(catalog) = self.read(apex) else { return self.keep_last_version(apex) };
                 let changes = self.registry.update(catalog);
                 self.make(changes, false);
                 if is_first {
@@ -213,7 +213,17 @@ impl Follower {
         }
     }
 
-    /// The version of a catalog that is here, where it can be read.
+    /// Serves the member zones of the last valid version of a catalog whose newest version is broken (RFC 9432 §5.1).
+    fn keep_last_version(&mut self, apex: &Name) {
+        if self.registry.knows(apex) {
+            self.registry.mark_broken(apex);
+        } else if let Some(catalog) = Membership::last_version(apex, &self.noted_members()) {
+            let changes = self.registry.update(catalog);
+            self.make(changes, false);
+        }
+    }
+
+    /// The version of a catalog that is loaded, where it is valid. A broken one must not be processed (RFC 9432 §5.1).
     fn read(&self, apex: &Name) -> Option<Catalog> {
         let contents = self.service.contents(apex)?;
         let zone = apex.to_string();
@@ -224,19 +234,18 @@ impl Follower {
         let fault =
             fault.map(|error| format!("the catalog is broken, its members stay as they are: {error}"));
         self.service.note_catalog(apex, fault);
-        let catalog = catalog.ok()?;
-        for member in &catalog.repeated {
-            tracing::warn!(zone, "catalog {zone}: lists {member} more than once, and the first label counts");
-        }
-        Some(catalog)
+        catalog.ok()
     }
 
-    /// Takes the stored versions of all catalogs at once, and serves what is kept of their members.
+    /// Takes the stored versions of all catalogs at once, and serves the stored versions of their members. Where the stored version
+    /// of a catalog is broken or absent, the members are those of its last valid version (RFC 9432 §5.1).
     fn load_catalogs(&mut self) {
         let settings = self.service.all_settings();
         let consumed = settings.iter().filter(|zone| matches!(zone.catalog, Some(Role::Consumer { .. })));
-        let catalogs: Vec<Catalog> = consumed.filter_map(|zone| self.read(&zone.apex)).collect();
-        let owners = self.noted_members().into_iter().map(|member| (member.zone, member.catalog)).collect();
+        let noted = self.noted_members();
+        let version_of = |apex: &Name| self.read(apex).or_else(|| Membership::last_version(apex, &noted));
+        let catalogs: Vec<Catalog> = consumed.filter_map(|zone| version_of(&zone.apex)).collect();
+        let owners = noted.into_iter().map(|member| (member.zone, member.catalog)).collect();
         let changes = self.registry.load(catalogs, &owners);
         self.has_loaded = true;
         self.make(changes, false);
@@ -388,8 +397,8 @@ impl Follower {
     ) -> Option<(ZoneSettings, MemberOf)> {
         let settings = self.settings_for(&zone, &catalog, &groups);
         if let Some((state, label)) = self.service.state().zip(self.registry.label(&zone)) {
-            let membership =
-                Membership { zone: zone.clone(), catalog: catalog.clone(), label: label.to_vec() };
+            let (catalog, groups) = (catalog.clone(), groups.clone());
+            let membership = Membership { zone: zone.clone(), catalog, label: label.to_vec(), groups };
             if let Err(error) = membership.settle(state) {
                 tracing::warn!(zone = zone.to_string(), "zone {zone}: cannot be noted as a member: {error}");
             }

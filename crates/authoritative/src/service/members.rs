@@ -1,13 +1,16 @@
 //! Zones that come and go while the service runs: members of catalogs (RFC 9432).
 //!
-//! Beside what is kept of a member stands which catalog has it, and by which label. So a member that was taken out of its
-//! catalog while the server was down is known for one, and one whose label has changed is had anew (RFC 9432 §5.4).
+//! A file next to the stored version of a member notes its catalog, label and groups. So the server recognizes a member that was
+//! removed from its catalog while the server was down, resets one whose label has changed (RFC 9432 §5.4), and knows the members
+//! of the last valid version of a catalog whose stored version is broken (§5.1).
 
 use super::activity::lock;
 use super::state::{MEMBER, StateFolder, file_stem};
 use super::zone::Zone;
 use super::{Service, ZoneEvent, ZoneSettings};
+use crate::catalog::{Catalog, Member};
 use crate::zones::ZoneState;
+use data_encoding::HEXLOWER;
 use nonesuch_proto::Name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write as _};
@@ -103,6 +106,8 @@ pub(super) struct Membership {
     pub(super) catalog: Name,
     /// Its label there.
     pub(super) label: Vec<u8>,
+    /// Its groups there.
+    pub(super) groups: Vec<Vec<u8>>,
 }
 
 impl Membership {
@@ -111,13 +116,28 @@ impl Membership {
         let mut value = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ');
         let _ = value("nonesuch member")?;
         let (zone, catalog) = (value("zone")?.parse().ok()?, value("catalog")?.parse().ok()?);
-        let label = data_encoding::HEXLOWER.decode(value("label")?.as_bytes()).ok()?;
-        Some(Self { zone, catalog, label })
+        let decode = |hex: &str| HEXLOWER.decode(hex.as_bytes()).ok();
+        let label = decode(value("label")?)?;
+        let groups: Option<_> = lines.map(|line| decode(line.strip_prefix("group ")?)).collect();
+        Some(Self { zone, catalog, label, groups: groups? })
     }
 
     fn text(&self) -> String {
-        let label = data_encoding::HEXLOWER.encode(&self.label);
-        format!("{HEAD}\nzone {}\ncatalog {}\nlabel {label}\n", self.zone, self.catalog)
+        let label = HEXLOWER.encode(&self.label);
+        let groups = self.groups.iter().map(|group| format!("group {}\n", HEXLOWER.encode(group)));
+        let groups: String = groups.collect();
+        format!("{HEAD}\nzone {}\ncatalog {}\nlabel {label}\n{groups}", self.zone, self.catalog)
+    }
+
+    /// The last valid version of `catalog`, as far as the notes of its members have it: without `coo` properties, since a broken
+    /// catalog lets no member zone go (RFC 9432 §5.1). `None` where no member is noted.
+    pub(super) fn last_version(catalog: &Name, noted: &[Self]) -> Option<Catalog> {
+        let members = noted.iter().filter(|noted| noted.catalog == *catalog).map(|noted| {
+            let (label, groups) = (noted.label.clone(), noted.groups.clone());
+            (noted.zone.view().to_canonical(), Member { label, groups, new_owner: None })
+        });
+        let members: BTreeMap<Name, Member> = members.collect();
+        (!members.is_empty()).then(|| Catalog { apex: catalog.view().to_canonical(), members })
     }
 
     /// Notes it beside what is kept of the zone. Where the label is another one than was noted, what is kept goes first.
@@ -168,7 +188,12 @@ mod tests {
 
     fn membership(catalog: &str, label: &[u8]) -> Membership {
         let name = |text: &str| text.parse().unwrap();
-        Membership { zone: name("member."), catalog: name(catalog), label: label.to_vec() }
+        Membership {
+            zone: name("member."),
+            catalog: name(catalog),
+            label: label.to_vec(),
+            groups: vec![b"one".to_vec(), b"\ntwo".to_vec()],
+        }
     }
 
     #[test]
@@ -197,8 +222,12 @@ mod tests {
     fn a_note_that_cannot_be_read_is_none() {
         let text = membership("a.", b"one").text();
         assert_eq!(Membership::parse(&text), Some(membership("a.", b"one")));
+        // One that was written without groups, and one that is not whole.
+        let (without, cut) = (text.split("group").next().unwrap(), &text[..text.len() - 2]);
+        assert_eq!(Membership::parse(without).map(|noted| noted.groups), Some(vec![]));
         for wrong in [
             "",
+            cut,
             "nonesuch member 1\n",
             &text.replace("label ", "label x"),
             &text.replace("catalog", "katalog"),

@@ -50,6 +50,86 @@ fn wait_for(what: impl Fn() -> bool) {
     }
 }
 
+/// A service with a consumer of the catalog `catalog.`, whose members of the group `open` have a template of their own.
+fn started(dir: &std::path::Path) -> Arc<Service> {
+    let mut settings = settings(dir, "127.0.0.1:1");
+    let mut open = ZoneSettings::of_file(name("template."), dir.join("unused"));
+    open.source = Source::Primaries;
+    open.transfers.primaries = vec![Remote::plain("127.0.0.1:2".parse().unwrap())];
+    settings.templates.insert("open".to_owned(), Template::new(open));
+    let groups = BTreeMap::from([("open".to_owned(), "open".to_owned())]);
+    settings.zones[0].catalog = Some(Role::Consumer { template: "member".to_owned(), groups });
+    let service = Service::open(settings, crate::service::tests::KEY_FILES, Arc::new(Zones::new())).unwrap();
+    let link = Link { service: Arc::clone(&service), settings: Arc::new(ArcSwap::default()) };
+    let transfers = Arc::new(Transfers::start(TransfersOptions::default(), Arc::new(link)).unwrap());
+    follow(&service, service.events(), transfers).unwrap();
+    service.begin().unwrap();
+    let _ = service.wait();
+    service
+}
+
+/// A version of the catalog with these records.
+fn version(serial: u32, members: &str) -> Contents {
+    let text = format!("@ 0 SOA . . {serial} 3600 600 86400 0\n@ 0 NS invalid.\nversion 0 TXT 2\n{members}");
+    let path = std::path::Path::new("catalog");
+    nonesuch_zone::read::read_text(text.as_bytes(), path, Some(&name("catalog."))).unwrap().contents
+}
+
+/// Stops a service, and waits until its threads have ended: then the state directory can be opened again.
+fn end(service: Arc<Service>) {
+    service.stop();
+    wait_for(|| Arc::strong_count(&service) == 1);
+}
+
+/// The member zones of the service, each with its label in the catalog and the port of its primary.
+fn members(service: &Service) -> Vec<(String, Vec<u8>, u16)> {
+    let noted = Membership::all_but(service.state().unwrap(), []).unwrap();
+    let is_member = |zone: &Arc<crate::service::zone::Zone>| zone.is_member();
+    let members = service.all().into_iter().filter(is_member).map(|zone| {
+        let label = noted.iter().find(|noted| noted.zone == *zone.apex()).map(|noted| noted.label.clone());
+        let port = zone.settings().transfers.primaries[0].address.port();
+        (zone.apex().to_string(), label.unwrap_or_default(), port)
+    });
+    members.collect()
+}
+
+/// RFC 9432 §4.1: two member nodes for one zone make the catalog broken. §5.1: its members are neither removed nor reconfigured,
+/// also when the server restarts with it; the next valid version is processed again.
+#[test]
+fn members_of_the_last_valid_version_stay_while_the_catalog_is_broken() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalog = name("catalog.");
+    let error = |service: &Service| service.zone_status(Some(&catalog))[0].error.clone();
+    let expected = [("a.example.".to_owned(), b"n".to_vec(), 2), ("b.example.".to_owned(), b"o".to_vec(), 1)];
+    let valid = "n.zones 0 PTR a.example.\ngroup.n.zones 0 TXT open\no.zones 0 PTR b.example.\n";
+    let broken = "m.zones 0 PTR A.example.\nn.zones 0 PTR a.example.\np.zones 0 PTR c.example.\n";
+    let service = started(dir.path());
+    service.publish(&catalog, version(1, valid), &[]).unwrap();
+    wait_for(|| members(&service) == expected);
+    let stored = service.state().unwrap().path(&name("a.example."), crate::service::state::REUSED);
+    std::fs::write(&stored, "nonesuch reused").unwrap();
+    service.publish(&catalog, version(2, broken), &[]).unwrap();
+    wait_for(|| error(&service).is_some());
+    let said = error(&service).unwrap();
+    assert!(said.contains("a.example. at two member nodes, m.zones.catalog. and n.zones.catalog."), "{said}");
+    assert_eq!(service.status().troubled, ["catalog."]);
+    assert_eq!(members(&service), expected);
+    end(service);
+    for _ in 0..2 {
+        let service = started(dir.path());
+        assert_eq!(members(&service), expected);
+        assert_eq!(error(&service).as_ref(), Some(&said));
+        assert!(stored.exists(), "the zone was reset");
+        end(service);
+    }
+    let service = started(dir.path());
+    service.publish(&catalog, version(3, "n.zones 0 PTR a.example.\n"), &[]).unwrap();
+    wait_for(|| members(&service) == [("a.example.".to_owned(), b"n".to_vec(), 1)]);
+    assert_eq!(error(&service), None);
+    assert!(stored.exists(), "the label is the same");
+    end(service);
+}
+
 #[test]
 fn members_come_while_others_are_loaded() {
     let dir = tempfile::tempdir().unwrap();
