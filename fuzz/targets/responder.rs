@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use nonesuch_authoritative::acl::AccessList;
 use nonesuch_authoritative::chaos::Chaos;
 use nonesuch_authoritative::cookies::Cookies;
-use nonesuch_authoritative::limits::{LimitSettings, Limits};
+use nonesuch_authoritative::limits::{LimitSettings, Limits, RateSettings};
 use nonesuch_authoritative::reply_options::ReplySettings;
 use nonesuch_authoritative::tsig::{self, Key, Keys};
 use nonesuch_authoritative::zones::{ServedZone, ZonePolicy, ZoneState, Zones};
@@ -33,7 +33,8 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| {
     zones.set(&name("late.example."), ZoneState::NotReady(Arc::new(policy())));
     zones.set(&name("test."), ZoneState::Expired(Arc::new(policy())));
     let shared = Shared { notified: Some(Arc::new(|_| true)), ..Shared::new(Arc::new(zones)) };
-    let limits = Limits::new(&LimitSettings::default()).unwrap_or_else(|error| panic!("{error}"));
+    let limits = LimitSettings { responses: Some(RateSettings::default()), ..LimitSettings::default() };
+    let limits = Limits::new(&limits).unwrap_or_else(|error| panic!("{error}"));
     let report = Some(name("agent.example."));
     shared.settings.store(Arc::new(Settings {
         keys: Keys::new([key(1)]).unwrap_or_else(|error| panic!("{error}")),

@@ -8,7 +8,8 @@
 
 use nonesuch_authoritative::Transport;
 use nonesuch_authoritative::cookies::{CookieStatus, Cookies};
-use nonesuch_authoritative::limits::{Action, Class, LimitSettings, Limits, WorkerShare, hash_name};
+use nonesuch_authoritative::limits::online::thread_time;
+use nonesuch_authoritative::limits::{Action, Class, LimitSettings, Limits, RateSettings, hash_name};
 use nonesuch_authoritative::reply_options::{ReplyOptions, ReplySettings};
 use nonesuch_proto::Name;
 use nonesuch_proto::edns::{self, Opt};
@@ -73,7 +74,8 @@ fn options(rdata: &[u8], count: u64) -> u64 {
 
 /// 100,000 responses a second to these clients; how many were sent.
 fn rates(count: u64, client: impl Fn(u64) -> IpAddr) -> Result<u64, Box<dyn std::error::Error>> {
-    let limits = Limits::new(&LimitSettings::default())?;
+    let settings = LimitSettings { responses: Some(RateSettings::default()), ..LimitSettings::default() };
+    let limits = Limits::new(&settings)?;
     let name: Name = "www.example.".parse()?;
     let mut sent = 0;
     for turn in 0..count {
@@ -87,14 +89,14 @@ fn rates(count: u64, client: impl Fn(u64) -> IpAddr) -> Result<u64, Box<dyn std:
 /// 100,000 denials a second for 100,000 clients; how many may be made.
 fn online(count: u64) -> Result<u64, Box<dyn std::error::Error>> {
     let limits = Limits::new(&LimitSettings::default())?;
-    let mut share = WorkerShare::new(&limits.settings().online);
+    let mut share = limits.worker_share();
     let mut made = 0;
     for turn in 0..count {
         if turn % 64 == 0 {
-            share.begin(turn * 10_000, false);
+            share.begin(turn * 10_000, false, thread_time);
         }
         let client = IpAddr::from(((turn % 100_000) as u32 * 256 + 0x0a00_0000).to_be_bytes());
-        made += u64::from(limits.online(&mut share, turn / 100, client, false, 1));
+        made += u64::from(limits.online(&mut share, client, false, 1));
         if turn % 64 == 63 {
             share.spent(1000, 64);
         }

@@ -11,7 +11,7 @@
 mod common;
 
 use nonesuch_authoritative::cookies::Cookies;
-use nonesuch_authoritative::limits::{LimitSettings, Limits};
+use nonesuch_authoritative::limits::{LimitSettings, Limits, RateSettings};
 use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
 use nonesuch_authoritative::{Published, Responder, Settings, Shared, Transport, seconds_now};
 use nonesuch_crypto::Algorithm;
@@ -39,7 +39,8 @@ fn settings(what: &str) -> Result<Settings, Box<dyn Error>> {
     if what == "bare" {
         return Ok(Settings::default());
     }
-    let limits = Some(Arc::new(Limits::new(&LimitSettings::default())?));
+    let limits = LimitSettings { responses: Some(RateSettings::default()), ..LimitSettings::default() };
+    let limits = Some(Arc::new(Limits::new(&limits)?));
     Ok(Settings { limits, cookies: Cookies::new(&[SECRET]), ..Settings::default() })
 }
 

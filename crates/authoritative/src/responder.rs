@@ -19,6 +19,7 @@ use crate::answer::{Asked, answer_from, decline, push_bare, refuse};
 use crate::clock::seconds_now;
 use crate::cookies::CookieStatus;
 use crate::extended_errors::ExtendedError;
+use crate::limits::online::thread_time;
 use crate::limits::{Action, Class, WorkerShare, hash_name};
 use crate::online::Online;
 use crate::query::{Malformed, Query};
@@ -116,9 +117,45 @@ impl Responder {
             self.batch.settings = Arc::clone(settings);
             self.renew_reply();
             if let Some(limits) = &self.batch.settings.limits {
-                self.thread.share = WorkerShare::new(&limits.settings().online);
+                self.thread.share = limits.worker_share();
             }
         }
+    }
+
+    /// Begins a batch at `instant`, `now` seconds since 1970. `busy` returns the processor time of the thread, nanoseconds; it is
+    /// called where the online share needs it.
+    pub(crate) fn begin_at(&mut self, instant: Instant, now: u64, busy: impl FnOnce() -> Option<u64>) {
+        self.renew();
+        let thread = &mut self.thread;
+        let elapsed = instant.duration_since(thread.begun);
+        self.batch.milliseconds = elapsed.as_millis() as u64;
+        self.batch.now = now;
+        thread.statistics.begin(instant);
+        if let Some(tap) = &mut thread.tap {
+            tap.begin();
+        }
+        thread.workshop.begin();
+        thread.wanting.clear();
+        // A full batch: more was waiting than one batch takes.
+        thread.share.begin(elapsed.as_nanos() as u64, thread.messages >= BATCH, busy);
+        thread.messages = 0;
+        thread.again = false;
+    }
+
+    /// Ends a batch at `instant`.
+    pub(crate) fn end_at(&mut self, instant: Instant) {
+        self.thread.statistics.sent(instant);
+        if let Some((begun, operations)) = self.thread.making.take() {
+            self.thread.share.spent(instant.saturating_duration_since(begun).as_nanos() as u64, operations);
+        }
+        if let Some(tap) = &mut self.thread.tap {
+            tap.end();
+        }
+    }
+
+    /// Makes what the answers of the batch want, from `instant` on.
+    pub(crate) fn make_at(&mut self, instant: Instant) {
+        self.thread.make(self.batch.signing_time(), instant);
     }
 
     fn renew_reply(&mut self) {
@@ -132,22 +169,7 @@ impl Responder {
 
 impl Handler for Responder {
     fn begin(&mut self) {
-        self.renew();
-        let instant = Instant::now();
-        let thread = &mut self.thread;
-        let elapsed = instant.duration_since(thread.begun);
-        self.batch.milliseconds = elapsed.as_millis() as u64;
-        self.batch.now = seconds_now();
-        thread.statistics.begin(instant);
-        if let Some(tap) = &mut thread.tap {
-            tap.begin();
-        }
-        thread.workshop.begin();
-        thread.wanting.clear();
-        // A full batch: more was waiting than one batch takes.
-        thread.share.begin(elapsed.as_nanos() as u64, thread.messages >= BATCH);
-        thread.messages = 0;
-        thread.again = false;
+        self.begin_at(Instant::now(), seconds_now(), thread_time);
     }
 
     fn answer(&mut self, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> Answer {
@@ -167,7 +189,7 @@ impl Handler for Responder {
     }
 
     fn make(&mut self) {
-        self.thread.make(self.batch.signing_time());
+        self.make_at(Instant::now());
     }
 
     /// All that was wanted is there, but where the batch was full, a zone was replaced meanwhile, or the library failed: it is
@@ -175,7 +197,7 @@ impl Handler for Responder {
     fn answer_again(&mut self, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> bool {
         let mut outcome = self.thread.answer(&self.batch, message, sender, out);
         if matches!(outcome, Outcome::Wanting) {
-            self.thread.make(self.batch.signing_time());
+            self.thread.make(self.batch.signing_time(), Instant::now());
             out.clear();
             outcome = self.thread.answer(&self.batch, message, sender, out);
         }
@@ -204,14 +226,7 @@ impl Handler for Responder {
     }
 
     fn end(&mut self) {
-        let now = Instant::now();
-        self.thread.statistics.sent(now);
-        if let Some((begun, operations)) = self.thread.making.take() {
-            self.thread.share.spent(now.saturating_duration_since(begun).as_nanos() as u64, operations);
-        }
-        if let Some(tap) = &mut self.thread.tap {
-            tap.end();
-        }
+        self.end_at(Instant::now());
     }
 }
 
@@ -354,8 +369,8 @@ impl Thread {
 
     /// What a name is counted under, where anything is limited.
     fn hash(&self, batch: &Batch, name: NameRef<'_>) -> u64 {
-        let is_limited = self.transport == Transport::Udp && batch.settings.limits.is_some();
-        if is_limited { hash_name(name) } else { 0 }
+        let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
+        if limits.is_some_and(|limits| limits.has_rates()) { hash_name(name) } else { 0 }
     }
 
     /// Whether a response goes out under the limit of the rates of responses; it may be another one then.

@@ -5,6 +5,7 @@ mod cases;
 mod checker;
 mod cookie_alone;
 mod form;
+mod limited;
 mod online;
 mod online_owners;
 mod oracle;

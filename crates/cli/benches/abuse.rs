@@ -206,7 +206,7 @@ impl Bench {
     /// Connections that are held open: half say nothing, half send an octet a second.
     fn connections(&self, count: usize) -> usize {
         let limits = format!(
-            "responses-per-second = 0\nclient-responses-per-second = 0\ntcp-connections = {}\ntcp-connections-each = 128\n\
+            "tcp-connections = {}\ntcp-connections-each = 128\n\
              tcp-first-message = \"10m\"",
             count + 100
         );
@@ -258,14 +258,12 @@ impl Bench {
             format!("file = {:?}\nkeys = {:?}\ndenial = \"white-lies\"", self.signed(), self.dir);
         let (zone, vrf) = sign_nsec5(&self.dir.join("nsec5-p256"), &self.zone, "ecdsap256sha256", "p256");
         let nsec5 = format!("file = {zone:?}\nnsec5-keys = {vrf:?}");
-        let free = "responses-per-second = 0\nclient-responses-per-second = 0";
-        let unbounded = format!("{free}\nonline-operations = 0\nonline-share = 100\nonline-busy-share = 100");
+        let unbounded = "online-share = 100\nonline-busy-share = 100";
         let mut missed = 0;
         println!("{SUBDOMAINS:.0} unknown names/s beside good clients that ask as fast as they are answered");
         for (name, zone) in [("white-lies", &white_lies), ("nsec5-p256", &nsec5)] {
             // What nothing bounds is there to compare, and nothing is wanted of it.
-            for (title, limits, kept) in
-                [("default limits", free, Some(80.0)), ("no limits", &unbounded, None)]
+            for (title, limits, kept) in [("default limits", "", Some(80.0)), ("no limits", unbounded, None)]
             {
                 let server = self.start(&format!("{name}-{}", title.replace(' ', "-")), limits, zone);
                 for networks in [1, 256, 1024] {

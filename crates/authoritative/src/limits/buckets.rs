@@ -52,6 +52,13 @@ impl Meter {
         let period = 1_000_000u64.div_ceil(rate as u64);
         Some(Self { period, depth: period * rate as u64, tokens: rate })
     }
+
+    /// A token each microsecond, and `tokens` at once; at most [`FULL_WITHIN`].
+    pub(super) const fn of_micros(tokens: u32) -> Self {
+        let most = FULL_WITHIN as u32 - 1;
+        let tokens = if tokens > most { most } else { tokens };
+        Self { period: 1, depth: tokens as u64, tokens }
+    }
 }
 
 /// What came of taking tokens.
@@ -89,11 +96,25 @@ impl Buckets {
         Ok(Self::with_key(octets, &key))
     }
 
-    fn with_key(octets: usize, key: &[u8; 16]) -> Self {
+    /// The same, with a key for the hash of the keys of buckets.
+    pub(super) fn with_key(octets: usize, key: &[u8; 16]) -> Self {
         let most = (octets / LINE_OCTETS).max(1);
         // A power of two, so that a mask finds the line.
         let lines = 1 << most.ilog2();
         Self { hasher: SipHasher13::new_with_key(key), lines: (0..lines).map(|_| Line::default()).collect() }
+    }
+
+    /// Bytes of the table.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.lines)
+    }
+
+    /// How many buckets are not full at `now`, and the microseconds until the first of them is.
+    pub(super) fn taken(&self, now: u64) -> (u64, u64) {
+        let words = self.lines.iter().flat_map(|line| &line.0);
+        let debts = words.map(|word| debt(word.load(Relaxed), now)).filter(|debt| *debt > 0);
+        debts.fold((0, u64::MAX), |(count, least), debt| (count + 1, least.min(debt)))
     }
 
     /// Takes `tokens` out of the bucket of `key` at `now`, microseconds from any start; more than it holds are as many as it
@@ -224,6 +245,16 @@ mod tests {
             assert!(rate > 10_000 || meter.period * u64::from(rate) < 1_010_000, "{rate}");
             assert!(meter.depth < FULL_WITHIN);
         }
+    }
+
+    #[test]
+    fn buckets_that_are_not_full_are_counted() {
+        let table = buckets(64);
+        for key in 0..40 {
+            assert_eq!(table.take([key, 0], 0, Meter::of_micros(100), 1 + key as u32, 0), Taken::Yes);
+        }
+        assert_eq!([0, 10, 39].map(|now| table.taken(now)), [(40, 1), (30, 1), (1, 1)]);
+        assert_eq!(table.taken(40).0, 0);
     }
 
     #[test]

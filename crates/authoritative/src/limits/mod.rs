@@ -1,14 +1,15 @@
 //! What is bounded for each client: responses over UDP, whose source may be forged, and answers that have to be made.
 //!
-//! - Response rate limiting ([`rates`]): a server must be of no use to those who have their victim's address answered. Over
-//!   its rate a response is dropped, or truncated so that a client that is really there comes back over TCP ("slip").
-//! - The budget of online work ([`online`]): signatures and proofs are dear, and names that nobody asked for before can be had
-//!   without end. Each client has so many of them a second, and all together a part of each worker's time.
+//! - Response rate limiting ([`rates`]), off by default: a response over the client's rate is dropped, or truncated so that a
+//!   client that is really there comes back over TCP ("slip").
+//! - Online work ([`online`]): signatures and proofs are expensive, and a client can ask for new names without end.
+//!   They have a part of each worker's time; once that is spent, each prefix has an equal share of it ([`fair`]).
 //!
-//! All threads share one [`Limits`]. A valid DNS cookie, TCP and TLS prove the client's address: responses to it are not
-//! limited, and more is made for it.
+//! All threads share one [`Limits`]; each has a [`WorkerShare`]. A valid DNS cookie, TCP and TLS prove the client's address:
+//! responses to it are not limited, and its share of online work is counted apart.
 
 mod buckets;
+mod fair;
 mod network;
 pub mod online;
 pub mod rates;
@@ -18,13 +19,13 @@ pub use crate::acl::Prefix;
 pub use online::WorkerShare;
 pub use rates::Class;
 pub use settings::{LimitError, LimitSettings, OnlineSettings, RateSettings, RequireCookie, WhenOver};
-pub use settings::{PROVEN_FACTORS, RATES, SHARES, SLIPS, TABLE_OCTETS};
+pub use settings::{RATES, SHARES, SLIPS, TABLE_OCTETS};
 
 use crate::Transport;
 use crate::cookies::CookieStatus;
 use buckets::Taken;
 use nonesuch_proto::NameRef;
-use online::OnlineBudget;
+use online::Admission;
 use rates::Rates;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -53,9 +54,9 @@ pub struct LimitCounters {
     pub truncated: u64,
     /// Responses over the rate for which a cookie was asked.
     pub bad_cookie: u64,
-    /// Answers that were not made, since the client had its part.
+    /// Answers that were not made, since the client's prefix had used up its equal share.
     pub online_client: u64,
-    /// Answers that were not made, since the worker had spent its time.
+    /// Answers that were not made, since the worker had spent its online share.
     pub online_share: u64,
 }
 
@@ -74,7 +75,8 @@ struct Counters {
 #[derive(Debug)]
 pub struct Limits {
     rates: Option<Rates>,
-    online: OnlineBudget,
+    /// The key of the tables of [`WorkerShare`]s.
+    key: [u8; 16],
     settings: LimitSettings,
     counters: Counters,
 }
@@ -86,9 +88,11 @@ impl Limits {
     /// A setting out of its range, or a system without random octets.
     pub fn new(settings: &LimitSettings) -> Result<Self, LimitError> {
         settings.check()?;
+        let mut key = [0; 16];
+        getrandom::fill(&mut key)?;
         Ok(Self {
             rates: settings.responses.as_ref().map(Rates::new).transpose()?,
-            online: OnlineBudget::new(&settings.online)?,
+            key,
             settings: settings.clone(),
             counters: Counters::default(),
         })
@@ -98,6 +102,12 @@ impl Limits {
     #[must_use]
     pub const fn settings(&self) -> &LimitSettings {
         &self.settings
+    }
+
+    /// Whether any rate of responses is limited.
+    #[must_use]
+    pub const fn has_rates(&self) -> bool {
+        self.rates.is_some()
     }
 
     /// Whether nothing is limited for `client`.
@@ -144,13 +154,18 @@ impl Limits {
         action
     }
 
+    /// The online share of a worker that has spent nothing.
+    #[must_use]
+    pub fn worker_share(&self) -> WorkerShare {
+        WorkerShare::new(&self.settings.online, self.key)
+    }
+
     /// Whether `operations` signatures and proofs may be made for `client` by the worker of `share`. `is_proven`: the query
     /// came over TCP or TLS, or with a valid cookie.
     #[must_use]
     pub fn online(
         &self,
         share: &mut WorkerShare,
-        now_ms: u64,
         client: IpAddr,
         is_proven: bool,
         operations: usize,
@@ -159,16 +174,13 @@ impl Limits {
         if operations == 0 || self.is_exempt(client) {
             return true;
         }
-        if !share.has_time() {
-            self.counters.online_share.fetch_add(1, Relaxed);
-            return false;
-        }
-        if !self.online.admit(now_ms, client, is_proven, operations) {
-            self.counters.online_client.fetch_add(1, Relaxed);
-            return false;
-        }
-        share.reserve(operations);
-        true
+        let counter = match share.admit(client, is_proven, operations) {
+            Admission::Granted => return true,
+            Admission::Spent => &self.counters.online_share,
+            Admission::OverShare => &self.counters.online_client,
+        };
+        counter.fetch_add(1, Relaxed);
+        false
     }
 
     /// What is done with a response that may not be made. TC over TCP would lead nowhere: there it is refused.

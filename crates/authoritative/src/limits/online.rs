@@ -1,18 +1,20 @@
-//! The budget of answers that are signed or proven when asked.
+//! The online share: how much of a worker's time answers may take that are signed or proven online.
 //!
 //! A denial of a name that nobody asked for before costs a signature or a proof, a hundred times what any other answer costs.
-//! Without bounds a flood of such names takes the time of all other answers. Two bounds hold: operations a second for each
-//! client, and a part of each worker's time for all clients together. The second is measured, not counted, so that it holds
-//! for every algorithm, and for a few operations at once, of which each takes more than one of many. It is all the time that such
-//! answers take beside others: making, building them again, sending them apart. What the cache has costs nothing and is not limited.
+//! Without a bound a flood of such names takes the time of all other answers. The bound is a part of each worker's time. It is
+//! measured, not counted, so that it holds for every algorithm, and for a few operations at once, of which each takes more than
+//! one of many. It covers all the additional time of such answers: making them, building them again, sending them apart. Signatures
+//! from the cache cost nothing and are not limited.
+//!
+//! No client has a limit of its own until the share is spent. From then on, and until clients want less than the share again,
+//! each prefix has an equal share of it ([`fair`](super::fair)).
 //!
 //! Of a worker with time to spare the part is as much as all else leaves, up to a limit. Of one that has none it is a small
 //! one, so that answers that are ready go before. What is to spare is judged by all that is not online work, and only while some time
 //! is left: otherwise such work would take the time from others once, and keep it.
 
-use super::Networks;
-use super::buckets::{Buckets, Meter, Taken};
-use super::settings::{LimitError, OnlineSettings};
+use super::fair::FairShare;
+use super::settings::OnlineSettings;
 use nix::time::{ClockId, clock_gettime};
 use std::net::IpAddr;
 
@@ -32,38 +34,22 @@ const KEPT_FREE: i64 = 10;
 /// Guess at one operation before any was measured, nanoseconds.
 const FIRST_GUESS: i64 = 50_000;
 
-/// The part of each client.
-#[derive(Debug)]
-pub struct OnlineBudget {
-    buckets: Buckets,
-    meter: Option<Meter>,
-    proven: Option<Meter>,
-    networks: Networks,
-}
+/// The fraction of the share (1 in this many) that is kept back while it is divided among prefixes, until half of [`AT_ONCE`] is saved: a prefix
+/// that has not used up its share then finds time, whenever it asks.
+const KEPT_BACK: i64 = 4;
 
-impl OnlineBudget {
-    pub(super) fn new(settings: &OnlineSettings) -> Result<Self, LimitError> {
-        Ok(Self {
-            buckets: Buckets::new(settings.table_octets)?,
-            meter: Meter::per_second(settings.operations),
-            proven: Meter::per_second(settings.operations.saturating_mul(settings.proven_factor)),
-            networks: Networks::new(settings.ipv4_prefix, settings.ipv6_prefix),
-        })
-    }
-
-    /// Takes `operations` of a client's part, or all of it where an answer needs more.
-    pub(super) fn admit(&self, now_ms: u64, client: IpAddr, is_proven: bool, operations: usize) -> bool {
-        let Some(meter) = (if is_proven { self.proven } else { self.meter }) else { return true };
-        let client = self.networks.number_of(client);
-        let tokens = u32::try_from(operations).unwrap_or(u32::MAX);
-        // A forged address takes nothing of what is kept for the proven one.
-        let key = [client, u64::from(is_proven)];
-        self.buckets.take(key, now_ms.wrapping_mul(1000), meter, tokens, 0) == Taken::Yes
-    }
+/// Whether an answer may be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    Granted,
+    /// The worker has spent its online share.
+    Spent,
+    /// The worker has, and divides it among prefixes, of which the client's has used up its equal share.
+    OverShare,
 }
 
 /// The part of one worker's time; each thread has its own.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct WorkerShare {
     percent: i64,
     busy_percent: i64,
@@ -79,6 +65,12 @@ pub struct WorkerShare {
     balance: i64,
     /// All was spent, and there is not enough yet for [`WORTHWHILE`] operations.
     is_saving: bool,
+    /// All was spent, and answers were refused in the last [`WINDOWS`] windows: each prefix has an equal share.
+    is_divided: bool,
+    /// Whether an answer was refused in this window, and windows since the last in which one was.
+    has_refused: bool,
+    calm: usize,
+    pub(super) fair: FairShare,
     /// Nanoseconds of `balance` that operations on the list are expected to take.
     reserved: i64,
     /// Operations on the list that were charged.
@@ -89,9 +81,9 @@ pub struct WorkerShare {
 }
 
 impl WorkerShare {
-    /// The part of a worker that has spent nothing.
+    /// The part of a worker that has spent nothing. `key` makes the places of prefixes in its table unpredictable.
     #[must_use]
-    pub fn new(settings: &OnlineSettings) -> Self {
+    pub fn new(settings: &OnlineSettings, key: [u8; 16]) -> Self {
         Self {
             percent: settings.share.into(),
             busy_percent: settings.busy_share.into(),
@@ -101,6 +93,10 @@ impl WorkerShare {
             spent: 0,
             balance: AT_ONCE,
             is_saving: false,
+            is_divided: false,
+            has_refused: false,
+            calm: 0,
+            fair: FairShare::new(key),
             reserved: 0,
             charged: 0,
             each: FIRST_GUESS,
@@ -108,15 +104,15 @@ impl WorkerShare {
         }
     }
 
-    /// Begins a batch at `now_ns`, nanoseconds from any start. `is_behind`: more messages wait than a batch has. To be called by
-    /// the thread whose time this is.
+    /// Begins a batch at `now_ns`, nanoseconds from any start. `is_behind`: more messages wait than a batch has. `busy` returns
+    /// the processor time of the thread, nanoseconds; it is called once for each window.
     #[inline]
-    pub fn begin(&mut self, now_ns: u64, is_behind: bool) {
-        let busy_ns = if self.is_window_over(now_ns) { thread_time() } else { None };
+    pub fn begin(&mut self, now_ns: u64, is_behind: bool, busy: impl FnOnce() -> Option<u64>) {
+        let busy_ns = if self.is_window_over(now_ns) { busy() } else { None };
         self.begin_at(now_ns, is_behind, busy_ns);
     }
 
-    const fn is_window_over(&self, now_ns: u64) -> bool {
+    pub(super) const fn is_window_over(&self, now_ns: u64) -> bool {
         match self.window {
             None => true,
             Some((then, _)) => now_ns.saturating_sub(then) >= WINDOW,
@@ -133,9 +129,13 @@ impl WorkerShare {
         // The balance is full long before: so nothing overflows.
         let elapsed = i64::try_from(elapsed).unwrap_or(i64::MAX).min(1_000_000_000);
         let percent = if is_behind { self.busy_percent } else { self.percent_at_present() };
-        self.balance = (self.balance + elapsed * percent / 100).min(AT_ONCE);
+        let credit = elapsed * percent / 100;
+        self.balance = (self.balance + credit).min(AT_ONCE);
         let enough = if percent > self.busy_percent { 1 } else { self.each.saturating_mul(WORTHWHILE) };
-        self.is_saving &= self.balance < enough.min(AT_ONCE / 2);
+        let enough = enough.min(AT_ONCE / 2);
+        self.is_saving &= self.balance < enough;
+        let kept_back = if self.balance < AT_ONCE / 2 { credit / KEPT_BACK } else { 0 };
+        self.fair.divide(now_ns, (credit - kept_back).unsigned_abs(), enough.unsigned_abs());
         self.last = Some(now_ns);
     }
 
@@ -148,6 +148,8 @@ impl WorkerShare {
     /// Ends a window.
     fn look(&mut self, now_ns: u64, busy_ns: u64) {
         let spent = u64::try_from(std::mem::take(&mut self.spent)).unwrap_or(0);
+        self.calm = if std::mem::take(&mut self.has_refused) { 0 } else { self.calm + 1 };
+        self.is_divided &= self.calm < WINDOWS;
         if let Some((then, busy_then)) = self.window.replace((now_ns, busy_ns)) {
             let elapsed = now_ns.saturating_sub(then).max(1);
             let busy = busy_ns.saturating_sub(busy_then);
@@ -160,17 +162,31 @@ impl WorkerShare {
         }
     }
 
-    /// Whether another answer may be made in this batch. One that needs more than there is may: the next ones wait then.
-    pub(super) const fn has_time(&self) -> bool {
-        !self.is_saving
-    }
-
-    pub(super) fn reserve(&mut self, operations: usize) {
+    /// Whether `operations` may be made for the client in this batch. An answer that needs more than there is may be made: the
+    /// next ones wait then.
+    pub(super) fn admit(&mut self, client: IpAddr, is_proven: bool, operations: usize) -> Admission {
+        if self.is_saving {
+            self.has_refused = true;
+            return Admission::Spent;
+        }
         let cost = self.each.saturating_mul(i64::try_from(operations).unwrap_or(i64::MAX)).min(1_000_000_000);
+        let has_share = self.fair.take(client, is_proven, cost.unsigned_abs());
+        if self.is_divided && !has_share {
+            self.has_refused = true;
+            return Admission::OverShare;
+        }
         self.balance -= cost;
-        self.is_saving = self.balance <= 0;
+        self.note_spent();
         self.reserved += cost;
         self.charged += operations;
+        Admission::Granted
+    }
+
+    const fn note_spent(&mut self) {
+        if self.balance <= 0 {
+            self.is_saving = true;
+            self.is_divided = true;
+        }
     }
 
     /// What was on the list, all `operations` of it, has been made, and the answers have been sent, in `ns` nanoseconds. Those of
@@ -191,12 +207,12 @@ impl WorkerShare {
     const fn settle(&mut self, spent: i64) {
         self.balance = (self.balance + self.reserved).saturating_sub(spent);
         (self.reserved, self.charged) = (0, 0);
-        self.is_saving |= self.balance <= 0;
+        self.note_spent();
     }
 }
 
 /// What this thread has had of a processor, nanoseconds, where the system tells.
-fn thread_time() -> Option<u64> {
+pub fn thread_time() -> Option<u64> {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok()?;
     let (seconds, ns) = (u64::try_from(time.tv_sec()).ok()?, u64::try_from(time.tv_nsec()).ok()?);
     Some(seconds * 1_000_000_000 + ns)
@@ -205,6 +221,16 @@ fn thread_time() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn share() -> WorkerShare {
+        WorkerShare::new(&OnlineSettings::default(), [7; 16])
+    }
+
+    /// How many answers of `wanted` may be made, for as many of these prefixes in turn.
+    fn admit(share: &mut WorkerShare, prefixes: u8, wanted: usize) -> usize {
+        let clients = (0..prefixes).cycle().map(|number| IpAddr::from([192, 0, number, 1]));
+        clients.take(wanted).filter(|client| share.admit(*client, false, 1) == Admission::Granted).count()
+    }
 
     #[test]
     fn the_time_of_the_thread_goes_on_while_it_works() {
@@ -221,7 +247,7 @@ mod tests {
     fn a_worker_with_time_to_spare_may_make_more() {
         // Percent of its time that goes to other work, and what of 100 ms may be spent.
         for (others, expected) in [(100, 8), (90, 8), (80, 10), (60, 30), (40, 50), (0, 50)] {
-            let mut share = WorkerShare::new(&OnlineSettings::default());
+            let mut share = share();
             share.begin_at(0, false, Some(0));
             share.begin_at(WINDOW, false, Some(WINDOW * others / 100));
             for (is_behind, expected) in [(false, expected), (true, 8)] {
@@ -234,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_window_counts_until_as_many_came_behind_it() {
-        let mut share = WorkerShare::new(&OnlineSettings::default());
+        let mut share = share();
         share.begin_at(0, false, Some(0));
         share.begin_at(WINDOW, false, Some(WINDOW));
         for window in 2..12 {
@@ -247,17 +273,13 @@ mod tests {
     /// A worker for two seconds, in batches: what all else takes of each, in nanoseconds, from when on the next batch is there,
     /// and how many answers to be made come with it, of 50 µs each. Returns percent of the time for the one and the other.
     fn simulate(mut batch: impl FnMut(u64) -> (u64, u64, usize)) -> (u64, u64) {
-        let mut share = WorkerShare::new(&OnlineSettings::default());
+        let mut share = share();
         let (mut now, mut busy, mut others, mut made) = (0, 0, 0, 0);
         while now < 2_000_000_000 {
             let looked = share.is_window_over(now).then_some(busy);
             share.begin_at(now, false, looked);
             let (work, next, wanted) = batch(now);
-            let mut operations = 0;
-            while operations < wanted && share.has_time() {
-                share.reserve(1);
-                operations += 1;
-            }
+            let operations = admit(&mut share, 4, wanted);
             let cost = 50_000 * operations as u64;
             share.spent(cost, operations);
             (others, made, busy) = (others + work, made + cost, busy + work + cost);
@@ -299,22 +321,18 @@ mod tests {
     #[test]
     fn a_worker_without_time_makes_many_at_once() {
         let mut batches = Vec::new();
-        let mut share = WorkerShare::new(&OnlineSettings::default());
+        let mut share = share();
         let mut now = 0;
         while now < 1_000_000_000 {
             share.begin_at(now, true, None);
-            let mut operations = 0;
-            while operations < 64 && share.has_time() {
-                share.reserve(1);
-                operations += 1;
-            }
+            let operations = admit(&mut share, 4, 64);
             let cost = if operations > 0 { 40_000 + 10_000 * operations as u64 } else { 0 };
             share.spent(cost, operations);
-            batches.extend((operations > 0).then_some(operations));
+            // The first batches spend the balance that the worker begins with.
+            batches.extend((operations > 0 && now > 100_000_000).then_some(operations));
             now += 200_000 + cost;
         }
-        // The first has what may be spent at once.
-        let few = batches.iter().skip(1).min();
+        let few = batches.iter().min();
         assert!(batches.len() > 100 && few >= Some(&(WORTHWHILE as usize)), "{batches:?}");
     }
 

@@ -6,8 +6,6 @@ use std::ops::RangeInclusive;
 
 /// Rates that can be set, a second; 0 sets no limit.
 pub const RATES: RangeInclusive<u32> = 0..=1_000_000;
-/// How many times as many operations a client with a proven address may have.
-pub const PROVEN_FACTORS: RangeInclusive<u32> = 1..=1000;
 /// Percent of a worker's time.
 pub const SHARES: RangeInclusive<u8> = 1..=100;
 /// Octets of a table of buckets.
@@ -18,9 +16,9 @@ pub const SLIPS: RangeInclusive<u8> = 0..=15;
 /// All limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitSettings {
-    /// Rates of responses over UDP; `None`: they are not limited.
+    /// Rates of responses over UDP; `None`, the default: they are not limited.
     pub responses: Option<RateSettings>,
-    /// The budget of answers that are made when asked.
+    /// The bounds of online work.
     pub online: OnlineSettings,
     /// Clients that nothing is limited for. By default loopback: packets from the network cannot come from there.
     pub exempt: Vec<Prefix>,
@@ -31,7 +29,7 @@ pub struct LimitSettings {
 impl Default for LimitSettings {
     fn default() -> Self {
         Self {
-            responses: Some(RateSettings::default()),
+            responses: None,
             online: OnlineSettings::default(),
             exempt: Prefix::loopback(),
             require_cookie: RequireCookie::WhenLimited,
@@ -61,7 +59,7 @@ pub enum RequireCookie {
 /// What a client gets over UDP whose answer may not be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenOver {
-    /// TC: it comes back over TCP, where its address is proven and more is made for it.
+    /// TC: it comes back over TCP, where its address is proven and its share is counted apart.
     #[default]
     Truncate,
     /// REFUSED: it asks another server.
@@ -94,12 +92,16 @@ pub struct RateSettings {
 }
 
 impl Default for RateSettings {
+    /// The strict form: what `responses-per-second = 200` enables.
     fn default() -> Self {
-        Self { all: 2000, ..Self::of(200) }
+        Self { all: Self::CLIENT_RATE, ..Self::of(200) }
     }
 }
 
 impl RateSettings {
+    /// Responses a second to one client of all kinds together, where responses of one kind are limited and this rate is not set.
+    pub const CLIENT_RATE: u32 = 2000;
+
     /// One rate for each class of responses, and none for all together.
     #[must_use]
     pub const fn of(rate: u32) -> Self {
@@ -119,39 +121,20 @@ impl RateSettings {
     }
 }
 
-/// The budget of signatures and proofs that are made when asked.
+/// The bounds of signatures and proofs that are made online.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnlineSettings {
-    /// Operations a second for each client, and as many at once; 0 sets no limit.
-    pub operations: u32,
-    /// How many times as many a client has over TCP and TLS, or with a valid cookie.
-    pub proven_factor: u32,
-    /// Percent of each worker's time for all clients together.
+    /// Percent of each worker's time for all clients together; once it is spent, each prefix has an equal share of it.
     pub share: u8,
     /// The same of a worker that has no time left; of one that has, what all else leaves, up to `share`.
     pub busy_share: u8,
-    /// What a client gets over UDP that is over its part.
+    /// What a client gets over UDP whose answer may not be made.
     pub when_over: WhenOver,
-    /// Bits of an IPv4 address that make a client.
-    pub ipv4_prefix: u8,
-    /// Bits of an IPv6 address that make a client, 64 at most.
-    pub ipv6_prefix: u8,
-    /// Octets of the table of clients.
-    pub table_octets: usize,
 }
 
 impl Default for OnlineSettings {
     fn default() -> Self {
-        Self {
-            operations: 20,
-            proven_factor: 10,
-            share: 50,
-            busy_share: 8,
-            when_over: WhenOver::Truncate,
-            ipv4_prefix: 24,
-            ipv6_prefix: 48,
-            table_octets: 512 << 10,
-        }
+        Self { share: 50, busy_share: 8, when_over: WhenOver::Truncate }
     }
 }
 
@@ -216,13 +199,8 @@ impl OnlineSettings {
     /// # Errors
     /// The first that is not.
     pub fn check(&self) -> Result<(), LimitError> {
-        check("online-operations", self.operations, RATES)?;
-        check("online-proven-factor", self.proven_factor, PROVEN_FACTORS)?;
         check("online-share", self.share, SHARES)?;
-        check("online-busy-share", self.busy_share, *SHARES.start()..=self.share)?;
-        check("online-ipv4-prefix", self.ipv4_prefix, 1..=32)?;
-        check("online-ipv6-prefix", self.ipv6_prefix, 1..=64)?;
-        check_table("online-table", self.table_octets)
+        check("online-busy-share", self.busy_share, *SHARES.start()..=self.share)
     }
 }
 

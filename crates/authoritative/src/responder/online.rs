@@ -28,7 +28,7 @@ impl Thread {
         let operations = self.workshop.wanted().saturating_sub(before.wanted());
         let is_proven =
             self.transport != Transport::Udp || asked.ending.reply.cookie() == CookieStatus::Valid;
-        if limits.online(&mut self.share, batch.milliseconds, client, is_proven, operations) {
+        if limits.online(&mut self.share, client, is_proven, operations) {
             return true;
         }
         self.workshop.take_back(before);
@@ -39,10 +39,11 @@ impl Thread {
         false
     }
 
-    /// Makes what answers of the batch want. What it takes, with the answers that are built and sent then, is charged at the end.
-    pub(super) fn make(&mut self, now: u32) {
+    /// Makes what answers of the batch want, with signatures of the time `now`. What that takes from `instant` on, with the answers
+    /// that are built and sent then, is charged at the end.
+    pub(super) fn make(&mut self, now: u32, instant: Instant) {
         self.again = true;
-        let (_, operations) = self.making.get_or_insert_with(|| (Instant::now(), 0));
+        let (_, operations) = self.making.get_or_insert((instant, 0));
         *operations += self.workshop.wanted();
         for zone in std::mem::take(&mut self.wanting) {
             zone.published().make(&mut self.workshop, now);

@@ -1,7 +1,7 @@
 //! What a thread's responder begins with.
 
 use super::{Batch, Responder, Shared, Thread};
-use crate::limits::WorkerShare;
+use crate::limits::{OnlineSettings, WorkerShare};
 use crate::response::Transport;
 use crate::statistics::Carrier;
 use crate::zones::View;
@@ -25,12 +25,13 @@ impl Responder {
         let mut view = View::new(Arc::clone(&shared.zones));
         let mut settings = Cache::new(Arc::clone(&shared.settings));
         let current = Arc::clone(settings.load());
-        let online = current.limits.as_ref().map(|limits| limits.settings().online.clone());
+        let unlimited = || WorkerShare::new(&OnlineSettings::default(), [0; 16]);
+        let share = current.limits.as_ref().map_or_else(unlimited, |limits| limits.worker_share());
         let thread = Thread {
             transport,
             begun: Instant::now(),
             workshop: Workshop::new(workshop.0, workshop.1),
-            share: WorkerShare::new(&online.unwrap_or_default()),
+            share,
             statistics: shared.statistics.thread(carrier(transport)),
             tap: shared.tap.as_ref().map(|tap| tap.thread(carrier(transport), local)),
             outgoing: Arc::clone(&shared.outgoing),

@@ -98,12 +98,9 @@ pub(crate) fn limit_settings(configuration: &Configuration) -> LimitSettings {
     LimitSettings {
         responses: is_limited.then_some(rates),
         online: OnlineSettings {
-            operations: limits.online_operations,
-            proven_factor: limits.online_proven_factor,
             share: limits.online_share,
             busy_share: limits.online_busy_share,
             when_over: limits.online_over,
-            ..OnlineSettings::default()
         },
         exempt: limits.exempt.clone(),
         require_cookie: configuration.cookies.demand,
@@ -201,8 +198,6 @@ pub(super) fn needs_restart(old: &Started, new: &Configuration) -> Vec<&'static 
         client_responses_per_second: 0,
         slip: 0,
         response_table: 0,
-        online_operations: 0,
-        online_proven_factor: 1,
         online_share: 1,
         online_busy_share: 1,
         online_over: WhenOver::Truncate,
@@ -244,12 +239,10 @@ mod tests {
         let page = include_str!("../../../../docs/limits.md");
         let limits = Limits::default();
         for (key, value) in [
-            ("responses-per-second", limits.responses_per_second),
-            ("client-responses-per-second", limits.client_responses_per_second),
+            ("client-responses-per-second", RateSettings::CLIENT_RATE),
+            ("slip", limits.slip.into()),
             ("online-share", limits.online_share.into()),
             ("online-busy-share", limits.online_busy_share.into()),
-            ("online-operations", limits.online_operations),
-            ("online-proven-factor", limits.online_proven_factor),
             ("padding-block", ReplySettings::default().padding_block.into()),
         ] {
             let behind = page.split_once(&format!("`{key}`")).expect(key).1.split_once('(').expect(key).1;

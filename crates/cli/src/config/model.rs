@@ -186,10 +186,6 @@ pub(crate) struct Limits {
     pub(crate) client_responses_per_second: u32,
     pub(crate) slip: u8,
     pub(crate) response_table: u64,
-    /// Online operations a second for each network; 0 for no limit.
-    pub(crate) online_operations: u32,
-    /// How many times as many a client may want whose address is proven.
-    pub(crate) online_proven_factor: u32,
     /// Percent of each worker's time that online operations may take.
     pub(crate) online_share: u8,
     /// The same, while all else leaves the worker no time.
@@ -226,14 +222,12 @@ impl Default for Limits {
             tcp_first_message: 5,
             tcp_write: 5,
             tls_handshake: 5,
-            responses_per_second: rates.positive,
-            nxdomain_responses_per_second: rates.nxdomain,
-            referral_responses_per_second: rates.referral,
-            client_responses_per_second: rates.all,
+            responses_per_second: 0,
+            nxdomain_responses_per_second: 0,
+            referral_responses_per_second: 0,
+            client_responses_per_second: 0,
             slip: rates.slip,
             response_table: rates.table_octets as u64,
-            online_operations: online.operations,
-            online_proven_factor: online.proven_factor,
             online_share: online.share,
             online_busy_share: online.busy_share,
             online_over: online.when_over,

@@ -9,6 +9,12 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// Keys that earlier versions had, each with the remedy.
+const REMOVED: [(&str, &str); 2] =
+    [("limits.online-operations", EQUAL_SHARES), ("limits.online-proven-factor", EQUAL_SHARES)];
+const EQUAL_SHARES: &str = "this key was removed: clients have no limit of their own until a worker has spent online-share, and \
+    equal shares of it then; delete this line";
+
 /// Letters by which a key may differ from the one that is suggested in its place.
 const SUGGESTION_DISTANCE: usize = 3;
 
@@ -221,7 +227,12 @@ impl<'c, 't> Section<'c, 't> {
             let name = key.get_ref();
             let allowed: Vec<&str> = asked.iter().copied().collect();
             let meant = self.guess(name, value.get_ref(), &asked);
+            let path = join(&self.pattern, name);
+            let removed = REMOVED.iter().find(|(key, _)| *key == path);
             let message = match meant {
+                _ if removed.is_some() => {
+                    removed.map_or_else(String::new, |(_, remedy)| (*remedy).to_owned())
+                }
                 _ if self.is_of_main(name) => self.of_main(name),
                 Some(meant) => format!("unknown key; {meant} Allowed: {}", allowed.join(", ")),
                 None => format!("unknown key. Allowed: {}", allowed.join(", ")),

@@ -10,7 +10,7 @@ use super::values::{socket_address, text};
 use nonesuch_authoritative::acl::{PORT, TLS_PORT};
 use nonesuch_authoritative::cookies::{self, Secret};
 use nonesuch_authoritative::limits::{
-    PROVEN_FACTORS, RATES, RequireCookie, SHARES, SLIPS, TABLE_OCTETS, WhenOver,
+    RATES, RateSettings, RequireCookie, SHARES, SLIPS, TABLE_OCTETS, WhenOver,
 };
 use nonesuch_authoritative::tsig::{Algorithm, Key};
 use nonesuch_proto::Name;
@@ -243,6 +243,15 @@ pub(super) fn read_limits(root: &Section<'_, '_>) -> Limits {
     let size = |key, default: u64| section.take(key, octets(1 << 20..=1 << 40)).unwrap_or(default);
     let share = |key, default: u8| section.take(key, number(SHARES)).unwrap_or(default);
     let of_each = rate("responses-per-second", default.responses_per_second);
+    let nxdomain = rate("nxdomain-responses-per-second", of_each);
+    let referral = rate("referral-responses-per-second", of_each);
+    let of_client = if of_each > 0 { RateSettings::CLIENT_RATE } else { 0 };
+    let of_client = rate("client-responses-per-second", of_client);
+    if [of_each, nxdomain, referral, of_client].iter().all(|rate| *rate == 0) {
+        for key in ["slip", "response-table"].into_iter().filter(|key| section.has(key)) {
+            section.warn(key, "it has no effect: response rate limiting is off; set responses-per-second");
+        }
+    }
     let over = [("truncate", WhenOver::Truncate), ("refuse", WhenOver::Refuse)];
     let transfers_out = count("transfers-out", default.transfers_out);
     let limits = Limits {
@@ -256,17 +265,13 @@ pub(super) fn read_limits(root: &Section<'_, '_>) -> Limits {
         tcp_write: time("tcp-write", default.tcp_write),
         tls_handshake: time("tls-handshake", default.tls_handshake),
         responses_per_second: of_each,
-        nxdomain_responses_per_second: rate("nxdomain-responses-per-second", of_each),
-        referral_responses_per_second: rate("referral-responses-per-second", of_each),
-        client_responses_per_second: rate("client-responses-per-second", default.client_responses_per_second),
+        nxdomain_responses_per_second: nxdomain,
+        referral_responses_per_second: referral,
+        client_responses_per_second: of_client,
         slip: section.take("slip", number(SLIPS)).unwrap_or(default.slip),
         response_table: section
             .take("response-table", octets(TABLE_OCTETS))
             .unwrap_or(default.response_table),
-        online_operations: rate("online-operations", default.online_operations),
-        online_proven_factor: section
-            .take("online-proven-factor", number(PROVEN_FACTORS))
-            .unwrap_or(default.online_proven_factor),
         online_share: share("online-share", default.online_share),
         online_busy_share: share("online-busy-share", default.online_busy_share),
         online_over: section.take("online-over", choice(&over)).unwrap_or_default(),

@@ -207,6 +207,15 @@ fn faults_say_file_line_key_and_what_is_allowed() {
             "limits.responses-per-second: 1000001 is not allowed: write a number from 0 to 1000000",
         ),
         (
+            "[limits]\nonline-operations = 20",
+            "c.toml:3:1: limits.online-operations: this key was removed: clients have no limit of their own until a worker has \
+             spent online-share, and equal shares of it then; delete this line",
+        ),
+        (
+            "[limits]\nonline-proven-factor = 10",
+            "c.toml:3:1: limits.online-proven-factor: this key was removed",
+        ),
+        (
             "[limits]\nresponse-table = \"2GiB\"",
             "limits.response-table: \"2GiB\" is not allowed: write a size from \"4KiB\" to \"1GiB\"",
         ),
@@ -490,14 +499,14 @@ fn what_transfers_are_bounded_by_is_taken() {
 /// Whatever a configuration may say of limits, the server takes: there is one bound for each.
 #[test]
 fn limits_are_taken_up_to_their_bounds() {
-    use nonesuch_authoritative::limits::{PROVEN_FACTORS, RATES, SLIPS, TABLE_OCTETS};
-    for (rate, factor, slip, table) in [
-        (*RATES.end(), *PROVEN_FACTORS.end(), *SLIPS.end(), *TABLE_OCTETS.end()),
-        (*RATES.start(), *PROVEN_FACTORS.start(), *SLIPS.start(), *TABLE_OCTETS.start()),
+    use nonesuch_authoritative::limits::{RATES, SLIPS, TABLE_OCTETS};
+    for (rate, slip, table) in [
+        (*RATES.end(), *SLIPS.end(), *TABLE_OCTETS.end()),
+        (*RATES.start() + 1, *SLIPS.start(), *TABLE_OCTETS.start()),
     ] {
         let text = format!(
-            "version = 1\n[limits]\nresponses-per-second = {rate}\nclient-responses-per-second = {rate}\nonline-operations = {rate}\n\
-             online-proven-factor = {factor}\nslip = {slip}\nresponse-table = \"{table}B\"\n"
+            "version = 1\n[limits]\nresponses-per-second = {rate}\nclient-responses-per-second = {rate}\nslip = {slip}\n\
+             response-table = \"{table}B\"\n"
         );
         let limits = crate::commands::limit_settings(&taken(&text));
         limits.check().unwrap();
@@ -507,17 +516,26 @@ fn limits_are_taken_up_to_their_bounds() {
 #[test]
 fn rates_of_denials_and_referrals_are_set_apart() {
     for (text, expected) in [
-        ("", (200, 200, 200, 2000)),
-        ("responses-per-second = 7\n", (7, 7, 7, 2000)),
+        ("", None),
+        ("responses-per-second = 0\n", None),
+        ("responses-per-second = 200\n", Some((200, 200, 200, 2000))),
+        ("responses-per-second = 7\n", Some((7, 7, 7, 2000))),
+        ("nxdomain-responses-per-second = 8\n", Some((0, 8, 0, 0))),
+        ("client-responses-per-second = 9\n", Some((0, 0, 0, 9))),
         (
             "responses-per-second = 7\nnxdomain-responses-per-second = 8\nreferral-responses-per-second = 0\n",
-            (7, 8, 0, 2000),
+            Some((7, 8, 0, 2000)),
         ),
     ] {
         let settings = crate::commands::limit_settings(&taken(&format!("version = 1\n[limits]\n{text}")));
-        let rates = settings.responses.expect("rates");
-        assert_eq!((rates.positive, rates.nxdomain, rates.referral, rates.all), expected, "{text}");
+        let rates =
+            settings.responses.map(|rates| (rates.positive, rates.nxdomain, rates.referral, rates.all));
+        assert_eq!(rates, expected, "{text}");
     }
+    // The documented line is the strict form of the server.
+    let strict =
+        crate::commands::limit_settings(&taken("version = 1\n[limits]\nresponses-per-second = 200\n"));
+    assert_eq!(strict.responses, Some(nonesuch_authoritative::limits::RateSettings::default()));
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport"],
-        help: "Queries whose signatures or proofs the budget refused to make",
+        help: "Queries whose signatures or proofs the online share did not allow",
         collect: |snapshot, out| each(snapshot, out, |sum| sum.over_budget),
     },
     Metric {

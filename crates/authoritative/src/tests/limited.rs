@@ -1,0 +1,147 @@
+//! Limits through the responder, in virtual time: what clients get that send no cookies.
+
+use super::responder::shared;
+use super::*;
+use crate::Settings;
+use crate::limits::{LimitSettings, Limits};
+use crate::responder::{Responder, Shared};
+use crate::zones::{ServedZone, ZonePolicy, ZoneState};
+use nonesuch_net::{Answer, Handler};
+use nonesuch_proto::message::Header;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+const LOUD: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+/// A worker that answers datagrams for example., with the default limits, and the time that it goes by.
+struct Worker {
+    responder: Responder,
+    begin: Instant,
+    now: Duration,
+    /// What the worker has had of a processor.
+    busy: Duration,
+    /// How long an answer takes that has to be made.
+    cost: Duration,
+    names: usize,
+}
+
+/// What came of queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    denied: usize,
+    truncated: usize,
+    lost: usize,
+}
+
+impl Outcome {
+    fn count(&mut self, answer: Option<&[u8]>) {
+        let header = answer.map(|answer| Header::read(answer).expect("a header"));
+        match header {
+            Some(header) if header.flags & flags::TC != 0 => self.truncated += 1,
+            Some(header) => {
+                assert_eq!(header.rcode(), Rcode::NXDOMAIN);
+                self.denied += 1;
+            }
+            None => self.lost += 1,
+        }
+    }
+}
+
+impl Worker {
+    fn new(mechanism: Mechanism, cost: Duration) -> Self {
+        let text = "$TTL 60\n@ SOA ns h 1 1 1 1 60\n@ NS ns\nns A 192.0.2.1\n";
+        let Zone { published, .. } = Zone::new(text, "example.", Some(mechanism));
+        let zone = ServedZone::new(published, Arc::new(ZonePolicy::default()));
+        let shared: Shared = shared(&[("example.", ZoneState::Serving(Arc::new(zone)))]);
+        let limits = Some(Arc::new(Limits::new(&LimitSettings::default()).unwrap()));
+        shared.settings.store(Arc::new(Settings { limits, ..Settings::default() }));
+        let responder = super::responder::responder(&shared, Transport::Udp);
+        let (now, busy) = Default::default();
+        Self { responder, begin: Instant::now(), now, busy, cost, names: 0 }
+    }
+
+    /// A batch of queries without cookies from these addresses, each for another name that does not exist.
+    fn batch(&mut self, clients: &[IpAddr]) -> Vec<Outcome> {
+        let (mut outcomes, mut wanting) = (vec![Outcome::default(); clients.len()], Vec::new());
+        let busy = self.busy;
+        let seconds = u64::from(NOW) + self.now.as_secs();
+        self.responder.begin_at(self.begin + self.now, seconds, || Some(busy.as_nanos() as u64));
+        for (client, outcome) in clients.iter().zip(&mut outcomes) {
+            self.names += 1;
+            let message = query(&name(&format!("none{}.example.", self.names)), Rtype::A, Some((1232, true)));
+            let (sender, mut out) = (SocketAddr::new(*client, 4000), Vec::new());
+            match self.responder.answer(&message, sender, &mut out) {
+                Answer::Ready => outcome.count(Some(&out)),
+                Answer::Nothing => outcome.count(None),
+                Answer::Later => wanting.push((message, sender, outcome)),
+                Answer::Stream => panic!("a stream"),
+            }
+        }
+        let spent = self.cost * u32::try_from(wanting.len()).unwrap();
+        if !wanting.is_empty() {
+            self.responder.make_at(self.begin + self.now);
+        }
+        for (message, sender, outcome) in wanting {
+            let mut out = Vec::new();
+            let is_answered = self.responder.answer_again(&message, sender, &mut out);
+            outcome.count(Some(&*out).filter(|_| is_answered));
+        }
+        self.responder.end_at(self.begin + self.now + spent);
+        self.busy += spent;
+        // The next batch comes a millisecond later, or as soon as this one is done.
+        self.now += spent.max(Duration::from_millis(1));
+        outcomes
+    }
+
+    /// Queries of the loud /24 for `time`, ten each millisecond, and one of each quiet client each ten milliseconds.
+    fn run(&mut self, time: Duration, quiet: &[IpAddr]) -> [Outcome; 2] {
+        let end = self.now + time;
+        let mut sums = [Outcome::default(); 2];
+        let mut last = self.now;
+        while self.now < end {
+            let passed = self.now.as_millis() - last.as_millis();
+            let mut clients = vec![LOUD; (10 * passed.max(1)) as usize];
+            if self.now.as_millis() / 10 > last.as_millis() / 10 {
+                clients.extend(quiet);
+            }
+            last = self.now;
+            for (client, outcome) in clients.iter().zip(self.batch(&clients)) {
+                let sum = &mut sums[usize::from(*client != LOUD)];
+                sum.denied += outcome.denied;
+                sum.truncated += outcome.truncated;
+                sum.lost += outcome.lost;
+            }
+        }
+        sums
+    }
+}
+
+/// 10,000 NXDOMAIN responses a second to one /24, as the resolvers of a large network get from a registry.
+#[test]
+fn one_network_loses_nothing_on_a_presigned_zone() {
+    for mechanism in [Mechanism::Nsec, Mechanism::Nsec3] {
+        let [loud, _] = Worker::new(mechanism, Duration::ZERO).run(Duration::from_secs(1), &[]);
+        assert_eq!(loud, Outcome { denied: 10_000, ..Outcome::default() });
+    }
+}
+
+/// The same with white lies, whose signatures take 40 % of the worker's time: its online share is 50 %.
+#[test]
+fn one_network_loses_nothing_on_white_lies_while_the_online_share_lasts() {
+    let mut worker = Worker::new(Mechanism::WhiteLies, Duration::from_micros(40));
+    let [loud, _] = worker.run(Duration::from_millis(400), &[]);
+    assert_eq!(loud, Outcome { denied: 4000, ..Outcome::default() });
+}
+
+/// Signatures would take 120 % of the worker's time: the loud network gets what the online share leaves, and the others, which
+/// want less than an equal share, get all.
+#[test]
+fn other_networks_get_their_share_of_white_lies_beside_a_loud_one() {
+    let mut worker = Worker::new(Mechanism::WhiteLies, Duration::from_micros(120));
+    let quiet: Vec<IpAddr> = (0..4).map(|number| IpAddr::from([198, 51, number, 1])).collect();
+    worker.run(Duration::from_millis(200), &quiet);
+    let [loud, quiet] = worker.run(Duration::from_millis(500), &quiet);
+    assert!(loud.truncated > 2000 && loud.denied > 1000 && loud.denied < 2200, "{loud:?}");
+    assert!(quiet.denied > 150 && quiet.truncated * 50 <= quiet.denied, "{quiet:?}");
+    assert_eq!((loud.lost, quiet.lost), (0, 0), "clients come back over TCP");
+}
