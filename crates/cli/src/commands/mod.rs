@@ -25,6 +25,7 @@ mod serve_node;
 mod serve_reloads;
 mod serve_run;
 mod serve_settings;
+mod serve_socket;
 mod serve_status;
 mod serve_system;
 mod serve_words;

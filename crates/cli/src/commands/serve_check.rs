@@ -4,7 +4,7 @@
 use super::nsec5;
 use super::serve_keys::{QUIET_KEY_FILES, find_signing_key, load_available, open_keys};
 use super::serve_settings::answer_settings;
-use super::serve_system::{check_root, drop_privileges};
+use super::serve_system::{Account, check_root, drop_privileges};
 use super::serve_words::zone_line;
 use crate::Outcome;
 use crate::arguments::CheckScope;
@@ -194,7 +194,7 @@ fn take_eyes(
     let Ok(eyes) = Eyes::of(user) else { return Ok(None) };
     if let (Some(name), true) = (user, eyes.is_other()) {
         if Uid::effective().is_root() {
-            drop_privileges(user)?;
+            drop_privileges(Account::find(user)?.as_ref())?;
             return Ok(Eyes::of(user).ok());
         }
         let message =

@@ -3,11 +3,11 @@
 //! Sockets are bound first, then privileges are dropped, then zones are read. Answering begins at once: with SERVFAIL for
 //! zones that are not there yet.
 
-use super::serve_control::ControlSocket;
 use super::serve_node::{Node, Origin};
 use super::serve_run::{Assembled, HarmlessSignals, stop};
 use super::serve_settings::{connections, server_options, set_log};
-use super::serve_system::{abort_on_panic, drop_privileges, raise_open_files};
+use super::serve_socket::{ControlSocket, Owner};
+use super::serve_system::{Account, abort_on_panic, drop_privileges, raise_open_files};
 use super::serve_words::announce_zones;
 use crate::Outcome;
 use crate::config::{self, Configuration, Effect, Eyes, Problems, Sources};
@@ -45,16 +45,14 @@ fn serve(
         return Err(Problems(problems).into());
     }
     let server = configuration.server.clone();
+    let account = Account::find(server.user.as_deref())?;
+    let owner = Owner::new(account.as_ref(), server.control_group.as_deref())?;
     raise_open_files(connections(&configuration));
     let identity = config::load_identity(&configuration, sources)?.map(IdentitySlot::new);
     let bound = Bound::bind(&server_options(&configuration, identity.clone(), 0)).map_err(Failure::Bind)?;
-    let control = server
-        .control_socket
-        .as_deref()
-        .map(|socket| ControlSocket::bind(socket, server.user.as_deref(), server.control_group.as_deref()));
-    let control = control.transpose()?;
+    let control = server.control_socket.as_deref().map(|path| ControlSocket::bind(path, owner)).transpose()?;
     let metrics = server.metrics_listen.map(metrics::bind).transpose()?;
-    drop_privileges(server.user.as_deref())?;
+    drop_privileges(account.as_ref())?;
     warn_of_later_reading(sources);
 
     let origin = Origin::File(path.to_path_buf());

@@ -9,18 +9,11 @@
 //! What takes longer than a second has lines with the member `working` before the answer, one each second: what goes on.
 
 use super::serve_node::Node;
-use super::serve_system::{give, ids_of};
-use crate::config::{OWN_LETTERS, OWN_NAME, OWN_PREFIX};
-use crate::error::Failure;
-use nix::unistd::Group;
 use nonesuch_proto::Name;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::fs::{self, Permissions};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -57,99 +50,9 @@ enum Request {
     Stop {},
 }
 
-/// The socket; removed when dropped.
-#[derive(Debug)]
-pub(super) struct ControlSocket {
-    listener: UnixListener,
-    path: PathBuf,
-    /// Device and inode of the socket: another server may have put its own in this one's place.
-    identity: Option<(u64, u64)>,
-}
-
-impl ControlSocket {
-    /// Makes the socket at `path`, for `user` and `group`. One that nobody listens at is taken away before: a server that
-    /// was killed leaves it, and so does one that became a user who may not write to its folder.
-    pub(super) fn bind(path: &Path, user: Option<&str>, group: Option<&str>) -> Result<Self, Failure> {
-        check_place(path)?;
-        let failed = |source| Failure::ControlSocket { path: path.to_path_buf(), source };
-        match UnixStream::connect(path) {
-            Ok(_) => return Err(Failure::ControlTaken { path: path.to_path_buf() }),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                // What is no socket refuses connections too, and is not ours to take away.
-                if !is_socket(path) {
-                    return Err(failed(io::Error::new(ErrorKind::AlreadyExists, "something else is there")));
-                }
-                fs::remove_file(path).map_err(failed)?;
-            }
-            Err(error) => return Err(failed(error)),
-        }
-        let listener = bind_private(path).map_err(failed)?;
-        let gid = group
-            .map(|name| match Group::from_name(name) {
-                Ok(Some(group)) => Ok(group.gid),
-                _ => Err(Failure::NoGroup { group: name.to_owned() }),
-            })
-            .transpose()?;
-        let uid = user.and_then(ids_of).map(|(uid, _)| uid);
-        if uid.is_some() || gid.is_some() {
-            give(path, uid, gid).map_err(failed)?;
-        }
-        let mode = if gid.is_some() { 0o660 } else { 0o600 };
-        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
-        Ok(Self { listener, path: path.to_path_buf(), identity: identity_of(path) })
-    }
-
-    /// Answers requests in threads of their own, as long as the process runs.
-    pub(super) fn serve(&self, node: Arc<Node>) -> io::Result<()> {
-        let listener = self.listener.try_clone()?;
-        std::thread::Builder::new()
-            .name("control".to_owned())
-            .spawn(move || accept(&listener, &node))
-            .map(drop)
-    }
-}
-
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        // In a folder of another user it stays, and the next start takes it away.
-        if self.identity.is_some() && self.identity == identity_of(&self.path) {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-fn is_socket(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
-}
-
-fn identity_of(path: &Path) -> Option<(u64, u64)> {
-    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
-}
-
-/// Binds a socket that nobody else can open meanwhile: it is made under another name, and renamed.
-fn bind_private(path: &Path) -> io::Result<UnixListener> {
-    let folder =
-        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let private = tempfile::Builder::new()
-        .prefix(OWN_PREFIX)
-        .rand_bytes(OWN_LETTERS)
-        .permissions(Permissions::from_mode(0o700))
-        .tempdir_in(folder)?;
-    let made = private.path().join(OWN_NAME);
-    let listener = UnixListener::bind(&made)?;
-    fs::set_permissions(&made, Permissions::from_mode(0o600))?;
-    fs::rename(&made, path)?;
-    Ok(listener)
-}
-
-/// What is no socket is somebody's file, and stays.
-fn check_place(path: &Path) -> Result<(), Failure> {
-    let is_other = |found: fs::Metadata| !std::os::unix::fs::FileTypeExt::is_socket(&found.file_type());
-    if fs::symlink_metadata(path).is_ok_and(is_other) {
-        return Err(Failure::ControlPlace { path: path.to_path_buf() });
-    }
-    Ok(())
+/// Answers requests at `listener` in threads of their own, as long as the process runs.
+pub(super) fn serve(listener: UnixListener, node: Arc<Node>) -> io::Result<()> {
+    std::thread::Builder::new().name("control".to_owned()).spawn(move || accept(&listener, &node)).map(drop)
 }
 
 fn accept(listener: &UnixListener, node: &Arc<Node>) {

@@ -6,7 +6,6 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Gid, Uid, User, getgrouplist, setgid, setgroups, setuid};
 use std::env;
 use std::ffi::CString;
-use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -49,34 +48,47 @@ pub(crate) fn check_root(
     }
 }
 
-/// Becomes `user`, for good, with that user's groups; to be called before threads are started that matter.
-pub(crate) fn drop_privileges(user: Option<&str>) -> Result<(), PrivilegeError> {
-    // What is run from here on gets no more rights than this has. Where the system cannot promise that, nothing is run.
-    let _ = set_no_new_privs();
-    let Some(name) = user else { return Ok(()) };
-    let failed = |what| move |source| PrivilegeError::System { user: name.to_owned(), what, source };
-    let found = User::from_name(name).map_err(failed("looking it up"))?;
-    let found = found.ok_or_else(|| PrivilegeError::NoUser(name.to_owned()))?;
-    if found.uid == Uid::effective() {
-        return Ok(());
-    }
-    if !Uid::effective().is_root() {
-        return Err(PrivilegeError::NotRoot { user: name.to_owned() });
-    }
-    let c_name = CString::new(name).map_err(|_| PrivilegeError::NoUser(name.to_owned()))?;
-    let groups: Vec<Gid> = getgrouplist(&c_name, found.gid).map_err(failed("looking up its groups"))?;
-    setgroups(&groups).map_err(failed("taking its groups"))?;
-    setgid(found.gid).map_err(failed("taking its group"))?;
-    setuid(found.uid).map_err(failed("becoming it"))?;
-    if setuid(Uid::from_raw(0)).is_ok() {
-        return Err(PrivilegeError::Kept { user: name.to_owned() });
-    }
-    Ok(())
+/// The user that the server becomes, with its groups.
+#[derive(Debug)]
+pub(crate) struct Account {
+    name: String,
+    pub(crate) uid: Uid,
+    gid: Gid,
+    groups: Vec<Gid>,
 }
 
-/// The user's and its first group's numbers.
-pub(crate) fn ids_of(user: &str) -> Option<(Uid, Gid)> {
-    User::from_name(user).ok().flatten().map(|user| (user.uid, user.gid))
+impl Account {
+    /// Looks up `user`; `None` where the server stays the user that it is.
+    pub(crate) fn find(user: Option<&str>) -> Result<Option<Self>, PrivilegeError> {
+        let Some(name) = user else { return Ok(None) };
+        let failed = |what| move |source| PrivilegeError::System { user: name.to_owned(), what, source };
+        let found = User::from_name(name).map_err(failed("looking it up"))?;
+        let found = found.ok_or_else(|| PrivilegeError::NoUser(name.to_owned()))?;
+        let c_name = CString::new(name).map_err(|_| PrivilegeError::NoUser(name.to_owned()))?;
+        let groups = getgrouplist(&c_name, found.gid).map_err(failed("looking up its groups"))?;
+        Ok(Some(Self { name: name.to_owned(), uid: found.uid, gid: found.gid, groups }))
+    }
+}
+
+/// Becomes the user `account`, for good, with that user's groups; to be called before threads are started that matter.
+pub(crate) fn drop_privileges(account: Option<&Account>) -> Result<(), PrivilegeError> {
+    // What is run from here on gets no more rights than this has. Where the system cannot promise that, nothing is run.
+    let _ = set_no_new_privs();
+    let Some(Account { name, uid, gid, groups }) = account.filter(|account| account.uid != Uid::effective())
+    else {
+        return Ok(());
+    };
+    if !Uid::effective().is_root() {
+        return Err(PrivilegeError::NotRoot { user: name.clone() });
+    }
+    let failed = |what| move |source| PrivilegeError::System { user: name.clone(), what, source };
+    setgroups(groups).map_err(failed("taking its groups"))?;
+    setgid(*gid).map_err(failed("taking its group"))?;
+    setuid(*uid).map_err(failed("becoming it"))?;
+    if setuid(Uid::from_raw(0)).is_ok() {
+        return Err(PrivilegeError::Kept { user: name.clone() });
+    }
+    Ok(())
 }
 
 /// Has a panic of any thread end the process, which systemd starts again then: without one of its threads a server would seem to run,
@@ -186,11 +198,6 @@ pub(crate) fn watchdog_interval() -> Option<Duration> {
     (interval > Duration::from_millis(1)).then_some(interval)
 }
 
-/// The error of a file that could not be given to a user or group.
-pub(crate) fn give(path: &std::path::Path, uid: Option<Uid>, gid: Option<Gid>) -> io::Result<()> {
-    std::os::unix::fs::chown(path, uid.map(Uid::as_raw), gid.map(Gid::as_raw))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_user_that_is_not_there_is_named() {
-        let error = drop_privileges(Some("nobody-of-this-name")).unwrap_err();
+        let error = Account::find(Some("nobody-of-this-name")).unwrap_err();
         assert!(error.to_string().contains("adduser"), "{error}");
     }
 }

@@ -23,7 +23,7 @@ pub(crate) use check::{
 };
 pub(crate) use findings::Problem;
 pub(crate) use model::{Configuration, Dnstap, DnstapTo, Limits, LogFormat, LogLevel, Server};
-pub(crate) use socket::{OWN_LETTERS, OWN_NAME, OWN_PREFIX, find_control_socket};
+pub(crate) use socket::find_control_socket;
 pub(crate) use sources::{Role, Sources};
 pub(crate) use written::check_runtime;
 

@@ -3,7 +3,7 @@
 use super::model::{Cookies, Dnstap, DnstapTo, Limits, Log, LogFormat, LogLevel, Server, TlsFiles};
 use super::reader::Section;
 use super::secrets::{read_secret_file, warn_of_inline, warn_of_open};
-use super::socket::{complain_of_length, complain_of_own_length};
+use super::socket::complain_of_length;
 use super::sources::{Role, Spot};
 use super::values::{boolean, choice, identifier, name, number, octets, parse_name, path, prefix, seconds};
 use super::values::{socket_address, text};
@@ -163,7 +163,7 @@ fn check_server(root: &Section<'_, '_>, server: &Server) {
             "there is no control-socket that a group could have: add one, or leave this out",
         );
     }
-    if let Some(message) = server.control_socket.as_deref().and_then(complain_of_own_length) {
+    if let Some(message) = server.control_socket.as_deref().and_then(complain_of_length) {
         root.fault("control-socket", message);
     }
     match server.user.as_deref() {

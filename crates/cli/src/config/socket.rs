@@ -4,7 +4,6 @@
 use super::findings::Problem;
 use super::values::{path, text};
 use super::{MOST_OCTETS, Problems, read_text};
-use crate::files::folder_of;
 use std::io;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
@@ -12,24 +11,9 @@ use toml::de::DeTable;
 /// Octets that the path of a socket may have (unix(7)): `sun_path` has one more, for the octet of zero behind it.
 const LONGEST_PATH: usize = 107;
 
-/// The control socket is made in a folder of its own beside its place, which is named so, with this many letters behind it,
-/// and has this name there.
-pub(crate) const OWN_PREFIX: &str = ".c";
-pub(crate) const OWN_LETTERS: usize = 4;
-pub(crate) const OWN_NAME: &str = "s";
-
-/// Why nobody could connect to a socket at `path`: it is too long.
+/// Why no process could connect to a socket at `path`: it is too long.
 pub(super) fn complain_of_length(path: &Path) -> Option<String> {
-    complain(path, path.as_os_str().len())
-}
-
-/// Why this server could not listen at a socket at `path`: it, or the one that it is made as, is too long.
-pub(super) fn complain_of_own_length(path: &Path) -> Option<String> {
-    let own = folder_of(path).join(format!("{OWN_PREFIX}{:OWN_LETTERS$}", "")).join(OWN_NAME);
-    complain(path, path.as_os_str().len().max(own.as_os_str().len()))
-}
-
-fn complain(path: &Path, octets: usize) -> Option<String> {
+    let octets = path.as_os_str().len();
     (octets > LONGEST_PATH).then(|| {
         format!(
             "{}: takes {octets} octets, and the path of a socket has {LONGEST_PATH} at most: name a shorter one, as \
