@@ -16,8 +16,8 @@ use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, edns};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, Lookup, NodeKind, Owner, TO_QUESTION, Template, push_fixed};
 
-/// Most CNAME and DNAME steps followed inside the zone for one query.
-const MOST_STEPS: usize = 16;
+/// CNAME and DNAME links that one response has at most: the target of the last one is looked up too.
+const MAX_LINKS: usize = 17;
 
 /// What came of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,8 @@ fn answer_message<'i>(
 /// A header alone: of a message whose form is not understood nothing is repeated but its identifier.
 pub(crate) fn push_bare(header: Header, rcode: Rcode, out: &mut Vec<u8>) {
     let copied = header.flags & (flags::OPCODE | flags::RD);
-    let header = Header { id: header.id, flags: flags::QR | copied | rcode.0, counts: [0; 4] };
+    // The upper bits of a response code are in OPT (RFC 6891 §6.1.3).
+    let header = Header { id: header.id, flags: flags::QR | copied | rcode.0 & 0x0f, counts: [0; 4] };
     out.extend_from_slice(&header.to_octets());
 }
 
@@ -189,6 +190,7 @@ pub(crate) fn answer_from<'i>(
         compact_ok,
         class: ResponseClass::Positive,
         source: image.apex(),
+        links: 0,
         proved: Vec::new(),
         applied: Vec::new(),
     };
@@ -209,6 +211,8 @@ struct Answerer<'i, 'w, 'r, 'o> {
     /// What the response comes to, and the name in the zone that it is of.
     class: ResponseClass,
     source: NameRef<'i>,
+    /// CNAME and DNAME links in the response.
+    links: usize,
     /// What the aliases on the way need proved: proofs stand behind all answers. Mostly empty.
     proved: Vec<Template<'i>>,
     /// The DNAME RRsets in the answer: one that is applied twice stands there once (RFC 2181 §5).
@@ -221,6 +225,8 @@ enum Step {
     Done(bool),
     /// An alias: go on with the name that stands at this offset of the response.
     Follow(usize),
+    /// An alias beyond [`MAX_LINKS`], which is left out: the resolver asks for its name.
+    Limit,
 }
 
 impl<'i> Answerer<'i, '_, '_, '_> {
@@ -228,8 +234,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
     fn follow(&mut self, name: NameRef<'_>) -> bool {
         let mut step = self.step(name, Owner::AsRendered);
         let mut followed = Vec::new();
-        for _ in 0..MOST_STEPS {
-            let Step::Follow(at) = step else { break };
+        while let Step::Follow(at) = step {
             let Ok((target, _)) = Name::from_message(self.response.octets(), at) else { break };
             let Some(pointer) = u16::try_from(at).ok().filter(|at| *at < 0x4000) else { break };
             let target = target.view().to_canonical();
@@ -246,7 +251,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         }
         match step {
             Step::Done(truncate) => truncate,
-            Step::Follow(_) => {
+            Step::Follow(_) | Step::Limit => {
                 self.finish_proof(&Proof::default());
                 false
             }
@@ -301,10 +306,17 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         let before = self.response.end();
         if !self.add_answers(node, owner, matched) {
             if let Some(alias) = node.template(Rtype::CNAME) {
+                if self.links == MAX_LINKS {
+                    return Step::Limit;
+                }
+                self.links += 1;
                 self.add(Section::Answer, alias, owner, matched.map(|(name, _)| name));
                 if let Some((name, encloser)) = matched {
                     let proof = self.prove(Denied::CloserMatch { name, encloser });
                     self.proved.extend(proof.templates());
+                }
+                if self.response.is_too_large() {
+                    return Step::Done(true);
                 }
                 // The target begins behind owner pointer, type, class, TTL and length.
                 return Step::Follow(before + 12);
@@ -402,6 +414,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         self.response.add(section, template, owner);
         if let Some(online) = &mut self.online
             && self.response.dnssec_ok
+            && !self.response.is_too_large()
         {
             online.sign(self.response, section, start, template, expanded);
         }
@@ -434,6 +447,13 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         owner: Owner,
     ) -> Step {
         (self.class, self.source) = (ResponseClass::Positive, above.name());
+        let Some((_, _, ttl, target)) = dname.expand().into_iter().next() else { return Step::Done(false) };
+        let kept = &name.wire()[..name.len() - above.name().len()];
+        let is_too_long = kept.len() + target.len() > MAX_NAME;
+        if self.links == MAX_LINKS && !is_too_long {
+            return Step::Limit;
+        }
+        self.links += 1;
         let is_question = owner == Owner::AsRendered;
         let dname_owner =
             if is_question { self.response.suffix_pointer(above.name().len()) } else { Owner::WrittenOut };
@@ -441,9 +461,10 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             self.add(Section::Answer, dname, dname_owner, None);
             self.applied.push(dname);
         }
-        let Some((_, _, ttl, target)) = dname.expand().into_iter().next() else { return Step::Done(false) };
-        let kept = &name.wire()[..name.len() - above.name().len()];
-        if kept.len() + target.len() > MAX_NAME {
+        if self.response.is_too_large() {
+            return Step::Done(true);
+        }
+        if is_too_long {
             // RFC 6672 §2.2: the substituted name is too long.
             self.response.rcode = Rcode::YXDOMAIN;
             self.finish_proof(&Proof::default());

@@ -59,6 +59,8 @@ pub(crate) struct Response<'o> {
     limit: usize,
     /// Octets that the message may have.
     size: usize,
+    /// Whether an RRset that the response must have was left out for want of room: the response is truncated.
+    lacks_room: bool,
     ending: &'o Ending<'o>,
     has_opt: bool,
     /// Flags of the OPT record.
@@ -96,6 +98,7 @@ impl<'o> Response<'o> {
             question: query.name_length,
             limit: size.saturating_sub(opt + ending.tsig),
             size,
+            lacks_room: false,
             ending,
             has_opt: query.opt.is_some(),
             // RFC 3225 §3: DO is copied; the other flags are zero until they are defined (RFC 6891 §6.1.4).
@@ -136,22 +139,34 @@ impl<'o> Response<'o> {
         Owner::At(TO_QUESTION + (self.question - octets) as u16)
     }
 
-    /// Adds an RRset, with its signatures where the query takes them.
+    /// Octets that further records may take.
+    const fn room(&self) -> usize {
+        self.limit.saturating_sub(self.out.len())
+    }
+
+    /// Adds an RRset, with its signatures where the query takes them. One that does not fit is left out, and all that come
+    /// after it: the response is truncated then.
     pub(crate) fn add(&mut self, section: Section, template: Template<'_>, owner: Owner) {
+        if self.lacks_room {
+            return;
+        }
         let position = Position { question: self.question, owner };
-        self.counts[section as usize] += template.append(position, self.dnssec_ok, self.out);
+        match template.append(position, self.dnssec_ok, self.room(), self.out) {
+            Some(count) => self.counts[section as usize] += count,
+            None => self.lacks_room = true,
+        }
     }
 
-    /// Adds an RRset with all names written out; for templates whose pointers lead nowhere here.
-    pub(crate) fn add_written_out(&mut self, section: Section, template: Template<'_>) {
-        self.counts[section as usize] +=
-            template.append_written_out(Owner::WrittenOut, self.dnssec_ok, self.out);
-    }
-
-    /// Adds only the signatures of an RRset.
+    /// Adds only the signatures of an RRset, as [`add`](Self::add) does the RRset.
     pub(crate) fn add_signatures(&mut self, template: Template<'_>, owner: Owner) {
+        if self.lacks_room {
+            return;
+        }
         let position = Position { question: self.question, owner };
-        self.counts[0] += template.append_signatures(position, self.out);
+        match template.append_signatures(position, self.room(), self.out) {
+            Some(count) => self.counts[0] += count,
+            None => self.lacks_room = true,
+        }
     }
 
     /// Adds the RRSIG records over the RRset that begins at `start`, with its owner and TTL. `signatures` is their RDATA, each
@@ -243,25 +258,19 @@ impl<'o> Response<'o> {
         self.counts[0] += 1;
     }
 
-    /// Adds an RRset to the additional section if it fits; tells whether it did.
+    /// Adds an RRset to the additional section if it fits; returns whether it did. `written_out`: with all names written out, where
+    /// the template's pointers lead nowhere.
     pub(crate) fn add_if_fits(&mut self, template: Template<'_>, written_out: bool) -> bool {
-        let (end, count) = (self.out.len(), self.counts[2]);
-        if written_out {
-            self.add_written_out(Section::Additional, template);
-        } else {
-            self.add(Section::Additional, template, Owner::AsRendered);
-        }
-        if self.out.len() <= self.limit {
-            return true;
-        }
-        self.out.truncate(end);
-        self.counts[2] = count;
-        false
+        let owner = if written_out { Owner::WrittenOut } else { Owner::AsRendered };
+        let position = Position { question: self.question, owner };
+        let count = template.append(position, self.dnssec_ok, self.room(), self.out);
+        self.counts[2] += count.unwrap_or(0);
+        count.is_some()
     }
 
-    /// Whether answer and authority are larger than the response may be.
+    /// Whether the response is to be truncated: what it must have is larger than it may be.
     pub(crate) const fn is_too_large(&self) -> bool {
-        self.out.len() > self.limit
+        self.lacks_room || self.out.len() > self.limit
     }
 
     /// Ends the response: truncates it where needed, appends OPT, writes the header.

@@ -1,11 +1,13 @@
 //! From query to response, for zones without DNSSEC and with each denial mechanism: what the tests share.
 
+mod aliases;
 mod allowed;
 mod cases;
 mod checker;
 mod cookie_alone;
 mod form;
 mod limited;
+mod large;
 mod online;
 mod online_owners;
 mod oracle;

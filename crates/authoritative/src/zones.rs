@@ -166,7 +166,7 @@ impl Slot {
         }
         let mut soa = Vec::new();
         let apex = zone.published().image().find_exact(self.apex.view())?;
-        apex.template(Rtype::SOA)?.append_written_out(Owner::WrittenOut, false, &mut soa);
+        apex.template(Rtype::SOA)?.append_written_out(Owner::WrittenOut, false, usize::MAX, &mut soa)?;
         // The last five numbers are serial, refresh, retry, expire, minimum (RFC 1035 §3.3.13).
         soa.last_chunk::<8>()?.first_chunk().map(|octets| u32::from_be_bytes(*octets))
     }
@@ -194,6 +194,7 @@ impl Table {
     /// The closest zone at or above `name`, which is in lower case.
     #[must_use]
     pub fn find(&self, name: NameRef<'_>) -> Option<&Arc<Slot>> {
+        debug_assert!(is_lower(name));
         let mut suffix = name;
         let mut labels = name.label_count();
         loop {
@@ -210,6 +211,7 @@ impl Table {
     /// The zone of this name, which is in lower case.
     #[must_use]
     pub fn slot(&self, apex: NameRef<'_>) -> Option<&Arc<Slot>> {
+        debug_assert!(is_lower(apex));
         self.slots.get(apex.wire())
     }
 
@@ -244,6 +246,11 @@ impl Table {
         }
         removed.is_some()
     }
+}
+
+/// Whether a name is as the table has names: a look-up with a capital letter would find nothing (RFC 4343 §3).
+fn is_lower(name: NameRef<'_>) -> bool {
+    !name.wire().iter().any(u8::is_ascii_uppercase)
 }
 
 /// The zones of a server.

@@ -61,6 +61,17 @@ pub trait Handler {
     fn set_idle_timeout(&mut self, _timeout: Duration) {}
 }
 
+/// Octets that a buffer for responses keeps at most: those of the largest message (RFC 1035 section 4.2.2).
+pub(crate) const BUFFER_MAX: usize = 1 << 16;
+
+/// Gives back what a buffer for responses has beyond [`BUFFER_MAX`]: one large response is not to hold its memory for ever.
+pub(crate) fn trim(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > BUFFER_MAX {
+        buffer.clear();
+        buffer.shrink_to(BUFFER_MAX);
+    }
+}
+
 impl<F: FnMut(&[u8], SocketAddr, &mut Vec<u8>) -> bool> Handler for F {
     fn answer(&mut self, message: &[u8], sender: SocketAddr, response: &mut Vec<u8>) -> Answer {
         if self(message, sender, response) { Answer::Ready } else { Answer::Nothing }

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::{NetError, Transport};
-use crate::handler::{Answer, Handler};
+use crate::handler::{Answer, Handler, trim};
 use crate::sys::{self, BATCH, ReceiveBatch, Replies, SendOutcome, Wait};
 
 /// The longest datagram that a worker accepts, octets; longer ones are dropped and counted.
@@ -342,6 +342,7 @@ impl<'a> Worker<'a> {
         if !self.put_off.is_empty() {
             self.answer_again(handler);
         }
+        self.responses.iter_mut().take(datagrams).for_each(trim);
     }
 
     /// Answers what was put off. What was ready has been sent: it does not wait for what is made.

@@ -197,6 +197,17 @@ impl<'z> Node<'z> {
         &contents.rrsets[start..end]
     }
 
+    /// Octets of the RDATA of all records, with two octets of length each.
+    pub(crate) fn rdata_octets(self) -> usize {
+        let start = |index| self.contents.rdata_start(self.contents.start_of(index));
+        start(self.index + 1) - start(self.index)
+    }
+
+    /// Number of records.
+    pub(crate) fn record_count(self) -> usize {
+        self.entries().iter().map(|entry| entry.count as usize).sum()
+    }
+
     /// The RRset of `rtype`; for RRSIGs use [`Node::signatures`].
     #[must_use]
     pub fn rrset(self, rtype: Rtype) -> Option<Rrset<'z>> {

@@ -17,6 +17,7 @@ pub mod ordered;
 pub mod read;
 mod regular;
 mod rules;
+mod size;
 mod splice;
 pub mod standing;
 pub mod write;
@@ -32,6 +33,7 @@ pub use journal::Journal;
 pub use load::{LoadError, Loaded, compare_signed, load, load_octets, load_regular, open_compiled};
 pub use read::{ReadError, ReadFault, Reading};
 pub use regular::open_regular;
+pub use size::{MAX_MESSAGE, check_rrset};
 pub use splice::Splice;
 pub use standing::{Standing, standings};
 

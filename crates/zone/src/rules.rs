@@ -2,6 +2,7 @@
 
 use crate::builder::ZoneFault;
 use crate::contents::Node;
+use crate::size;
 use nonesuch_proto::{NameRef, Rtype};
 
 /// Types that may stand beside CNAME: those of DNSSEC (RFC 4034 §3 and §4, RFC 2535 §2.3.5).
@@ -9,7 +10,7 @@ pub(crate) const BESIDE_CNAME: [Rtype; 6] =
     [Rtype::CNAME, Rtype::RRSIG, Rtype::NSEC, Rtype::KEY, Rtype::SIG, Rtype::NXT];
 
 /// The first rule that the records of `node` break: SOA at the apex alone and once, one CNAME or DNAME at most
-/// (RFC 2181 §10.1, RFC 6672 §2.4), no other data beside CNAME (RFC 1034 §3.6.2).
+/// (RFC 2181 §10.1, RFC 6672 §2.4), no other data beside CNAME (RFC 1034 §3.6.2), no RRset that is larger than a message.
 pub(crate) fn fault_of(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> {
     let mut has_cname = false;
     let mut other = None;
@@ -29,6 +30,8 @@ pub(crate) fn fault_of(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> {
             other = Some(rtype);
         }
     }
-    let other = other.filter(|_| has_cname)?;
-    Some(ZoneFault::CnameAndOther { owner: node.name().to_name(), other })
+    if let Some(other) = other.filter(|_| has_cname) {
+        return Some(ZoneFault::CnameAndOther { owner: node.name().to_name(), other });
+    }
+    size::oversized(node, apex)
 }

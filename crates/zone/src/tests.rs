@@ -237,7 +237,7 @@ fn large_rrsets_are_written_out_beyond_the_reach_of_pointers() {
     out.extend_from_slice(&[0; 20_000]);
     let position =
         crate::image::Position { question: name.wire().len(), owner: crate::image::Owner::AsRendered };
-    let count = template.append(position, false, &mut out);
+    let count = template.append(position, false, usize::MAX, &mut out).expect("room");
     out[6..8].copy_from_slice(&(count + 1).to_be_bytes());
     let message = Message::parse(&out).unwrap();
     let rrset = zone.find(name.view()).unwrap().rrset(Rtype::MX).unwrap();

@@ -34,9 +34,10 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         self.prove_last(denied);
     }
 
-    /// What proves a denial, where DNSSEC records are wanted; what is made when asked is noted for the end.
+    /// Returns the proof of a denial from the image, and notes records generated online for the end. Proves nothing where the
+    /// client wants no DNSSEC records or the response is truncated anyway.
     pub(super) fn prove(&mut self, denied: Denied<'i, '_>) -> Proof<'i> {
-        if !self.response.dnssec_ok {
+        if !self.response.dnssec_ok || self.response.is_too_large() {
             return Proof::default();
         }
         match &mut self.online {
@@ -56,6 +57,9 @@ impl<'i> Answerer<'i, '_, '_, '_> {
 
     /// Adds the proof of the last name, then what the aliases before it need and it does not have.
     pub(super) fn finish_proof(&mut self, last: &Proof<'i>) {
+        if self.response.is_too_large() {
+            return;
+        }
         for template in last.templates() {
             self.response.add(Section::Authority, template, Owner::AsRendered);
         }

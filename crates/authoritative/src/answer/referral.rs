@@ -45,11 +45,11 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             }
         }
         // RFC 9471 §3.1: a referral without its in-domain glue is truncated; other addresses may be left out.
-        let mut truncate = false;
-        for (addresses, is_required) in cut.glue() {
-            truncate |= !self.add_addresses(addresses, behind_alias) && is_required;
-        }
-        Step::Done(truncate)
+        let is_truncated = self.response.is_too_large()
+            || cut
+                .glue()
+                .any(|(addresses, is_required)| !self.add_addresses(addresses, behind_alias) && is_required);
+        Step::Done(is_truncated)
     }
 
     /// Adds addresses to a referral if they fit, with the signatures of those that are the zone's own.

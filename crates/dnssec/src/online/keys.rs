@@ -155,6 +155,15 @@ impl OnlineKeys {
         &self.pairs[index]
     }
 
+    /// Octets of a signature of that key; for RSA the minimum.
+    pub(super) fn signature_octets(&self, index: usize) -> usize {
+        let pair = self.pair(index);
+        // RFC 3110 §2: an RSA key is the modulus, as long as the signature, behind one octet and an exponent of mostly three.
+        let modulus = || pair.dnskey_rdata().len().saturating_sub(4 + 4);
+        let entry = pair.algorithm().entry();
+        entry.and_then(|entry| entry.scheme.signature_octets).unwrap_or_else(modulus)
+    }
+
     /// Whether a key here can sign the DNSKEY RRset.
     pub(super) const fn signs_keys(&self) -> bool {
         !self.for_keys.is_empty()

@@ -9,11 +9,13 @@ use crate::facts::is_signed;
 use crate::keys::{KeyPair, KeyRecord};
 use crate::verify::{Aids, Report, Verified, VerifyOptions, into_verified_with, verify_key_set};
 use nonesuch_proto::{MAX_NAME, Name, Rtype, rdata};
-use nonesuch_zone::{Contents, Node, Rrset, Run};
+use nonesuch_zone::{Contents, Node, Rrset, Run, ZoneFault, check_rrset};
 use std::collections::BTreeMap;
 
 /// The types at the apex that a key-signing key signs.
 pub(super) const KEY_SET: [Rtype; 3] = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
+/// Octets of RRSIG RDATA in front of the signer's name (RFC 4034 §3.1).
+const RRSIG_FIXED: usize = 18;
 /// Octets that the owner of an NSEC3 record has in front of the apex.
 const NSEC3_LABEL: usize = 33;
 
@@ -59,6 +61,9 @@ pub enum PrepareError {
         "the name {0} is too long for NSEC3, whose hashes take 33 octets in front of it: use another mechanism"
     )]
     ApexTooLong(Name),
+    /// With the signatures that are generated online, an RRset fits no message.
+    #[error(transparent)]
+    Zone(#[from] ZoneFault),
 }
 
 fn first(report: &Report) -> String {
@@ -148,6 +153,7 @@ pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result
     }
     let keys = prepare_keys(&apex, &dnskeys, has_signed_keys(contents), pairs, validity)?;
     let contents = strip(contents, ttl, &dnskeys);
+    check_sizes(&contents, &keys)?;
     Ok(Prepared { contents, mechanism, keys })
 }
 
@@ -172,6 +178,22 @@ pub fn prepare_keys(
     }
     keys.try_all().map_err(PrepareError::Keys)?;
     Ok(keys)
+}
+
+/// Whether a message can hold each RRset with the signatures that the server adds to it.
+fn check_sizes(contents: &Contents, keys: &OnlineKeys) -> Result<(), ZoneFault> {
+    let apex = contents.apex().view();
+    for node in contents.nodes() {
+        // RFC 4035 §2.2: the NS RRset of a zone cut has no signature.
+        let is_unsigned = |rrset: &Rrset<'_>| rrset.rtype() == Rtype::NS && node.index() > 0;
+        let is_signed = |rrset: &Rrset<'_>| node.signatures(rrset.rtype()).is_some();
+        for rrset in node.rrsets().filter(|rrset| rrset.rtype() != Rtype::RRSIG && !is_signed(rrset)) {
+            let signers = keys.signers(node.name(), rrset.rtype()).iter().filter(|_| !is_unsigned(&rrset));
+            let octets = signers.map(|signer| RRSIG_FIXED + apex.len() + keys.signature_octets(*signer));
+            check_rrset((node.name(), apex), rrset.rtype(), rrset.rdatas(), octets)?;
+        }
+    }
+    Ok(())
 }
 
 fn has_signed_keys(contents: &Contents) -> bool {

@@ -337,3 +337,23 @@ fn a_full_batch_refuses_more() {
     assert_eq!((counters.refused, counters.batches), (3, 2));
     assert_eq!(counters.operation_count(), MOST_WANTED as u64 + 3);
 }
+
+/// A message has room for the records alone; the signature that is generated online has none beside them.
+#[test]
+fn an_rrset_that_fits_no_message_with_signatures_made_online_is_rejected() {
+    let record = |number: usize| format!("t TXT \"{number:05}{}\"\n", "x".repeat(239));
+    let all: String = (0..254).map(record).collect();
+    let key = ksk();
+    for (octets, is_taken) in [(90, true), (137, false)] {
+        let zone = zone(&format!("{all}t TXT \"{}\"\n", "y".repeat(octets)));
+        let options = options(Mechanism::Compact, &[&key], vec![ksk()]);
+        let prepared = prepare(zone, options, &at(NOW));
+        assert_eq!(prepared.is_ok(), is_taken);
+        if let Err(error) = prepared {
+            assert!(
+                error.to_string().contains("t.example.: the TXT records with their signatures"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -273,6 +273,9 @@ pub enum SignError {
     /// A DNSKEY record of the zone is too short.
     #[error("the zone holds a malformed DNSKEY record: remove it")]
     MalformedDnskey,
+    /// With its signatures an RRset fits no message.
+    #[error(transparent)]
+    Zone(#[from] nonesuch_zone::ZoneFault),
     /// Signed, the zone would hold more than can be addressed.
     #[error("the signed zone would be too large: names take more than 4 GiB")]
     TooLarge,

@@ -126,6 +126,7 @@ impl<'z> Job<'z> {
                 let mut run = std::mem::take(&mut room.run);
                 part.statistics = signer.sign_chunk(parts[index], &mut room.scratch, &mut run)?;
                 let mut signed = run.into_contents(self.contents.apex());
+                signed.check_sizes().map_err(SignError::from)?;
                 part.canonical.clear();
                 if digested {
                     push_canonical(&signed, &mut part.canonical);

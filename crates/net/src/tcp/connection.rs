@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::table::{End, Order, Phase};
 use super::{READ_SIZE, Seat, Shared};
-use crate::handler::{Answer, Handler, Stream, TlsSession};
+use crate::handler::{Answer, Handler, Stream, TlsSession, trim};
 
 /// Octets of the length before a message (RFC 1035 section 4.2.2).
 const PREFIX: usize = 2;
@@ -213,6 +213,7 @@ where
             self.streams.push_back((since, stream));
             self.streamed = self.taken + self.output.len() as u64;
         }
+        trim(message);
         Ok(true)
     }
 
@@ -297,6 +298,7 @@ where
             }
             handler.end();
         }
+        trim(response);
         // The peer has lost count of its octets, or wants more than is for it.
         if announced(&input[consumed..]).is_some_and(|length| length > shared.options.message_max) {
             self.last = self.last.or(Some(End::Broken));

@@ -1,6 +1,7 @@
 use super::*;
 use crate::bind::{Listeners, bind};
 use crate::client::UdpClientSocket;
+use crate::handler::BUFFER_MAX;
 use crate::sys::SendBatch;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -251,4 +252,26 @@ fn answers_that_are_put_off_are_made_together() {
     server.stop().expect("stopped");
     let total = statistics.total();
     assert_eq!((total.datagrams_in, total.datagrams_out), (5, 4));
+}
+
+/// A handler may write more than any message has; what it took is given back at the end of the batch.
+#[test]
+fn large_responses_leave_no_large_buffers() {
+    let listeners = listeners("127.0.0.1:0", 1);
+    let counters = WorkerCounters::default();
+    let mut worker = Worker::new(&listeners.udp[0], &counters, false);
+    let client = client(listeners.local_addr);
+    let mut write = |_: &[u8], _: SocketAddr, response: &mut Vec<u8>| {
+        response.resize(1 << 20, 7);
+        response.truncate(12);
+        true
+    };
+    for number in 0..4u8 {
+        client.send(&[number; 12]).expect("sent");
+        let datagrams = worker.received.receive(worker.socket.as_fd(), Wait::ForOne).expect("received");
+        worker.answer(datagrams, &mut write);
+        assert!(worker.responses.iter().all(|response| response.capacity() <= BUFFER_MAX));
+    }
+    let mut buffer = [0; 64];
+    assert_eq!(client.recv(&mut buffer).expect("answered"), 12);
 }

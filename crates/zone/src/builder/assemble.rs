@@ -5,11 +5,14 @@ use super::part::{Part, Record, Records};
 use super::{Gathered, order};
 use crate::contents::{Contents, Room, Run};
 use crate::rules::BESIDE_CNAME;
+use crate::size::{MAX_MESSAGE, check_rrset};
 use nonesuch_proto::{Name, NameRef, Rtype, rdata};
 use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::ops::Range;
 
+/// Octets of a record but its RDATA, where the owner is a pointer.
+const RECORD: usize = 12;
 /// Groups in a piece.
 const PIECE: usize = 1024;
 /// Groups fetched from memory at once.
@@ -112,6 +115,10 @@ struct Found<'g> {
 }
 
 impl Found<'_> {
+    const fn is_signature(&self) -> bool {
+        self.key & 1 == 1
+    }
+
     fn cmp(&self, other: &Self) -> Ordering {
         let rdata = || rdata::cmp_canonical(self.record.rtype, self.record.rdata, other.record.rdata);
         self.key.cmp(&other.key).then_with(rdata)
@@ -219,8 +226,40 @@ impl<'g> Assembler<'g> {
             piece.run.push_record(|out| out.extend_from_slice(record.rdata));
             previous = Some(found);
         }
+        self.check_sizes(owner, groups, records)?;
         if piece.outcome.alias.is_none() {
             piece.outcome.alias = find_alias_with_data(groups, records);
+        }
+        Ok(())
+    }
+
+    /// A message has room for each RRset with its signatures; the place is that of its first record.
+    fn check_sizes(
+        &self,
+        owner: NameRef<'_>,
+        groups: &[Group<'_>],
+        records: &[Found<'_>],
+    ) -> Result<(), ZoneError> {
+        // Most names have less than a message of records.
+        if records.iter().map(|found| found.record.rdata.len() + RECORD).sum::<usize>() <= MAX_MESSAGE / 2 {
+            return Ok(());
+        }
+        for set in records.chunk_by(|a, b| a.record.covered() == b.record.covered()) {
+            let mut unique: Vec<&Found<'_>> = set.iter().collect();
+            unique.dedup_by(|a, b| a.cmp(b).is_eq());
+            let split = unique.partition_point(|found| !found.is_signature());
+            let (plain, signatures) = unique.split_at(split);
+            // Signatures whose RRset is missing are an RRset of their own.
+            let (plain, signatures) =
+                if plain.is_empty() { (signatures, plain) } else { (plain, signatures) };
+            let Some(first) = plain.iter().min_by_key(|found| place(groups, found)) else { continue };
+            let checked = check_rrset(
+                (owner, self.apex.view()),
+                first.record.rtype,
+                plain.iter().map(|found| found.record.rdata),
+                signatures.iter().map(|found| found.record.rdata.len()),
+            );
+            checked.map_err(|fault| ZoneError { fault, place: place(groups, first) })?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use nonesuch_proto::{Name, Rtype};
 
 /// Where a record was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Place {
     /// Index of the file: 0 is the zone file, others are included files in order of inclusion.
     pub file: u16,
@@ -57,6 +57,22 @@ pub enum ZoneFault {
         owner: Name,
         /// CNAME or DNAME.
         rtype: Rtype,
+    },
+    /// No message has room for an RRset with its signatures (RFC 1035 §4.2.2).
+    #[error(
+        "{owner}: the {rtype} records{} take a message of {octets} octets, and the largest has 65535 (RFC 1035 section 4.2.2): \
+         remove some, or spread them over several names",
+        if *is_signed { " with their signatures" } else { "" }
+    )]
+    RrsetTooLarge {
+        /// The owner.
+        owner: Name,
+        /// The type.
+        rtype: Rtype,
+        /// Octets of the smallest message that would have it: header, question, records and signatures.
+        octets: usize,
+        /// Whether signatures are counted.
+        is_signed: bool,
     },
     /// The zone holds more than can be addressed.
     #[error("the zone is too large: names take more than 4 GiB")]

@@ -8,6 +8,7 @@ use super::node::{BLOCK_HEAD, HEAD, Head, NodeKind, UNIT, bounds, split_block};
 use super::signature::{SIGNATURE_HEAD, check_forms};
 use super::template::Patch;
 use super::{Image, index};
+use crate::size::MAX_MESSAGE;
 use nonesuch_proto::NameRef;
 use std::collections::HashMap;
 
@@ -77,7 +78,8 @@ fn check_block(image: &Image, octets: &[u8], forms: &HashMap<u32, usize>) -> Opt
     (length <= octets.len()).then_some(length)
 }
 
-/// Patches, records and signatures of an RRset fill its octets, and patches lead to octets of the records.
+/// Patches, records and signatures of an RRset fill its octets, a message has room for them, and patches lead to octets of the
+/// records.
 fn check_rrset(head: &[u8; HEAD], body: &[u8], forms: &HashMap<u32, usize>) -> Option<()> {
     let (head, body) = Head::read(head, body)?;
     let (patches, rest) = body.split_at_checked(head.patches.checked_mul(2)?)?;
@@ -88,6 +90,9 @@ fn check_rrset(head: &[u8; HEAD], body: &[u8], forms: &HashMap<u32, usize>) -> O
     let mut rest = records;
     for _ in 0..head.records {
         rest = check_record(rest)?;
+    }
+    if head.length + signatures.len() > MAX_MESSAGE {
+        return None;
     }
     for _ in 0..head.signatures {
         let (start, tail) = signatures.split_first_chunk::<SIGNATURE_HEAD>()?;

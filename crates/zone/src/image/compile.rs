@@ -5,6 +5,7 @@ use super::part::{Index, Part, Place, Room, Zone, is_nsec5};
 use super::signature::Period;
 use super::{Facts, Image, Nsec3Facts, Nsec5Key, Sections, index};
 use crate::Contents;
+use crate::builder::ZoneFault;
 use crate::ordered::for_each_ordered;
 use crate::standing::{Standing, standings};
 use bytes::Bytes;
@@ -16,12 +17,15 @@ use std::collections::HashMap;
 const CHUNK: usize = 4096;
 
 /// Why contents cannot be compiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
     /// There is no SOA record.
     #[error("the zone has no SOA record at its apex")]
     NoSoa,
+    /// An RRset fits no message.
+    #[error(transparent)]
+    Zone(#[from] ZoneFault),
     /// Templates or names exceed what the image can address.
     #[error("the zone is too large for one image")]
     TooLarge,
@@ -33,6 +37,12 @@ impl Image {
     /// # Errors
     /// What keeps a zone from being served.
     pub fn compile(contents: &Contents) -> Result<Self, CompileError> {
+        contents.check_sizes()?;
+        Self::compile_any(contents)
+    }
+
+    /// As [`compile`](Self::compile), of RRsets of any size.
+    pub(super) fn compile_any(contents: &Contents) -> Result<Self, CompileError> {
         let soa = contents.soa().ok_or(CompileError::NoSoa)?;
         let (nsec3, nsec5) = (nsec3_facts(contents), nsec5_key(contents));
         let has_nsec = contents.apex_rrset(Rtype::NSEC).is_some();

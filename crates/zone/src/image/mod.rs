@@ -16,6 +16,7 @@
 mod chain;
 mod check;
 mod compile;
+mod counts;
 pub mod file;
 mod index;
 mod node;
@@ -25,8 +26,10 @@ mod signature;
 mod template;
 
 pub use compile::CompileError;
+pub use counts::Largest;
 pub use file::{ImageFile, ImageFileError, Record};
 pub use node::{ImageNode, NodeKind, Template};
+pub(crate) use render::rendered_octets;
 pub use signature::Period;
 pub use template::{Owner, Position, TO_QUESTION, push_fixed};
 
@@ -249,6 +252,7 @@ impl Image {
     /// The node of `name`, given in lower case.
     #[must_use]
     pub fn find_exact(&self, name: NameRef<'_>) -> Option<ImageNode<'_>> {
+        debug_assert!(!name.wire().iter().any(u8::is_ascii_uppercase), "names are looked up in lower case");
         let found = index::find(&self.sections.table, name.wire(), |at| self.node(at).name().wire())?;
         Some(self.node(found))
     }

@@ -225,6 +225,13 @@ pub(super) fn bounds(heads: &[[u8; HEAD]], place: usize) -> (usize, usize) {
     (start, end(&heads[place]))
 }
 
+/// Octets of the block that `block` begins with.
+pub(super) fn block_octets(block: &[u8]) -> usize {
+    let (name, heads, _) = split_block(block);
+    let bodies = heads.len().checked_sub(1).map_or(0, |last| bounds(heads, last).1);
+    (BLOCK_HEAD + name.len() + heads.len() * HEAD + bodies).next_multiple_of(UNIT)
+}
+
 const fn rtype_of(head: &[u8; HEAD]) -> Rtype {
     Rtype(u16::from_le_bytes([head[0], head[1]]))
 }
@@ -335,6 +342,11 @@ impl<'i> Template<'i> {
         self.parts().signature_count
     }
 
+    /// Numbers of records and of signatures, however many they are.
+    pub(super) fn counts(self) -> (usize, usize) {
+        Head::read(self.head, self.body).map_or((0, 0), |(head, _)| (head.records, head.signatures))
+    }
+
     /// Whether `self` and `other` are the same template.
     #[must_use]
     pub fn is(self, other: Template<'_>) -> bool {
@@ -390,6 +402,13 @@ impl<'i> Template<'i> {
 }
 
 impl Parts<'_> {
+    /// Minimum octets of the records, and of their signatures with `with_signatures`, in a response with the rendered owner.
+    #[inline]
+    pub(super) fn least_octets(&self, with_signatures: bool) -> usize {
+        // Written out, names are longer than rendered; a signature gets type, class, TTL, length and signer.
+        self.records.len() + if with_signatures { self.signatures.len() } else { 0 }
+    }
+
     /// An RRset without records.
     const NONE: Self = Self {
         role: Role::Data,

@@ -28,6 +28,22 @@ pub(super) struct Renderer {
     /// Octets of the question name in the base case.
     base: usize,
     suffixes: Vec<Suffix>,
+    /// No pointer stands from here on.
+    pointers_end: usize,
+}
+
+/// Octets of the records of an RRset as they are rendered, names compressed.
+pub(crate) fn rendered_octets<'r>(
+    owner: NameRef<'_>,
+    apex: NameRef<'_>,
+    rtype: Rtype,
+    rdatas: impl Iterator<Item = &'r [u8]>,
+) -> usize {
+    let (mut renderer, mut rendered) = (Renderer::new(owner, apex, false), Rendered::default());
+    // Nothing is patched here: pointers may stand anywhere in a message.
+    renderer.pointers_end = usize::MAX;
+    rdatas.for_each(|rdata| renderer.push_record((rtype, 0), rdata, &mut rendered));
+    rendered.records.len()
 }
 
 impl Renderer {
@@ -35,7 +51,7 @@ impl Renderer {
     /// point to every suffix of the question name, not to the apex alone: right where the template is only
     /// used with question names below `question`.
     pub(super) fn new(question: NameRef<'_>, apex: NameRef<'_>, all_suffixes: bool) -> Self {
-        let mut renderer = Self { base: question.len(), suffixes: Vec::new() };
+        let mut renderer = Self { base: question.len(), suffixes: Vec::new(), pointers_end: Patch::LIMIT };
         let mut name = question;
         while name.len() >= apex.len() && !name.is_root() {
             if all_suffixes || name.len() == apex.len() {
@@ -100,7 +116,7 @@ impl Renderer {
         let mut rest = name;
         while !rest.is_root() {
             let at = out.records.len();
-            if let Some(suffix) = self.find(rest, known).filter(|_| at < Patch::LIMIT) {
+            if let Some(suffix) = self.find(rest, known).filter(|_| at < self.pointers_end) {
                 out.patches.push(if suffix.is_own { Patch::to_template(at) } else { Patch::to_question(at) });
                 out.records.extend_from_slice(&suffix.pointer.to_be_bytes());
                 return;

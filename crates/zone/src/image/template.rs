@@ -68,20 +68,32 @@ pub enum Owner {
 }
 
 impl Template<'_> {
-    /// Appends the RRset, with its signatures where asked for, to the response in `out`; returns the number
-    /// of records.
-    pub fn append(self, position: Position, with_signatures: bool, out: &mut Vec<u8>) -> u16 {
+    /// Appends the RRset to the response in `out`, and its signatures with `with_signatures`; returns the number of records.
+    /// Returns `None` and leaves `out` as it was where they take more than `room` octets. An RRset that is too large on its own
+    /// is found so before anything is copied.
+    pub fn append(
+        self,
+        position: Position,
+        with_signatures: bool,
+        room: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<u16> {
         let parts = self.parts();
-        let end = out.len() + parts.records.len();
         // Records of a chain have no owner of two octets that a pointer could take the place of.
         let is_renamed = parts.role == Role::Chain && position.owner != Owner::AsRendered;
+        if parts.least_octets(with_signatures) > room && !is_renamed {
+            return None;
+        }
+        let end = out.len() + parts.records.len();
         if end > REACH && self.is_beyond_reach(&parts, out.len())
             || is_renamed
             || position.owner == Owner::WrittenOut
         {
-            return self.append_written_out(position.owner, with_signatures, out);
+            return self.append_written_out(position.owner, with_signatures, room, out);
         }
-        self.append_rendered(&parts, position, with_signatures, out)
+        let start = out.len();
+        let count = self.append_rendered(&parts, position, with_signatures, out);
+        fits(start, room, out).then_some(count)
     }
 
     /// Whether pointers of the template may lead beyond their reach when it stands at `start`. In the base case they do not,
@@ -139,17 +151,22 @@ impl Template<'_> {
         }
     }
 
-    /// Appends the signatures alone, as an answer to a query for RRSIG.
-    pub fn append_signatures(self, position: Position, out: &mut Vec<u8>) -> u16 {
+    /// Appends the signatures alone, as an answer to a query for RRSIG. Returns `None` and leaves `out` as it was where they
+    /// take more than `room` octets.
+    pub fn append_signatures(self, position: Position, room: usize, out: &mut Vec<u8>) -> Option<u16> {
         let parts = self.parts();
+        if parts.signatures.len() > room {
+            return None;
+        }
         let owner = match position.owner {
             Owner::At(pointer) => pointer,
             Owner::AsRendered if points_to_question(parts.role) => TO_QUESTION,
             // The signatures of records of a chain point to the owner in the record before them, which is left out.
-            owner => return self.append_parsed(owner, |rtype| rtype == Rtype::RRSIG, out),
+            owner => return self.append_parsed(owner, |rtype| rtype == Rtype::RRSIG, room, out),
         };
+        let start = out.len();
         self.image.append_signatures(parts.signature_count, parts.signatures, owner, out);
-        parts.signature_count
+        fits(start, room, out).then_some(parts.signature_count)
     }
 
     /// Octets of the question name in the base case.
@@ -160,17 +177,34 @@ impl Template<'_> {
 
     /// Appends the records with every name written out, which is right anywhere in any response: where the
     /// question name is not below the name that the template was made for, and beyond the reach of pointers.
-    pub fn append_written_out(self, owner: Owner, with_signatures: bool, out: &mut Vec<u8>) -> u16 {
-        self.append_parsed(owner, |rtype| with_signatures || rtype != Rtype::RRSIG, out)
+    /// Returns `None` and leaves `out` as it was where they take more than `room` octets.
+    pub fn append_written_out(
+        self,
+        owner: Owner,
+        with_signatures: bool,
+        room: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<u16> {
+        self.append_parsed(owner, |rtype| with_signatures || rtype != Rtype::RRSIG, room, out)
     }
 
-    fn append_parsed(self, owner: Owner, keep: impl Fn(Rtype) -> bool, out: &mut Vec<u8>) -> u16 {
+    fn append_parsed(
+        self,
+        owner: Owner,
+        keep: impl Fn(Rtype) -> bool,
+        room: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<u16> {
+        let parts = self.parts();
+        if parts.least_octets(false) > room && parts.role != Role::Chain && keep(self.rtype()) {
+            return None;
+        }
         let pointer = match owner {
             Owner::At(pointer) => Some(pointer),
-            Owner::AsRendered if points_to_question(self.parts().role) => Some(TO_QUESTION),
+            Owner::AsRendered if points_to_question(parts.role) => Some(TO_QUESTION),
             Owner::AsRendered | Owner::WrittenOut => None,
         };
-        let mut count = 0;
+        let (start, mut count) = (out.len(), 0);
         for (name, rtype, ttl, octets) in self.expand().into_iter().filter(|record| keep(record.1)) {
             match pointer {
                 Some(pointer) => out.extend_from_slice(&pointer.to_be_bytes()),
@@ -178,9 +212,12 @@ impl Template<'_> {
             }
             push_fixed(rtype, ttl, octets.len() as u16, out);
             out.extend_from_slice(&octets);
+            if !fits(start, room, out) {
+                return None;
+            }
             count += 1;
         }
-        count
+        Some(count)
     }
 
     /// The records with names written out: owner, type, TTL, RDATA. In the base case the template behind a
@@ -205,6 +242,16 @@ impl Template<'_> {
         let records = parsed.into_iter().skip(usize::from(skipped));
         records.map(|record| (record.owner, record.rtype, record.ttl, record.rdata)).collect()
     }
+}
+
+/// Whether the octets from `start` on are at most `room`; truncates `out` to `start` where they are more.
+#[inline]
+fn fits(start: usize, room: usize, out: &mut Vec<u8>) -> bool {
+    let fits = out.len() - start <= room;
+    if !fits {
+        out.truncate(start);
+    }
+    fits
 }
 
 /// Whether the records point to the question name as their owner.

@@ -3,7 +3,7 @@
 use super::file::{self, PAGE, contents_range};
 use super::{Image, ImageFile, ImageFileError, Lookup, Owner, Position};
 use crate::read::read_text;
-use crate::{Contents, Verification};
+use crate::{CompiledError, Contents, Run, Verification};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use std::path::Path;
 
@@ -59,8 +59,8 @@ fn walk(image: &Image) -> Vec<Vec<u8>> {
             for owner in [Owner::AsRendered, Owner::At(0xc00c), Owner::WrittenOut] {
                 let mut out = vec![0; 40];
                 let position = Position { question: name.wire().len(), owner };
-                template.append(position, true, &mut out);
-                template.append_signatures(position, &mut out);
+                template.append(position, true, usize::MAX, &mut out);
+                template.append_signatures(position, usize::MAX, &mut out);
                 found.push(out);
             }
         }
@@ -280,4 +280,31 @@ fn the_chain_that_an_nsec3param_record_names_is_answered_from() {
         assert_eq!(image.nsec3_parameters().map(|(_, iterations)| iterations), expected, "{parameters}");
         assert!(image.is_signed());
     }
+}
+
+/// Whoever builds contents record by record is held to it, and so is a file that was written before the rule.
+#[test]
+fn an_rrset_that_fits_no_message_is_in_no_image() {
+    let apex: Name = "example.".parse().unwrap();
+    let small = read_text(b"example. 60 SOA . . 1 1 1 1 1\n", Path::new("zone"), None).unwrap().contents;
+    let mut run = Run::default();
+    run.push_nodes(&small, 0..1);
+    run.begin_rrset(Rtype::TXT, Rtype::TXT, 60);
+    for number in 0..300u16 {
+        run.push_record(|out| {
+            out.push(255);
+            out.extend_from_slice(&number.to_be_bytes());
+            out.resize(out.len() + 253, b'x');
+        });
+    }
+    let large = Contents::from_run(&apex, run);
+    let error = Image::compile(&large).unwrap_err();
+    assert!(error.to_string().starts_with("example.: the TXT records take a message of"), "{error}");
+    let image = Image::compile_any(&large).unwrap();
+    let mut octets = Vec::new();
+    file::write(&image, FULL, (&small, FULL), &mut octets).unwrap();
+    assert!(matches!(ImageFile::open(octets).unwrap_err(), ImageFileError::Malformed(_)));
+    let mut compiled = Vec::new();
+    crate::compiled::write(&large, FULL, &mut compiled).unwrap();
+    assert!(matches!(crate::compiled::read(&compiled).unwrap_err(), CompiledError::Zone(_)));
 }

@@ -392,3 +392,20 @@ fn records_with_different_ttls_are_known_in_whole_zones_and_in_steps() {
     let Incoming::Steps(steps) = read(IXFR, &[step]).unwrap() else { panic!("steps") };
     assert_eq!(mixed(&apply_steps(&before, &steps).unwrap().0), expected);
 }
+
+/// No primary can have a secondary serve what no message holds.
+#[test]
+fn an_rrset_that_fits_no_message_is_rejected_whole_and_in_steps() {
+    let texts = |range: std::ops::Range<u32>| -> String {
+        range.map(|number| format!("t TXT \"{number:05}{}\"\n", "x".repeat(239))).collect()
+    };
+    let is_too_large = |words: String| assert!(words.contains("t.example.: the TXT records take"), "{words}");
+    let whole = [soa(3), "@ NS ns\n".into(), texts(0..300), soa(3)].concat();
+    let messages: Vec<_> = rows(&whole).chunks(100).map(|rows| message(Rtype::AXFR, true, rows)).collect();
+    is_too_large(read(Asked::Axfr, &messages).map(drop).unwrap_err().to_string());
+    let old = zone(&format!("{}@ NS ns\n{}", soa(1), texts(0..200)));
+    let step = [soa(2), soa(1), soa(2), texts(200..300), soa(2)].concat();
+    let messages: Vec<_> = rows(&step).chunks(100).map(|rows| message(Rtype::IXFR, true, rows)).collect();
+    let Incoming::Steps(steps) = read(IXFR, &messages).unwrap() else { panic!("steps") };
+    is_too_large(apply_steps(&old, &steps).map(drop).unwrap_err().to_string());
+}

@@ -165,7 +165,9 @@ fn sign_patch(
         run
     });
     let runs = runs.collect();
-    Ok((Contents::from_runs(patch.apex(), runs), statistics))
+    let signed = Contents::from_runs(patch.apex(), runs);
+    signed.check_sizes()?;
+    Ok((signed, statistics))
 }
 
 /// Adds what is copied to what was planned anew.

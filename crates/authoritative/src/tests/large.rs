@@ -1,0 +1,103 @@
+//! Large RRsets: a response that is truncated costs what a small one does. What is counted is the buffer that it is made in.
+
+use super::*;
+
+/// Octets of a response buffer of `net`.
+const BUFFER: usize = 4096;
+
+/// RRsets of nearly 64 KiB, reached in every way.
+fn text() -> String {
+    let mut text = String::from(
+        "$ORIGIN example.\n$TTL 60\n@ SOA ns hostmaster 1 1 1 1 30\n@ NS ns\nns A 192.0.2.1\nalias CNAME t\n\
+         wild CNAME x.w\nd DNAME e\nt.e CNAME t\nto CNAME x.cut\n",
+    );
+    for number in 0..240 {
+        for owner in ["t", "*.w"] {
+            text.push_str(&format!("{owner} TXT \"{number:05}{}\"\n", "x".repeat(239)));
+        }
+    }
+    for number in 0..1100 {
+        text.push_str(&format!("cut NS a-server-with-a-long-name-{number:05}.cut\n"));
+        text.push_str(&format!("a-server-with-a-long-name-{number:05}.cut A 192.0.2.1\n"));
+        text.push_str(&format!("few A 192.{}.{}.1\n", number / 256, number % 256));
+    }
+    for number in 0..60 {
+        text.push_str(&format!("glue NS n{number}.glue\n"));
+        for address in 0..250 {
+            text.push_str(&format!("n{number}.glue A 192.0.{number}.{address}\n"));
+        }
+    }
+    text
+}
+
+/// The response to a datagram, and the octets of the buffer that it left behind.
+fn respond(zone: &Zone, qname: &str, qtype: Rtype, opt: Option<(u16, bool)>) -> (Vec<u8>, usize) {
+    let mut out = Vec::with_capacity(BUFFER);
+    let workshop = &mut *zone.workshop.lock().unwrap();
+    workshop.begin();
+    let message = query(&name(qname), qtype, opt);
+    let mut outcome = answer_published(&zone.published, workshop, NOW, &message, Transport::Udp, &mut out);
+    if outcome == Outcome::Wanting {
+        zone.published.make(workshop, NOW);
+        outcome = answer_published(&zone.published, workshop, NOW, &message, Transport::Udp, &mut out);
+    }
+    assert_eq!(outcome, Outcome::Ready);
+    let capacity = out.capacity();
+    (out, capacity)
+}
+
+#[test]
+fn a_truncated_response_takes_no_room_for_what_it_leaves_out() {
+    for way in SIGNINGS.map(Way::new).into_iter().chain(Way::all_online()) {
+        let zone = Zone::read(&text(), "example.", &way);
+        for (qname, qtype) in [
+            ("t.example.", Rtype::TXT),
+            ("t.example.", Rtype::ANY),
+            ("alias.example.", Rtype::TXT),
+            ("x.w.example.", Rtype::TXT),
+            ("*.w.example.", Rtype::TXT),
+            ("wild.example.", Rtype::TXT),
+            ("t.d.example.", Rtype::TXT),
+            ("few.example.", Rtype::A),
+            ("x.cut.example.", Rtype::A),
+            ("to.example.", Rtype::A),
+            ("x.glue.example.", Rtype::A),
+        ] {
+            for opt in [None, Some((1232, false)), Some((1232, true))] {
+                let (octets, capacity) = respond(&zone, qname, qtype, opt);
+                let message = Message::parse(&octets).unwrap();
+                let what = format!("{qname} {qtype} {:?} {opt:?}", zone.signing);
+                assert_eq!(capacity, BUFFER, "{what}");
+                assert_ne!(message.header.flags & flags::TC, 0, "{what}");
+                assert_eq!(message.header.counts, [1, 0, 0, u16::from(opt.is_some())], "{what}");
+            }
+        }
+    }
+}
+
+/// Where the records alone have no room, nothing is signed or proved for the response.
+#[test]
+fn a_truncated_response_has_nothing_made() {
+    for mechanism in [Mechanism::MinimalNsec, Mechanism::Compact, Mechanism::WhiteLies] {
+        let zone = Zone::new(&text(), "example.", Some(mechanism));
+        let made = || zone.counters.read().operation_count();
+        let before = made();
+        for (qname, qtype) in
+            [("t.example.", Rtype::TXT), ("x.w.example.", Rtype::TXT), ("few.example.", Rtype::A)]
+        {
+            respond(&zone, qname, qtype, Some((1232, true)));
+        }
+        assert_eq!(made(), before, "{mechanism}");
+    }
+}
+
+#[test]
+fn over_tcp_they_are_sent_whole() {
+    let zone = Zone::new(&text(), "example.", Some(Mechanism::Nsec));
+    for (qname, qtype, count) in
+        [("t.example.", Rtype::TXT, 240), ("x.w.example.", Rtype::TXT, 240), ("few.example.", Rtype::A, 1100)]
+    {
+        let message = zone.judged(qname, qtype, true);
+        assert_eq!(message.section(Section::Answer).filter(|record| record.rtype == qtype).count(), count);
+    }
+}

@@ -1,0 +1,161 @@
+//! Sizes of RRsets: what no message can hold is no zone.
+
+use crate::builder::ZoneFault;
+use crate::contents::{Contents, Node, Rrset};
+use crate::image::rendered_octets;
+use nonesuch_proto::edns::OPT_OCTETS;
+use nonesuch_proto::message::HEADER;
+use nonesuch_proto::{NameRef, Rtype, rdata};
+
+/// Octets of the largest message (RFC 1035 §4.2.2).
+pub const MAX_MESSAGE: usize = 65_535;
+/// Octets of a record but its RDATA, where the owner is a pointer.
+const RECORD: usize = 12;
+/// Octets of the type and the class of a question.
+const QUESTION: usize = 4;
+
+/// Octets of the smallest message with an RRset and its signatures, which has nothing else but the question for it and, where
+/// there are signatures, the OPT record that they are asked for with. `octets` are those of the records.
+const fn message_octets(owner: NameRef<'_>, octets: usize, is_signed: bool) -> usize {
+    HEADER + owner.len() + QUESTION + octets + if is_signed { OPT_OCTETS } else { 0 }
+}
+
+/// Whether an RRset, with `signatures` over it, fits a message: for RRsets that stand in no contents yet.
+///
+/// # Errors
+/// [`ZoneFault::RrsetTooLarge`].
+pub fn check_rrset<'r>(
+    (owner, apex): (NameRef<'_>, NameRef<'_>),
+    rtype: Rtype,
+    records: impl Iterator<Item = &'r [u8]> + Clone,
+    signatures: impl Iterator<Item = usize>,
+) -> Result<(), ZoneFault> {
+    let (mut signed, mut is_signed) = (0, false);
+    for octets in signatures {
+        signed += RECORD + octets;
+        is_signed = true;
+    }
+    let plain = records.clone().map(|record| RECORD + record.len()).sum::<usize>();
+    if message_octets(owner, plain + signed, is_signed) <= MAX_MESSAGE {
+        return Ok(());
+    }
+    // Names in RDATA of these types get shorter in a message (RFC 3597 §4).
+    let is_compressed =
+        records.clone().next().is_some_and(|record| rdata::names(rtype, record).any(|name| name.compress));
+    let octets = if is_compressed { rendered_octets(owner, apex, rtype, records) } else { plain };
+    let octets = message_octets(owner, octets + signed, is_signed);
+    if octets <= MAX_MESSAGE {
+        return Ok(());
+    }
+    Err(ZoneFault::RrsetTooLarge { owner: owner.to_name(), rtype, octets, is_signed })
+}
+
+/// The first RRset of `node` that no message can hold with its signatures.
+pub(crate) fn oversized(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> {
+    // Most names have less than a message of records.
+    if node.rdata_octets() + node.record_count() * RECORD <= MAX_MESSAGE / 2 {
+        return None;
+    }
+    let is_signature = |rrset: &Rrset<'_>| rrset.rtype() == Rtype::RRSIG;
+    // Signatures count with what they cover, or alone where that is not there.
+    let is_covered = |rrset: &Rrset<'_>| rrset.covered() != Rtype::RRSIG && node.has(rrset.covered());
+    let mut sets = node.rrsets().filter(|rrset| !(is_signature(rrset) && is_covered(rrset)));
+    sets.find_map(|rrset| {
+        let signatures = node.signatures(rrset.rtype()).filter(|_| !is_signature(&rrset));
+        let signatures = signatures.into_iter().flat_map(Rrset::rdatas).map(<[u8]>::len);
+        check_rrset((node.name(), apex), rrset.rtype(), rrset.rdatas(), signatures).err()
+    })
+}
+
+impl Contents {
+    /// Whether a message can hold each RRset with its signatures. Contents that were read were looked at already; whoever makes
+    /// some looks at what was made.
+    ///
+    /// # Errors
+    /// [`ZoneFault::RrsetTooLarge`] of the first that none can hold.
+    pub fn check_sizes(&self) -> Result<(), ZoneFault> {
+        let fault = self.nodes().find_map(|node| oversized(node, self.apex().view()));
+        fault.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::builder::ZoneFault;
+    use crate::read::read_text;
+    use crate::{Contents, ReadError, ReadFault};
+    use nonesuch_proto::Rtype;
+    use std::path::Path;
+
+    const HEAD: &str = "$ORIGIN example.\n$TTL 60\n@ SOA . . 1 1 1 1 1\n@ NS .\n";
+
+    fn read(rest: &str) -> Result<Contents, ReadError> {
+        let text = format!("{HEAD}{rest}");
+        read_text(text.as_bytes(), Path::new("big.zone"), None).map(|read| read.contents)
+    }
+
+    /// TXT records of 12 + 1 + 244 octets in a message, and one of as many octets as are missing to `octets` of all.
+    fn texts(owner: &str, octets: usize) -> String {
+        let (mut text, mut left, mut number) = (String::new(), octets, 0);
+        while left > 0 {
+            let take = if left >= 257 + 18 { 257 } else { left };
+            text.push_str(&format!("{owner} TXT \"{number:05}{}\"\n", "x".repeat(take - 18)));
+            (left, number) = (left - take, number + 1);
+        }
+        text
+    }
+
+    /// Header, question for t.example. and records.
+    const AROUND: usize = 12 + 11 + 4;
+
+    #[test]
+    fn an_rrset_that_fills_a_message_is_taken_and_one_octet_more_is_not() {
+        assert!(read(&texts("t", 65_535 - AROUND)).is_ok());
+        let error = read(&texts("t", 65_536 - AROUND)).expect_err("too large");
+        let ReadFault::Zone(ZoneFault::RrsetTooLarge { owner, rtype, octets, .. }) = &error.fault else {
+            panic!("{error}");
+        };
+        assert_eq!((owner.to_string(), *rtype, *octets), ("t.example.".to_owned(), Rtype::TXT, 65_536));
+        let words = error.to_string();
+        for part in ["big.zone:5", "t.example.", "TXT", "65536", "65535", "several names"] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+    }
+
+    #[test]
+    fn signatures_and_opt_count_and_duplicates_do_not() {
+        let rrsig = "t RRSIG TXT 13 2 60 20300101000000 20200101000000 1 example. AAAA\n";
+        // 18 octets, the signer's name and the signature.
+        let signature = 12 + 18 + 9 + 3;
+        let room = 65_535 - AROUND - signature - 11;
+        assert!(read(&format!("{}{rrsig}", texts("t", room))).is_ok());
+        assert!(read(&texts("t", room + 1)).is_ok());
+        let error = read(&format!("{}{rrsig}", texts("t", room + 1))).expect_err("too large");
+        assert!(error.to_string().contains("with their signatures"), "{error}");
+        let half = texts("t", 40_000);
+        assert!(read(&format!("{half}{half}")).is_ok(), "each record counts once");
+        let two = format!("{}{}", texts("t", 40_000), texts("u", 40_000));
+        assert!(read(&two).is_ok(), "each RRset counts alone");
+    }
+
+    #[test]
+    fn signatures_without_what_they_cover_count_too() {
+        let signature = data_encoding::BASE64.encode(&[7; 60_000]);
+        let set = |number: u8| {
+            format!("t RRSIG TXT {number} 2 60 20300101000000 20200101000000 1 example. {signature}\n")
+        };
+        assert!(read(&set(13)).is_ok());
+        assert!(read(&format!("{}{}", set(13), set(14))).is_err());
+    }
+
+    /// Names in NS records are compressed in a message: 2,500 of 60 octets each are 180,000 written out.
+    #[test]
+    fn names_that_are_compressed_count_as_they_are_sent() {
+        let names = |count: usize| -> String {
+            let suffix = "a-long-label-that-all-of-these-names-have-in-common-with-others";
+            (0..count).map(|number| format!("cut NS n{number:04}.{suffix}\n")).collect()
+        };
+        assert!(read(&names(3000)).is_ok());
+        assert!(read(&names(4000)).is_err());
+    }
+}
