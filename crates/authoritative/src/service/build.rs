@@ -2,6 +2,7 @@
 //! asked, compiled.
 
 use super::activity::Activity;
+use super::crowded;
 use super::made::{Made, digest_of};
 use super::settings::{FULL, Making, OnFault, VerifyChoice, ZoneSettings};
 use super::{KeyFiles, Refused};
@@ -158,6 +159,17 @@ impl Builder<'_> {
             tracing::info!(zone, signatures, "zone {zone}: verifying {}: {words}", counted(signatures));
         }
         let before = before.filter(|_| plan == Plan::Changed);
+        let built = self.build_planned(contents, plan, before)?;
+        crowded::check(built.published.image(), self.settings.limits)?;
+        Ok(built)
+    }
+
+    fn build_planned(
+        &self,
+        contents: Contents,
+        plan: Plan,
+        before: Option<&Before<'_>>,
+    ) -> Result<Built, Refused> {
         match &self.settings.making {
             Making::Online { mechanism, keys, validity } => {
                 self.build_online(contents, (*mechanism, keys, *validity), plan, before)

@@ -7,6 +7,7 @@
 use super::activity::{Activity, lock};
 use super::build::{BuildRecord, Built, NOTHING_VERIFIED, warn_of_key_signers};
 use super::compare::{self, Relation, Seen};
+use super::crowded;
 use super::made::{Made, digest_of};
 use super::publish::Version;
 use super::settings::{FULL, Making, Source, VerifyChoice, ZoneSettings};
@@ -266,6 +267,7 @@ impl Service {
         let (recorded, signatures) = (file.record().verification, file.signatures());
         let recorded = made.as_ref().map_or(recorded, |made| made.verification);
         let Some(published) = self.publish_file(file, settings, (made, now))? else { return Ok(None) };
+        crowded::check(published.image(), settings.limits)?;
         let verified_at = match recorded {
             Verification::Full { at } if signatures > 0 => Some(at),
             _ => None,

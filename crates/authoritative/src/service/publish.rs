@@ -3,6 +3,7 @@
 use super::activity::{Activity, lock};
 use super::build::{Before, BuildRecord, Builder, Built};
 use super::compare::{self, Relation, Seen};
+use super::crowded;
 use super::settings::{Making, Source, VerifyChoice, ZoneSettings};
 use super::state::{Fingerprint, JOURNAL, REUSED, TIMERS, ZONE};
 use super::zone::Zone;
@@ -269,6 +270,7 @@ impl Service {
     pub(super) fn serve(&self, zone: &Zone, mut version: Version) -> bool {
         let settings = zone.settings();
         version.warnings.extend(compare::alias_warnings(&version.published));
+        version.warnings.extend(crowded::warnings(version.published.image(), settings.limits));
         let (serial, is_new) = (version.published.image().serial(), version.is_new);
         let journal = self.journal(zone, &settings, Some(serial));
         let words = version.published.way();

@@ -3,7 +3,7 @@
 use crate::OpenImageError;
 use nonesuch_dnssec::online::PrepareError;
 use nonesuch_dnssec::verify::count_faults;
-use nonesuch_proto::Name;
+use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::LoadError;
 use nonesuch_zone::image::CompileError;
 use nonesuch_zone::read::read_remedy;
@@ -75,6 +75,30 @@ pub enum Refused {
         "the zone is not signed with NSEC5: leave nsec5-keys out, or sign it with `nonesuch zone sign --denial nsec5`"
     )]
     NotNsec5,
+    /// A name has more records of one type than `max-records-per-type` allows.
+    #[error(
+        "{owner} has {count} {rtype} records, and max-records-per-type allows {limit}: remove some, or raise it"
+    )]
+    TooManyRecords {
+        /// The name.
+        owner: Name,
+        /// The type.
+        rtype: Rtype,
+        /// Number of records.
+        count: usize,
+        /// The limit.
+        limit: u32,
+    },
+    /// A name has more types than `max-types-per-name` allows.
+    #[error("{owner} has {count} types, and max-types-per-name allows {limit}: remove some, or raise it")]
+    TooManyTypes {
+        /// The name.
+        owner: Name,
+        /// Number of types.
+        count: usize,
+        /// The limit.
+        limit: u32,
+    },
     /// It is to be signed, and is not.
     #[error("the zone is not signed, and dnssec = \"required\" has that refused: sign it, or take that out")]
     NotSigned,

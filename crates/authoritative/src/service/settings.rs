@@ -49,12 +49,27 @@ pub struct ZoneSettings {
     pub on_fault: OnFault,
     /// Whether a version that is not signed is refused.
     pub requires_dnssec: bool,
+    /// How many records and types a name may have.
+    pub limits: RecordLimits,
     /// Who may ask for what is in the zone; `None` for everybody.
     pub query: Option<AccessList>,
     /// Whom it comes from and goes to.
     pub transfers: TransferSettings,
     /// Whether it is a catalog (RFC 9432).
     pub catalog: Option<Catalog>,
+}
+
+/// Number of records of one type, and of types, above which the server logs a warning where no limit is configured.
+pub const MANY: u32 = 100;
+
+/// How many records of one type, and how many types, a name may have. A version that has more is rejected; where nothing is
+/// configured, it is served with a warning above [`MANY`]. 0 allows any number without a warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct RecordLimits {
+    /// Records of one type at one name.
+    pub records_per_type: Option<u32>,
+    /// Types at one name.
+    pub types_per_name: Option<u32>,
 }
 
 /// Where the records of a zone come from.
@@ -239,6 +254,7 @@ impl ZoneSettings {
             verify: VerifyChoice::Auto,
             on_fault: OnFault::Reject,
             requires_dnssec: false,
+            limits: RecordLimits::default(),
             query: None,
             transfers: TransferSettings::default(),
             catalog: None,

@@ -3,7 +3,9 @@
 mod queries;
 
 use super::*;
-use nonesuch_authoritative::service::{Making, OnFault, Source, TransferSettings, VerifyChoice};
+use nonesuch_authoritative::service::{
+    Making, OnFault, RecordLimits, Source, TransferSettings, VerifyChoice,
+};
 use nonesuch_authoritative::transfer::inbound::TransferBounds;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -472,6 +474,22 @@ fn what_has_no_use_for_a_zone_is_not_taken_over() {
     // What it says itself it can leave out.
     let said = problem("[zone.\"a.\"]\nfile = \"z\"\nrefresh-min = \"1h\"\n");
     assert!(said.starts_with("c.toml:4:15: zone.\"a.\".refresh-min: the zone has no primaries"), "{said}");
+}
+
+#[test]
+fn limits_of_records_and_types_are_those_of_the_zone_then_of_its_template() {
+    let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nmax-records-per-type = 500\nmax-types-per-name = 7\n\
+                [zone.\"a.\"]\ntemplate = \"t\"\nfile = \"a\"\nmax-records-per-type = 0\n\
+                [zone.\"b.\"]\nprimaries = [\"192.0.2.1\"]\nmax-types-per-name = 65535\n[zone.\"c.\"]\nfile = \"c\"\n";
+    let limits: Vec<_> = taken(text).zones.iter().map(|zone| zone.limits).collect();
+    let of = |records_per_type, types_per_name| RecordLimits { records_per_type, types_per_name };
+    assert_eq!(limits, [of(Some(0), Some(7)), of(None, Some(65_535)), of(None, None)]);
+    for value in ["-1", "65536", "\"100\"", "true"] {
+        for key in ["max-records-per-type", "max-types-per-name"] {
+            let error = problem(&format!("[zone.\"a.\"]\nfile = \"a\"\n{key} = {value}\n"));
+            assert!(error.contains(&format!("{key}: ")) && error.contains("from 0 to 65535"), "{error}");
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::reader::Section;
 use super::values::{boolean, choice, name, number, octets, parsed, path, seconds, text};
 use nonesuch_authoritative::acl::{AccessEntry, AccessList, Remote};
 use nonesuch_authoritative::service::{
-    Catalog, Making, OnFault, Source, Template, TransferSettings, VerifyChoice, ZoneSettings,
+    Catalog, Making, OnFault, RecordLimits, Source, Template, TransferSettings, VerifyChoice, ZoneSettings,
 };
 use nonesuch_authoritative::transfer::inbound::TransferBounds;
 use nonesuch_dnssec::Mechanism;
@@ -18,6 +18,9 @@ use toml::de::DeValue;
 
 /// Longest time of a SOA record that is taken as it is: a year.
 const MOST_TIME: u64 = 31_536_000;
+
+/// Highest limit on records of one type and on types: a message has fewer records, and a type has two octets.
+const MOST_RECORDS: u32 = 65_535;
 
 /// What a catalog zone is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,7 @@ pub(super) struct ZoneKeys {
     verify: Option<VerifyChoice>,
     on_fault: Option<OnFault>,
     requires_dnssec: Option<bool>,
+    limits: RecordLimits,
     primaries: Option<Vec<Remote>>,
     allow_query: Option<Vec<AccessEntry>>,
     transfer: Option<Vec<AccessEntry>>,
@@ -74,6 +78,7 @@ impl ZoneKeys {
             ("none", VerifyChoice::Nothing),
         ];
         let on_fault = [("reject", OnFault::Reject), ("warn", OnFault::Warn)];
+        let limit = || number(0..=MOST_RECORDS);
         let validity = seconds(u64::from(LEAST_VALIDITY)..=u64::from(MOST_VALIDITY));
         let groups = section.take_table("group-templates").map(|table| {
             let pairs = table.pairs();
@@ -88,6 +93,10 @@ impl ZoneKeys {
             verify: section.take("verify", choice(&verify)),
             on_fault: section.take("on-fault", choice(&on_fault)),
             requires_dnssec: section.take("dnssec", choice(&[("required", true), ("optional", false)])),
+            limits: RecordLimits {
+                records_per_type: section.take("max-records-per-type", limit()),
+                types_per_name: section.take("max-types-per-name", limit()),
+            },
             primaries: section.take_list("primaries", "servers", parsed),
             allow_query: section.take_list("allow-query", "prefixes and keys", parsed),
             transfer: section.take_list("transfer", "prefixes and keys", parsed),
@@ -149,6 +158,10 @@ impl ZoneKeys {
             verify: self.verify.or(base.verify),
             on_fault: self.on_fault.or(base.on_fault),
             requires_dnssec: self.requires_dnssec.or(base.requires_dnssec),
+            limits: RecordLimits {
+                records_per_type: self.limits.records_per_type.or(base.limits.records_per_type),
+                types_per_name: self.limits.types_per_name.or(base.limits.types_per_name),
+            },
             primaries: self.primaries.or(primaries),
             allow_query: self.allow_query.or(base.allow_query),
             transfer: self.transfer.or(base.transfer),
@@ -218,6 +231,7 @@ impl ZoneKeys {
             verify: self.verify.unwrap_or_default(),
             on_fault: self.on_fault.unwrap_or(by_default),
             requires_dnssec: self.requires_dnssec.unwrap_or_default(),
+            limits: self.limits,
             query: self
                 .allow_query
                 .clone()

@@ -241,3 +241,46 @@ fn what_was_verified_by_other_tables_of_algorithms_is_verified_again() {
     service.publish(&name("example."), signed(3, 1), &[]).unwrap();
     assert!(verified(&service).1.starts_with("full: "), "{:?}", verified(&service));
 }
+
+/// Whatever a version comes from, `max-records-per-type` and `max-types-per-name` hold.
+#[test]
+fn versions_with_more_records_or_types_than_configured_are_rejected() {
+    let dir = tempfile::tempdir().unwrap();
+    let crowded = |serial: u32| {
+        let mut text = zone_text(serial);
+        (0..150).for_each(|number| {
+            text.push_str(&format!("many 60 TXT {number}\nwide 60 TYPE{} \\# 0\n", 1000 + number))
+        });
+        text
+    };
+    let with = |records_per_type, types_per_name| {
+        let mut settings = of_file(dir.path());
+        settings.zones[0].limits = RecordLimits { records_per_type, types_per_name };
+        settings
+    };
+    let file = dir.path().join("zone");
+    write(&file, &crowded(1));
+    let service = started(with(None, None));
+    assert_eq!(serial(&service), Some(1));
+    let warnings = service.warnings(&name("example."));
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("many.example. has 150 TXT records"), "{warnings:?}");
+    assert!(warnings[1].contains("wide.example. has 150 types"), "{warnings:?}");
+    // Another version is rejected once a limit is configured, and the previous one stays.
+    write(&file, &crowded(2));
+    let report = service.reload(with(Some(149), None));
+    assert!(report.refused[0].1.contains("max-records-per-type allows 149"), "{:?}", report.refused);
+    assert_eq!(serial(&service), Some(1));
+    let report = service.reload(with(None, Some(149)));
+    assert!(report.refused[0].1.contains("max-types-per-name allows 149"), "{:?}", report.refused);
+    service.reload(with(Some(150), Some(0)));
+    assert_eq!(serial(&service), Some(2));
+    assert_eq!(service.warnings(&name("example.")), [""; 0]);
+    // The stored version is held to it too, and stays on disk.
+    end(service);
+    let service = started(with(Some(100), None));
+    assert_eq!(serial(&service), None);
+    end(service);
+    let service = started(with(Some(0), Some(0)));
+    assert_eq!(serial(&service), Some(2));
+}
