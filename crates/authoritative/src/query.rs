@@ -131,26 +131,25 @@ pub(crate) fn read_opt_alone(message: &[u8]) -> Option<Opt<'_>> {
     opt.filter(|_| rest.is_empty())
 }
 
-/// Whether a message of any opcode, well formed as far as that, has an OPT record: the response has one then (RFC 6891
-/// §6.1.1).
+/// The EDNS version of a message of any opcode, well formed as far as that; `None` where it has no OPT record. The response
+/// has one where it has (RFC 6891 §6.1.1).
 #[must_use]
-pub(crate) fn has_opt(message: &[u8]) -> bool {
-    let Some(header) = Header::read(message) else { return false };
+pub(crate) fn edns_version(message: &[u8]) -> Option<u8> {
+    let header = Header::read(message)?;
     let [questions, answers, authorities, additional] = header.counts.map(usize::from);
     let mut rest = &message[HEADER..];
     for _ in 0..questions {
-        let Some(behind) = measure_owner(rest).and_then(|name| rest.get(name + 4..)) else { return false };
-        rest = behind;
+        rest = measure_owner(rest).and_then(|name| rest.get(name + 4..))?;
     }
     for number in 0..answers + authorities + additional {
         let is_opt = rest.get(..3).is_some_and(|start| start == [0, 0, Rtype::OPT.0 as u8]);
         if is_opt && number >= answers + authorities {
-            return true;
+            // Behind the root's label, type, class and the upper bits of the response code (RFC 6891 §6.1.3).
+            return rest.get(6).copied();
         }
-        let Some(behind) = skip_record(rest) else { return false };
-        rest = behind;
+        rest = skip_record(rest)?;
     }
-    false
+    None
 }
 
 /// Octets of the name in front of `octets`; a question name is not compressed.

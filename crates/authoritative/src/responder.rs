@@ -255,7 +255,7 @@ impl Thread {
     ) -> Outcome {
         let Some(reply) = self.read_options(batch, query, sender) else {
             push_bare(query.header, Rcode::FORMERR, out);
-            push_opt_where_asked(message, None, out);
+            push_opt_where_asked(message, Rcode::FORMERR, None, out);
             if let Some(verified) = verified {
                 verified.signer().sign(out, batch.now);
             }

@@ -33,12 +33,15 @@ pub struct Opt<'a> {
 }
 
 impl<'a> Opt<'a> {
-    /// Reads an OPT record from its class, TTL and RDATA; `None` where the options' lengths do not add up.
+    /// Reads an OPT record from its class, TTL and RDATA; `None` where the options' lengths do not add up. The RDATA of another
+    /// version than 0 has an unknown form and is ignored: a responder answers BADVERS whatever it holds (RFC 6891 §6.1.3).
     #[must_use]
     pub fn from_parts(class: u16, ttl: u32, options: &'a [u8]) -> Option<Self> {
+        let version = (ttl >> 16) as u8;
+        let options = if version == 0 { options } else { &[] };
         let opt = Self {
             payload: class.max(512),
-            version: (ttl >> 16) as u8,
+            version,
             extended_rcode: (ttl >> 24) as u8,
             flags: ttl as u16,
             options,
@@ -101,6 +104,8 @@ mod tests {
         assert!(Opt::from_parts(1232, 0, &[0, 10, 0, 2, 9]).is_none());
         assert!(Opt::from_parts(1232, 0, &[0]).is_none());
         assert_eq!(Opt::from_parts(0, 0, &[]).map(|opt| opt.payload), Some(512));
+        let other = Opt::from_parts(1232, 1 << 16, &[0, 10, 0, 2, 9]).expect("another version");
+        assert_eq!((other.version, other.options), (1, &[][..]));
         let mut out = Vec::new();
         push_opt(1232, 1, DO, &mut out);
         assert_eq!(out.len(), OPT_OCTETS);

@@ -25,9 +25,12 @@ impl Thread {
         if let Some((rcode, cookie)) = self.give_cookie(batch, header, message, sender, out) {
             return self.end_bare(batch, header, rcode, (sender, cookie), out);
         }
-        push_bare(header, Rcode::FORMERR, out);
-        push_opt_where_asked(message, None, out);
-        self.refuse_bare(batch, header, Rcode::FORMERR, sender, out)
+        // RFC 6891 §6.1.3: what a message of another version may be without a question is not known.
+        let is_other_version = read_opt_alone(message).is_some_and(|opt| opt.version != 0);
+        let rcode = if is_other_version { Rcode::BADVERS } else { Rcode::FORMERR };
+        push_bare(header, rcode, out);
+        push_opt_where_asked(message, rcode, None, out);
+        self.refuse_bare(batch, header, rcode, sender, out)
     }
 
     /// Answers a message without a question whose OPT record has a cookie, with that and ours: whoever wants to know ours has asked
@@ -51,7 +54,7 @@ impl Thread {
             CookieStatus::Invalid => Rcode::BADCOOKIE,
         };
         self.count_cookie(reply.cookie());
-        push_bare(header, Rcode(rcode.0 & 0x0f), out);
+        push_bare(header, rcode, out);
         edns::push_opt(UDP_PAYLOAD, (rcode.0 >> 4) as u8, 0, out);
         out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
         reply.without_padding().push(&batch.reply, None, usize::from(UDP_PAYLOAD), 0, out);

@@ -8,7 +8,7 @@ use crate::cookies::CookieStatus;
 use crate::extended_errors::ExtendedError;
 use crate::limits::{Action, Class};
 use crate::notify::{self, Standing};
-use crate::query::{Query, has_opt};
+use crate::query::{Query, edns_version};
 use crate::response::{Transport, UDP_PAYLOAD};
 use crate::statistics::{self, Tsig};
 use crate::tsig::{self, Verified};
@@ -134,24 +134,36 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Outcome {
+        let version = edns_version(message);
+        let is_other_version = version.is_some_and(|version| version != 0);
         if !matches!(header.opcode(), notify::OPCODE | UPDATE) {
-            push_bare(header, Rcode::NOTIMP, out);
-            push_opt_where_asked(message, None, out);
-            return self.refuse_bare(batch, header, Rcode::NOTIMP, sender, out);
+            let rcode = if is_other_version { Rcode::BADVERS } else { Rcode::NOTIMP };
+            push_bare(header, rcode, out);
+            push_opt_where_asked(message, rcode, None, out);
+            return self.refuse_bare(batch, header, rcode, sender, out);
         }
-        let verified = match self.verify(batch, message, has_opt(message), sender, out) {
+        let verified = match self.verify(batch, message, version.is_some(), sender, out) {
             Ok(verified) => verified,
             Err(rcode) => return self.refuse_bare(batch, header, rcode, sender, out),
         };
+        if is_other_version {
+            // RFC 6891 §6.1.3.
+            push_bare(header, Rcode::BADVERS, out);
+            push_opt_where_asked(message, Rcode::BADVERS, None, out);
+            if let Some(verified) = &verified {
+                verified.signer().sign(out, batch.now);
+            }
+            return self.refuse_bare(batch, header, Rcode::BADVERS, sender, out);
+        }
         if header.opcode() == UPDATE {
             refuse_update(&batch.table, header, message, out);
-            push_opt_where_asked(message, Some(ExtendedError::UPDATE_REFUSED), out);
+            push_opt_where_asked(message, Rcode::REFUSED, Some(ExtendedError::UPDATE_REFUSED), out);
         } else if !self.take_notify(batch, message, verified.as_ref(), sender, out) {
             self.statistics.drop(statistics::Dropped::Failed);
             out.clear();
             return Outcome::Nothing;
         } else {
-            push_opt_where_asked(message, None, out);
+            push_opt_where_asked(message, Rcode::NOERROR, None, out);
         }
         let rcode = Header::read(out).map_or(Rcode::SERVFAIL, Header::rcode);
         if let Some(verified) = &verified {
@@ -218,13 +230,19 @@ fn refuse_update(table: &Table, header: Header, message: &[u8], out: &mut Vec<u8
     out.extend_from_slice(section);
 }
 
-/// Appends an OPT record, with an extended error where there is one to tell, where the message has one (RFC 6891 §6.1.1).
-pub(super) fn push_opt_where_asked(message: &[u8], error: Option<ExtendedError>, out: &mut Vec<u8>) {
+/// Appends an OPT record, with the upper bits of the response code and an extended error where there is one to tell, where the
+/// message has one (RFC 6891 §6.1.1).
+pub(super) fn push_opt_where_asked(
+    message: &[u8],
+    rcode: Rcode,
+    error: Option<ExtendedError>,
+    out: &mut Vec<u8>,
+) {
     let start = out.len();
-    if start < HEADER || !has_opt(message) {
+    if start < HEADER || edns_version(message).is_none() {
         return;
     }
-    edns::push_opt(UDP_PAYLOAD, 0, 0, out);
+    edns::push_opt(UDP_PAYLOAD, (rcode.0 >> 4) as u8, 0, out);
     if let Some(error) = error {
         edns::push_extended_error(error.code, error.text, out);
         edns::set_options_length(start, out);

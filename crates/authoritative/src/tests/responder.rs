@@ -182,6 +182,65 @@ fn what_is_no_query_is_answered_with_the_reason() {
     assert_eq!(ask(&mut responder, &[1, 2, 3]), None);
 }
 
+/// RFC 6891 §6.1.3: a version that is not known is said to be so, whatever stands in its OPT record.
+#[test]
+fn another_version_of_edns_gets_badvers_whatever_its_options_are() {
+    let settings = Settings { cookies: cookies::Cookies::new(&[[7; 16]]), ..Settings::default() };
+    let shared = shared(&[("example.", serving("example.", 1, ZonePolicy::default()))]);
+    shared.settings.store(settings.into());
+    for transport in [Transport::Udp, Transport::Tcp] {
+        let mut responder = responder(&shared, transport);
+        for options in
+            [&[][..], &[0, 10, 0, 9, 1], &[0], &[0, 10, 0, 1, 7], &[0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8]]
+        {
+            for (opcode, qtype) in [
+                (0u16, Rtype::A),
+                (0, Rtype::AXFR),
+                (0, Rtype::IXFR),
+                (0, Rtype::ANY),
+                (0, Rtype::TSIG),
+                (4, Rtype::SOA),
+                (5, Rtype::SOA),
+                (2, Rtype::SOA),
+            ] {
+                let mut octets = query(&name("example."), qtype, Some((1232, true)));
+                octets[2..4].copy_from_slice(&(opcode << 11).to_be_bytes());
+                let start = octets.len() - edns::OPT_OCTETS;
+                octets[start + 6] = 1;
+                octets.extend_from_slice(options);
+                edns::set_options_length(start, &mut octets);
+                let answer = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
+                let opt = answer.opt().expect("an OPT record");
+                // The version is ours, and no option of theirs is answered.
+                assert_eq!(
+                    (answer.rcode(), opt.ttl >> 16 & 0xff),
+                    (Rcode::BADVERS, 0),
+                    "{opcode} {qtype} {options:?}"
+                );
+                assert_eq!(
+                    (u16::from(answer.header.opcode()), opt.rdata.len()),
+                    (opcode, 0),
+                    "{opcode} {qtype}"
+                );
+            }
+            // Without a question too (RFC 7873 §5.4 is of version 0).
+            let mut octets = vec![1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+            edns::push_opt(1232, 0, 0, &mut octets);
+            octets[12 + 6] = 1;
+            octets.extend_from_slice(options);
+            edns::set_options_length(12, &mut octets);
+            let answer = Message::parse(&ask(&mut responder, &octets).unwrap()).unwrap();
+            assert_eq!(answer.rcode(), Rcode::BADVERS, "{options:?}");
+        }
+        // Of version 0 malformed options are FORMERR.
+        let mut octets = query(&name("example."), Rtype::A, Some((1232, true)));
+        let start = octets.len() - edns::OPT_OCTETS;
+        octets.extend_from_slice(&[0, 10, 0, 9, 1]);
+        edns::set_options_length(start, &mut octets);
+        assert_eq!(Header::read(&ask(&mut responder, &octets).unwrap()).unwrap().rcode(), Rcode::FORMERR);
+    }
+}
+
 /// RFC 6891 §6.1.1: who sends an OPT record gets one.
 #[test]
 fn what_is_no_query_is_answered_with_opt_where_it_has_one() {
