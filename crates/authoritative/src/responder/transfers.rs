@@ -78,6 +78,10 @@ impl Thread {
                 self.count(asked.query, message, out);
                 Outcome::Ready
             }
+            Transfer::Truncate => {
+                decline(asked, Rcode::NOERROR, None, true, out);
+                self.end_transfer(batch, message, asked, verified, out)
+            }
             Transfer::Refuse(refusal) => {
                 let error = refusal.extended_error();
                 self.refuse_transfer(batch, message, asked, verified, (refusal.rcode(), error), out)
@@ -95,6 +99,18 @@ impl Thread {
         out: &mut Vec<u8>,
     ) -> Outcome {
         decline(asked, rcode, error, false, out);
+        self.end_transfer(batch, message, asked, verified, out)
+    }
+
+    /// Signs and counts an answer without records.
+    fn end_transfer(
+        &mut self,
+        batch: &Batch,
+        message: &[u8],
+        asked: &Asked<'_>,
+        verified: Option<&Verified>,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
         if let Some(verified) = verified {
             verified.signer().sign(out, batch.now);
         }

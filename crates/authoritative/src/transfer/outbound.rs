@@ -71,6 +71,8 @@ pub enum Transfer {
     Stream(Box<Sending>),
     /// The answer is written, signed where the request was.
     Single,
+    /// Not even the current SOA record has room in the datagram: the answer is an empty one with TC (RFC 2181 §9).
+    Truncate,
     /// It is refused.
     Refuse(Refusal),
 }
@@ -292,7 +294,7 @@ fn answer_datagram(
         let records = Records::changes(Arc::clone(contents), changes);
         let mut sending =
             Sending::new(frame(asked, outgoing.clock(), (asked.limit, asked.limit)), records, None);
-        if sending.next(out).is_ok_and(|written| written) && sending.is_done() {
+        if sending.write_alone(out) {
             outgoing.tell(asked, serial_of(contents), TransferOutcome::Sent, out.len());
             return Transfer::Single;
         }
@@ -308,9 +310,13 @@ fn answer_with_soa(
     out: &mut Vec<u8>,
 ) -> Transfer {
     let records = Records::soa(Arc::clone(contents));
-    let mut sending = Sending::new(frame(asked, outgoing.clock(), (LONGEST, LONGEST)), records, None);
-    // An SOA record has 532 octets at most.
-    let _ = sending.next(out);
+    // RFC 1995 §2: the answer is limited like any other over UDP.
+    let limit = if asked.is_datagram { asked.limit } else { LONGEST };
+    let mut sending = Sending::new(frame(asked, outgoing.clock(), (limit, limit)), records, None);
+    if !sending.write_alone(out) {
+        out.clear();
+        return Transfer::Truncate;
+    }
     outgoing.tell(asked, serial_of(contents), TransferOutcome::UpToDate, out.len());
     Transfer::Single
 }

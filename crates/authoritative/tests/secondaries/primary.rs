@@ -189,6 +189,7 @@ impl Inner {
                     }
                     return;
                 }
+                Transfer::Truncate => panic!("an SOA record that fits no datagram"),
                 Transfer::Refuse(refusal) => push_answer(&query, &[], refusal.rcode().0, &opt, &mut out),
             }
         } else {

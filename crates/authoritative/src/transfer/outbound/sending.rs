@@ -41,8 +41,10 @@ impl Sending {
         Self { frame, records, names: Compressor::new(), is_first: true, active }
     }
 
-    pub(super) const fn is_done(&self) -> bool {
-        self.records.is_done()
+    /// Writes the whole answer as one message; false where it does not fit, or the journal cannot be read.
+    pub(super) fn write_alone(&mut self, message: &mut Vec<u8>) -> bool {
+        message.clear();
+        self.write(message).is_ok() && self.records.is_done()
     }
 
     /// Octets of changes that are held to be sent. The zone itself is shared with those who answer from it.

@@ -153,6 +153,7 @@ impl Server {
                 messages
             }
             Transfer::Refuse(refusal) => panic!("{refusal}"),
+            Transfer::Truncate => panic!("truncated"),
         }
     }
 }
@@ -350,6 +351,56 @@ fn changes_that_have_no_room_in_a_datagram_are_asked_for_again() {
     assert_eq!(records, [Rtype::SOA]);
 }
 
+/// RFC 1995 §2: what does not fit the datagram is answered with the current SOA record alone, and RFC 1035 §4.2.1 limits that one
+/// too.
+#[test]
+fn no_answer_over_udp_is_longer_than_the_datagram() {
+    let (long, host, mailbox) = ("m".repeat(63), "n".repeat(59), "o".repeat(59));
+    for labels in 0..=3 {
+        let names = format!("{long}.").repeat(labels);
+        let version = |serial: u32| {
+            let text = format!(
+                "$TTL 60\n@ SOA {names}{host}. {names}{mailbox}. {serial} 2 3 4 5\n@ NS Ns\na{serial} A 192.0.2.1\n"
+            );
+            let apex = "Example.".parse().unwrap();
+            Arc::new(read_text(text.as_bytes(), Path::new("zone"), Some(&apex)).unwrap().contents)
+        };
+        let folder = TempDir::new().unwrap();
+        let mut server = incremental(&folder, &[version(1), version(2), version(3)]);
+        let soa = soa_of(&server.contents);
+        for (limit, has_opt) in [(512, false), (512, true), (1232, true)] {
+            server.limit = limit;
+            server.opt.clear();
+            if has_opt {
+                edns::push_opt(1232, 0, 0, &mut server.opt);
+            }
+            for (serial, is_signed) in [(0, false), (1, false), (2, true), (3, false), (3, true)] {
+                let mut message = request(Some(serial));
+                let verified = is_signed.then(|| signed(&mut message).0);
+                let mut out = Vec::new();
+                let what = format!("{labels} {limit} {has_opt} {serial} {is_signed}");
+                match server.begin(&message, verified.as_ref(), true, &mut out) {
+                    Transfer::Single => {
+                        assert!(out.len() <= limit, "{what}: {}", out.len());
+                        let message = Message::parse(&out).unwrap();
+                        let rdata =
+                            message.section(Section::Answer).next().map(|record| record.rdata.clone());
+                        assert_eq!(rdata.as_ref(), Some(&soa.3), "{what}");
+                    }
+                    // Header 12, question 13, owner and fields 19; TSIG 81.
+                    Transfer::Truncate => {
+                        let tail = server.opt.len() + if is_signed { 81 } else { 0 };
+                        assert!(out.is_empty() && 44 + soa.3.len() + tail > limit, "{what}");
+                    }
+                    other => panic!("{what}: {other:?}"),
+                }
+            }
+        }
+        // Over TCP there is room.
+        assert_eq!(records(&server.messages(&request(Some(3)), false)), [soa]);
+    }
+}
+
 #[test]
 fn refusals_say_why() {
     let mut server = Server::new(&zone(7, ""));
@@ -438,18 +489,21 @@ fn transfers_are_bounded_in_number_and_told_of() {
 
 #[test]
 fn records_of_any_length_are_sent_or_the_transfer_is_broken_off() {
-    // RDATA of 65,000 octets has a message of its own; of 65,535 it has no room anywhere.
-    for (octets, is_sent) in [(65_000, true), (65_535, false)] {
+    // RDATA of 65,000 octets has a message of its own; with 490 more there is no room for a TSIG record beside it.
+    for (octets, is_signed, is_sent) in [(65_000, true, true), (65_490, false, true), (65_490, true, false)] {
         let rdata = "00".repeat(octets);
         let contents = zone(7, &format!("long TYPE65000 \\# {octets} {rdata}\nz A 192.0.2.1\n"));
         let server = Server::new(&contents);
-        let Transfer::Stream(mut sending) = server.begin(&request(None), None, false, &mut Vec::new()) else {
+        let mut asked = request(None);
+        let verified = is_signed.then(|| signed(&mut asked).0);
+        let Transfer::Stream(mut sending) = server.begin(&asked, verified.as_ref(), false, &mut Vec::new())
+        else {
             panic!("no stream");
         };
         let (mut message, mut count) = (Vec::new(), 0);
         let ended = loop {
             match sending.next(&mut message) {
-                Ok(true) => count += Message::parse(&message).unwrap().records.len(),
+                Ok(true) => count += Message::parse(&message).unwrap().section(Section::Answer).count(),
                 other => break other,
             }
         };
