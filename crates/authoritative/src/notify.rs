@@ -18,7 +18,7 @@ pub const OPCODE: u8 = 4;
 /// A NOTIFY that was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notified {
-    /// The zone.
+    /// The zone, in lower case.
     pub apex: Name,
     /// The serial that the sender has, where it says so: a hint (RFC 1996 §3.7).
     pub serial: Option<u32>,
@@ -41,7 +41,7 @@ pub enum Standing {
 }
 
 /// Answers the NOTIFY `message` of `sender`: the whole response without TSIG is left in `out`, and what it tells is
-/// returned where it is to be acted on. `ask` says what the zone is here. Nothing is left in `out` where nothing is to be said.
+/// returned where it is to be acted on. `ask` returns the standing of the zone, whose name it gets in lower case. `out` stays empty where no answer is sent.
 pub fn handle(
     message: &[u8],
     sender: IpAddr,
@@ -87,7 +87,8 @@ fn read(message: &[u8], header: Header) -> Option<Told<'_>> {
     }
     let end = HEADER + name.len() + 4;
     let serial = if header.counts[1] > 0 { read_hint(message, end, name)? } else { None };
-    Some(Told { apex: name.to_name(), serial, question: &message[HEADER..end] })
+    // RFC 4343 §3: zones are looked up in lower case; the question is repeated as it came.
+    Some(Told { apex: name.to_canonical(), serial, question: &message[HEADER..end] })
 }
 
 /// The serial of the SOA record at `at`; the outer `None` where the record cannot be read.

@@ -8,6 +8,7 @@ mod cookie_alone;
 mod form;
 mod limited;
 mod large;
+mod letter_case;
 mod online;
 mod online_owners;
 mod oracle;

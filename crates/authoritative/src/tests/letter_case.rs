@@ -1,0 +1,159 @@
+//! Letter case says nothing (RFC 4343 §3): whatever the capital letters of a message are, it is answered alike.
+
+use super::responder::{ask, responder, shared};
+use super::zones::serving;
+use super::*;
+use crate::acl::AccessList;
+use crate::chaos::Chaos;
+use crate::notify::Notified;
+use crate::responder::{Responder, Shared};
+use crate::tsig::{Key, Keys, sign_request};
+use crate::zones::{ZonePolicy, ZoneState};
+use crate::{Settings, seconds_now};
+use nonesuch_proto::message::Header;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+const ZONE: &str = "$ORIGIN Example.\n$TTL 60\n@ SOA Ns hostmaster 1 1 1 1 30\n@ NS Ns\nNs A 192.0.2.1\n\
+    Host A 192.0.2.2\nalias CNAME HOST\n*.Wild MX 1 hOst\nDn DNAME wild\ncut NS ns.Cut\nNS.cut A 192.0.2.3\n\
+    a.ent TXT x\n";
+const QNAMES: [&str; 12] = [
+    "example.",
+    "host.example.",
+    "alias.example.",
+    "x.wild.example.",
+    "*.wild.example.",
+    "y.dn.example.",
+    "www.cut.example.",
+    "ent.example.",
+    "none.example.",
+    "b.a.ent.example.",
+    "elsewhere.",
+    "version.bind.",
+];
+
+/// `wire` with the letters in the other case whose place has a bit in `flips`.
+fn flipped(name: &Name, flips: u64) -> Name {
+    let text = name.to_string();
+    let letters = text.bytes().enumerate().map(|(place, octet)| match flips >> (place % 64) & 1 {
+        1 => char::from(octet).to_ascii_uppercase(),
+        _ => char::from(octet),
+    });
+    letters.collect::<String>().parse().unwrap()
+}
+
+/// Octets with all letters small: what remains when case says nothing.
+fn lowered(octets: &[u8]) -> Vec<u8> {
+    octets.to_ascii_lowercase()
+}
+
+fn cases(test: impl Fn(u64, u64) -> Result<(), TestCaseError>) {
+    let config = Config { cases: 64, failure_persistence: None, ..Config::default() };
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    runner.run(&(any::<u64>(), any::<u64>()), |(a, b)| test(a, b)).unwrap();
+}
+
+/// A server of a zone in each state, with a key and answers in class CH.
+fn server() -> (Shared, Arc<Mutex<Vec<Notified>>>) {
+    let secondary = ZonePolicy {
+        is_secondary: true,
+        transfer: AccessList::new(vec!["key:Transfer".parse().unwrap()]),
+        notify_from: AccessList::new(vec!["192.0.2.0/24 key:traNsfer".parse().unwrap()]),
+        query: Some(AccessList::new(vec!["192.0.2.0/24".parse().unwrap()])),
+        ..ZonePolicy::default()
+    };
+    let mut shared = shared(&[
+        ("Example.", serving("example.", 1, ZonePolicy::default())),
+        ("Copy.test.", serving("copy.test.", 1, secondary.clone())),
+        ("late.test.", ZoneState::NotReady(secondary.into())),
+    ]);
+    let key = Key::from_argument("hmac-sha256:tRansfer:c2VjcmV0").unwrap();
+    let settings = Settings {
+        keys: Keys::new([key]).unwrap(),
+        chaos: Chaos { version: Some(b"1".to_vec()), ..Chaos::default() },
+        ..Settings::default()
+    };
+    shared.settings.store(settings.into());
+    let taken: Arc<Mutex<Vec<Notified>>> = Arc::default();
+    let list = Arc::clone(&taken);
+    shared.notified = Some(Arc::new(move |notified| {
+        list.lock().unwrap().push(notified);
+        true
+    }));
+    (shared, taken)
+}
+
+#[test]
+fn answers_are_alike_in_every_way_of_signing() {
+    for way in SIGNINGS.map(Way::new).into_iter().chain(Way::all_online()) {
+        let zone = Zone::read(ZONE, "example.", &way);
+        cases(|place, flips| {
+            let qname = name(QNAMES[place as usize % QNAMES.len()]);
+            let qtype = [Rtype::A, Rtype::MX, Rtype::NS, Rtype::NSEC, Rtype::ANY][flips as usize % 5];
+            let opt = Some((1232, flips & 64 != 0));
+            let sent = |qname: &Name| zone.send(&query(qname, qtype, opt), Transport::Tcp).unwrap();
+            prop_assert_eq!(lowered(&sent(&qname)), lowered(&sent(&flipped(&qname, flips))));
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn queries_transfers_and_class_ch_are_answered_alike() {
+    let (shared, _) = server();
+    let of = |transport| std::cell::RefCell::new(responder(&shared, transport));
+    let (udp, tcp) = (of(Transport::Udp), of(Transport::Tcp));
+    let said =
+        |responder: &mut Responder, message: &[u8]| ask(responder, message).map(|octets| lowered(&octets));
+    cases(|place, flips| {
+        let qname =
+            ["www.example.", "example.", "www.copy.test.", "late.test.", "version.bind.", "id.server."]
+                [place as usize % 6];
+        let qtype = [Rtype::A, Rtype::SOA, Rtype::TXT, Rtype::AXFR, Rtype::DS][flips as usize % 5];
+        let compose = |qname: &Name| {
+            let mut message = query(qname, qtype, None);
+            let class = message.len() - 1;
+            message[class] = if qtype == Rtype::TXT { 3 } else { 1 };
+            message
+        };
+        let (small, large) = (name(qname), flipped(&name(qname), flips));
+        for responder in [&udp, &tcp] {
+            let responder = &mut *responder.borrow_mut();
+            prop_assert_eq!(said(responder, &compose(&small)), said(responder, &compose(&large)));
+        }
+        Ok(())
+    });
+}
+
+/// RFC 1996 §3: the zone of a NOTIFY and its hint, the zone of an UPDATE, and the key that signs either.
+#[test]
+fn notify_and_update_find_their_zone_and_their_key() {
+    let (shared, taken) = server();
+    let responder = std::cell::RefCell::new(responder(&shared, Transport::Udp));
+    cases(|place, flips| {
+        let zone = ["copy.test.", "late.test.", "example.", "other."][place as usize % 4];
+        let large = flipped(&name(zone), flips);
+        let key = format!("hmac-sha256:{}:c2VjcmV0", flipped(&name("transfer."), flips >> 20));
+        for (opcode, is_signed) in [(4u16, true), (4, false), (5, true)] {
+            let mut message = query(&large, Rtype::SOA, None);
+            message[2..4].copy_from_slice(&(opcode << 11).to_be_bytes());
+            if is_signed {
+                let key = Arc::new(Key::from_argument(&key).unwrap());
+                sign_request(&key, &mut message, seconds_now());
+            }
+            let answer = ask(&mut responder.borrow_mut(), &message).unwrap();
+            let expected = match (zone, opcode, is_signed) {
+                ("other.", ..) | ("example.", 4, _) => 9,
+                (_, 4, true) => 0,
+                _ => 5,
+            };
+            prop_assert_eq!(Header::read(&answer).unwrap().rcode().0, expected, "{} {}", large, opcode);
+            let taken = std::mem::take(&mut *taken.lock().unwrap());
+            let zones: Vec<String> = taken.iter().map(|notified| notified.apex.to_string()).collect();
+            let is_taken = expected == 0;
+            prop_assert_eq!(zones, if is_taken { vec![zone.to_owned()] } else { Vec::new() });
+        }
+        Ok(())
+    });
+}
