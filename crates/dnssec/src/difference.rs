@@ -3,6 +3,7 @@
 
 use crate::facts::{self, DenialFacts, KEPT_BY_SIGNER, KeyFacts};
 use crate::rrsig::Rrsig;
+use crate::transition::{TransitionFault, transition_between};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::change::{ChangeSet, pairs};
 use nonesuch_zone::{Contents, Node, Rrset};
@@ -26,6 +27,8 @@ pub struct Difference {
     pub signatures: SignatureCounts,
     /// CDS, CDNSKEY, ZONEMD and NSEC5KEY, where they differ.
     pub apex_types: Vec<Rtype>,
+    /// What breaks validators that hold the old version's keys.
+    pub unsafe_transition: Vec<TransitionFault>,
 }
 
 /// Numbers of RRsets.
@@ -86,6 +89,7 @@ pub fn difference(old: &Contents, new: &Contents) -> Difference {
         keys_removed: lacking(&old_keys, &new_keys),
         keys_added: lacking(&new_keys, &old_keys),
         denial: [old, new].map(facts::denial),
+        unsafe_transition: transition_between(old, new),
         ..Difference::default()
     };
     let apex = |zone| Contents::nodes(zone).next();

@@ -13,6 +13,7 @@ pub mod online;
 pub mod rrsig;
 pub mod sign;
 pub mod statistics;
+pub mod transition;
 pub mod validate;
 pub mod verify;
 

@@ -10,12 +10,14 @@ mod refused;
 mod resign;
 mod reuse;
 mod serial;
+mod signers;
 mod stream;
 mod zonemd;
 
 pub use options::{SerialPolicy, SignError, SignOptions, SignProgress, SignWarning};
 pub use resign::{Mending, Resigned, is_current, resign, resign_changes, resign_compared, resign_stored};
 pub use reuse::Previous;
+pub use signers::AbsentSignature;
 pub use stream::{SignSummary, sign_streaming};
 
 use crate::denial::nsec3::MAX_ITERATIONS;
@@ -123,7 +125,7 @@ pub fn sign(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Re
         part.iter().for_each(|part| signed.append(part));
         Ok::<(), SignError>(())
     };
-    let (summary, digests) = job.run(keys, options, zonemd::Place::Apex, swap, gather)?;
+    let (summary, digests) = job.run(options, zonemd::Place::Apex, swap, gather)?;
     if let Some(part) = digests {
         signed.overwrite_apex(&part);
     }
@@ -142,6 +144,9 @@ fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>) -> Resul
     let period = options.expiration.wrapping_sub(options.inception);
     if !arithmetic::is_before(options.inception, options.expiration) {
         return Err(SignError::Period);
+    }
+    if arithmetic::is_before(options.expiration, options.now) {
+        return Err(SignError::Expired);
     }
     if options.jitter >= period {
         return Err(SignError::Jitter { jitter: options.jitter, period });

@@ -270,6 +270,7 @@ pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_
     );
     signing_keys.sort_unstable();
     keys.check_anchors(contents, &signing_keys, &options.anchors, &mut findings);
+    keys.check_entry_points(&signing_keys, &mut findings);
     child::check(contents, &keys, &signing_keys, &mut findings);
     check_vrf_keys(contents, &mut findings);
     findings.append(of_chain);
@@ -319,6 +320,7 @@ pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &Ver
         let mut signing_keys = signatures::check(&zone, &zone_keys, &options, None, &mut findings);
         signing_keys.sort_unstable();
         zone_keys.check_anchors(keys, &signing_keys, &options.anchors, &mut findings);
+        zone_keys.check_entry_points(&signing_keys, &mut findings);
     }
     findings.into_report(None)
 }

@@ -1,6 +1,6 @@
 //! The keys of one zone and which of them signs what.
 
-use super::{KeyPair, Role, ZONE_KEY, roles};
+use super::{KeyPair, KeyRecord, Role, ZONE_KEY, roles};
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Name, NameRef, Rtype};
 
@@ -68,6 +68,8 @@ pub enum KeySetError {
 pub struct KeySet {
     zone: Name,
     keys: Vec<KeyPair>,
+    /// Keys that are published and whose private halves are elsewhere.
+    offline: Vec<KeyRecord>,
     /// Indices of the keys that sign DNSKEY, CDS and CDNSKEY RRsets.
     for_keys: Vec<usize>,
     /// Indices of the keys that sign all other RRsets.
@@ -91,7 +93,27 @@ impl KeySet {
         check_tags(zone, &keys)?;
         check_numbers(zone, &keys)?;
         let (for_keys, for_data) = assign_roles(zone, &keys)?;
-        Ok(Self { zone: zone.clone(), keys, for_keys, for_data })
+        Ok(Self { zone: zone.clone(), keys, offline: Vec::new(), for_keys, for_data })
+    }
+
+    /// Adds keys that are published and whose private halves are elsewhere: a key-signing key whose signatures come with the
+    /// zone.
+    ///
+    /// # Errors
+    /// Where one is of another zone.
+    pub fn with_offline(mut self, records: Vec<KeyRecord>) -> Result<Self, KeySetError> {
+        if let Some(record) = records.iter().find(|record| *record.owner() != self.zone) {
+            let (zone, owner, tag) = (self.zone, record.owner().clone(), record.tag());
+            return Err(KeySetError::WrongZone { zone, owner, tag });
+        }
+        self.offline = records;
+        Ok(self)
+    }
+
+    /// The keys that are published and whose private halves are elsewhere.
+    #[must_use]
+    pub fn offline(&self) -> &[KeyRecord] {
+        &self.offline
     }
 
     /// Has all keys draw fresh randomness for every signature, as [`KeyPair::hedge`].

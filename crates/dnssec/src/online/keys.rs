@@ -193,6 +193,14 @@ impl OnlineKeys {
         only_keys.map(|index| self.pairs[*index].tag())
     }
 
+    /// RDATA of the DNSKEY records of two sets of keys: the signers of the key set, where that comes without signatures, and the
+    /// signers of all other RRsets.
+    #[must_use]
+    pub fn signing_dnskeys(&self) -> [Vec<Vec<u8>>; 2] {
+        [&self.for_keys, &self.for_data]
+            .map(|indices| indices.iter().map(|index| self.pairs[*index].dnskey_rdata()).collect())
+    }
+
     /// Validity of signatures, in seconds.
     pub(super) const fn validity(&self) -> u32 {
         self.validity

@@ -13,7 +13,7 @@ use nonesuch_zone::{Contents, Node, Rrset, Run, ZoneFault, check_rrset};
 use std::collections::BTreeMap;
 
 /// The types at the apex that a key-signing key signs.
-pub(super) const KEY_SET: [Rtype; 3] = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
+pub(crate) const KEY_SET: [Rtype; 3] = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
 /// Octets of RRSIG RDATA in front of the signer's name (RFC 4034 §3.1).
 const RRSIG_FIXED: usize = 18;
 /// Octets that the owner of an NSEC3 record has in front of the apex.

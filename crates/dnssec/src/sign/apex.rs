@@ -1,9 +1,12 @@
 //! The apex of the signed zone: SOA serial, DNSKEY, CDS, CDNSKEY, NSEC3PARAM and NSEC5KEY.
 
+use super::signers::{Signers, has_entry_point};
 use super::{SignError, SignOptions, SignWarning, refused, serial, zonemd};
 use crate::denial::{Mapping, nsec5};
-use crate::keys::{KeyPair, KeySet, Nsec5Key, cds_rdata};
-use nonesuch_crypto::{Algorithm, key_tag};
+use crate::keys::{KeyPair, KeySet, Nsec5Key, ds_rdata};
+use crate::online::prepare::KEY_SET;
+use crate::transition::{DataSigners, KeyState, transition};
+use nonesuch_crypto::{Algorithm, DigestType, key_tag};
 use nonesuch_proto::{Rtype, rdata};
 use nonesuch_zone::{Contents, Node, Run};
 use std::collections::BTreeMap;
@@ -11,12 +14,24 @@ use std::collections::BTreeMap;
 /// TTL and RDATA of an RRset.
 pub(super) type Records = (u32, Vec<Vec<u8>>);
 
-/// The apex node with all that is not made while signing, as contents of one node; the serial of the signed zone.
-pub(super) fn prepare(
+/// The apex of the signed zone before it is signed.
+pub(super) struct Prepared<'k> {
+    /// The apex node with all that is not made while signing, as contents of one node.
+    pub(super) apex: Contents,
+    /// The serial of the signed zone.
+    pub(super) serial: u32,
+    pub(super) signers: Signers<'k>,
+    pub(super) warnings: Vec<SignWarning>,
+}
+
+/// Prepares the apex of the zone with these `contents`. `signed` are zones that signatures of keys that are not given are
+/// copied from, the zone to be signed first.
+pub(super) fn prepare<'k>(
     contents: &Contents,
-    keys: &KeySet,
+    keys: &'k KeySet,
     options: &SignOptions<'_>,
-) -> Result<(Contents, u32, Vec<SignWarning>), SignError> {
+    signed: &[&Contents],
+) -> Result<Prepared<'k>, SignError> {
     let no_soa = || SignError::NoSoa(contents.apex().clone());
     let soa = contents.soa().ok_or_else(no_soa)?;
     let apex = contents.nodes().next().ok_or_else(no_soa)?;
@@ -29,18 +44,19 @@ pub(super) fn prepare(
         let in_zone = rrsets.get(&rtype).map(|(ttl, _)| *ttl);
         options.dnskey_ttl.or(in_zone).unwrap_or(soa.ttl)
     };
-    let mut dnskeys: Vec<_> = keys.keys().iter().map(KeyPair::dnskey_rdata).collect();
-    if let Some((_, present)) = rrsets.get(&Rtype::DNSKEY) {
-        keep_foreign(present, keys, options, &mut dnskeys)?;
-    }
-    let mut made = vec![(Rtype::DNSKEY, dnskeys)];
+    let dnskeys = published(rrsets.get(&Rtype::DNSKEY), keys, options)?;
+    let mut signers = Signers::new(keys, &dnskeys);
+    rrsets.insert(Rtype::DNSKEY, (key_ttl(&rrsets, Rtype::DNSKEY), dnskeys));
+    let alone = Contents::from_runs(contents.apex(), vec![render(apex, key_set(&rrsets))]);
+    warnings.extend(signers.copy_signatures(&alone, Rtype::DNSKEY, signed, options.now)?);
     if options.publish_cds {
-        made.push((Rtype::CDS, keys.entry_points().filter_map(cds_rdata).collect()));
-        made.push((Rtype::CDNSKEY, keys.entry_points().map(KeyPair::dnskey_rdata).collect()));
-    }
-    for (rtype, rdatas) in made {
-        let ttl = key_ttl(&rrsets, rtype);
-        rrsets.insert(rtype, (ttl, rdatas));
+        let entry_points = signers.entry_points();
+        let cds = entry_points.iter().filter_map(|key| {
+            // The one digest that every validator knows (RFC 8624 §3.3).
+            ds_rdata(contents.apex().view(), key, DigestType::SHA256)
+        });
+        rrsets.insert(Rtype::CDS, (key_ttl(&rrsets, Rtype::CDS), cds.collect()));
+        rrsets.insert(Rtype::CDNSKEY, (key_ttl(&rrsets, Rtype::CDNSKEY), entry_points));
     }
     match options.mechanism.mapping() {
         Mapping::Itself => drop_nsec5_keys(&mut rrsets),
@@ -53,9 +69,63 @@ pub(super) fn prepare(
         }
         Mapping::Vrf => insert_nsec5_keys(contents, &mut rrsets, options)?,
     }
-    let contents = Contents::from_runs(contents.apex(), vec![render(apex, rrsets)]);
-    warnings.extend(refused::at_apex(&contents, keys));
-    Ok((contents, serial, warnings))
+    let apex = Contents::from_runs(contents.apex(), vec![render(apex, rrsets)]);
+    for rtype in KEY_SET.into_iter().filter(|rtype| *rtype != Rtype::DNSKEY) {
+        warnings.extend(signers.copy_signatures(&apex, rtype, signed, options.now)?);
+    }
+    if !has_entry_point(apex.apex_rrset(Rtype::DNSKEY)) {
+        warnings.push(SignWarning::NoSecureEntryPoint);
+    }
+    warnings.extend(refused::at_apex(&apex, &signers.of_dnskeys()));
+    warnings.extend(check_transition(&apex, serial, &signers, options)?);
+    Ok(Prepared { apex, serial, signers, warnings })
+}
+
+/// Checks the step from the previous version: an error where it breaks validators, or warnings where that is allowed.
+fn check_transition(
+    apex: &Contents,
+    serial: u32,
+    signers: &Signers<'_>,
+    options: &SignOptions<'_>,
+) -> Result<Vec<SignWarning>, SignError> {
+    let previous = options.previous.and_then(|previous| KeyState::of(previous.contents));
+    let Some(previous) = previous else { return Ok(Vec::new()) };
+    let dnskeys = apex.apex_rrset(Rtype::DNSKEY).into_iter().flat_map(|rrset| rrset.rdatas());
+    let next = KeyState {
+        serial,
+        dnskeys: dnskeys.map(<[u8]>::to_vec).collect(),
+        signing: signers.of_dnskeys(),
+        denial: Some(options.mechanism.mapping()),
+    };
+    let faults =
+        transition(&previous, &next, DataSigners::Keys { apex: apex.apex(), keys: &signers.of_data() });
+    match faults.as_slice() {
+        [] => Ok(Vec::new()),
+        _ if options.allow_unsafe_transition => {
+            Ok(faults.into_iter().map(SignWarning::UnsafeTransition).collect())
+        }
+        _ => Err(SignError::UnsafeTransition(faults)),
+    }
+}
+
+/// The RRsets that key-signing keys sign.
+fn key_set(rrsets: &BTreeMap<Rtype, Records>) -> BTreeMap<Rtype, Records> {
+    rrsets.iter().filter(|(rtype, _)| KEY_SET.contains(rtype)).map(|(a, b)| (*a, b.clone())).collect()
+}
+
+/// RDATA of all DNSKEY records of the signed zone: the records of the keys and of the zone file.
+fn published(
+    present: Option<&Records>,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+) -> Result<Vec<Vec<u8>>, SignError> {
+    let mut dnskeys: Vec<_> = keys.keys().iter().map(KeyPair::dnskey_rdata).collect();
+    let offline: Vec<Vec<u8>> = keys.offline().iter().map(|record| record.rdata().to_vec()).collect();
+    add_foreign(&offline, keys, &mut dnskeys)?;
+    if let Some((_, present)) = present.filter(|_| !options.drop_foreign_dnskeys) {
+        add_foreign(present, keys, &mut dnskeys)?;
+    }
+    Ok(dnskeys)
 }
 
 fn kept_rrsets(apex: Node<'_>) -> BTreeMap<Rtype, Records> {
@@ -99,17 +169,9 @@ fn insert_nsec5_keys(
     Ok(())
 }
 
-/// Keeps the zone's DNSKEY records that are not in the key set, where their algorithms sign: RFC 4035 §2.2 wants
-/// signatures of every algorithm in the DNSKEY RRset.
-fn keep_foreign(
-    present: &[Vec<u8>],
-    keys: &KeySet,
-    options: &SignOptions<'_>,
-    dnskeys: &mut Vec<Vec<u8>>,
-) -> Result<(), SignError> {
-    if options.drop_foreign_dnskeys {
-        return Ok(());
-    }
+/// Adds DNSKEY records of keys that are not given, where their algorithms sign: RFC 4035 §2.2 wants signatures of every
+/// algorithm in the DNSKEY RRset.
+fn add_foreign(present: &[Vec<u8>], keys: &KeySet, dnskeys: &mut Vec<Vec<u8>>) -> Result<(), SignError> {
     for rdata in present {
         let algorithm = Algorithm(*rdata.get(3).ok_or(SignError::MalformedDnskey)?);
         if !keys.has_algorithm(algorithm) {

@@ -3,9 +3,10 @@
 
 use super::plan::{Item, Piece, Plan, Records, Room};
 use super::reuse::{Reuse, Walk};
+use super::signers::Signers;
 use super::zonemd::Place;
 use super::{SignError, SignOptions, SignStatistics};
-use crate::keys::KeySet;
+use crate::keys::KeyPair;
 use crate::rrsig::{Rrsig, push_signed_data};
 use nonesuch_crypto::{VerifyItem, sign_batch, verify_batch};
 use nonesuch_proto::{NameRef, Rtype};
@@ -54,7 +55,7 @@ struct Check {
 
 pub(super) struct Signer<'a> {
     plan: &'a Plan<'a>,
-    keys: &'a KeySet,
+    signers: &'a Signers<'a>,
     options: &'a SignOptions<'a>,
     reuse: Option<Reuse<'a>>,
     /// Tag of each key.
@@ -66,12 +67,16 @@ pub(super) struct Signer<'a> {
 impl<'a> Signer<'a> {
     pub(super) fn new(
         plan: &'a Plan<'a>,
-        keys: &'a KeySet,
+        signers: &'a Signers<'a>,
         options: &'a SignOptions<'a>,
         zonemd: Place,
     ) -> Self {
-        let tags = keys.keys().iter().map(|key| key.tag()).collect();
-        Self { plan, keys, options, reuse: Reuse::new(keys, options), tags, zonemd }
+        let tags = signers.keys().keys().iter().map(|key| key.tag()).collect();
+        Self { plan, signers, options, reuse: Reuse::new(signers.keys(), options), tags, zonemd }
+    }
+
+    fn key(&self, index: usize) -> &'a KeyPair {
+        &self.signers.keys().keys()[index]
     }
 
     /// Signs `items` and appends them to `run`.
@@ -81,7 +86,7 @@ impl<'a> Signer<'a> {
         scratch: &mut Scratch,
         run: &mut Run,
     ) -> Result<SignStatistics, SignError> {
-        scratch.reset(self.keys.keys().len());
+        scratch.reset(self.tags.len());
         let mut walk = self.walk(items, scratch);
         for &item in items {
             self.collect(item, walk.as_mut(), scratch);
@@ -118,7 +123,7 @@ impl<'a> Signer<'a> {
     ) {
         let old = self.reuse.as_ref().and_then(|reuse| Some((reuse, reuse.signatures(previous, &piece)?)));
         let expiration = self.expiration(owner, piece.rtype);
-        for &key in self.keys.signers_at(owner, piece.rtype) {
+        for &key in self.signers.at(owner, piece.rtype) {
             let kept = old.and_then(|(reuse, old)| reuse.kept(old, owner, &piece, key));
             let Some((octets, fields)) = kept else {
                 let start = scratch.messages.len();
@@ -147,12 +152,17 @@ impl<'a> Signer<'a> {
                 scratch.checks.push(Check { item, rtype: piece.rtype, key, message, signature });
             }
         }
+        for octets in self.signers.copied(owner, piece.rtype) {
+            let start = scratch.kept.len();
+            scratch.kept.extend_from_slice(octets);
+            scratch.sources.push(Source::Kept(start..scratch.kept.len()));
+        }
     }
 
     fn fields(&self, owner: NameRef<'_>, piece: Piece<'_>, key: usize, expiration: u32) -> Rrsig<'_> {
         Rrsig {
             covered: piece.rtype,
-            algorithm: self.keys.keys()[key].algorithm(),
+            algorithm: self.key(key).algorithm(),
             labels: owner.rrsig_labels(),
             original_ttl: piece.ttl,
             expiration,
@@ -188,7 +198,7 @@ impl<'a> Signer<'a> {
 
     fn make_signatures(&self, scratch: &mut Scratch) -> Result<(), SignError> {
         let Scratch { messages, ranges, signatures, .. } = scratch;
-        for ((key, ranges), signatures) in self.keys.keys().iter().zip(ranges).zip(signatures) {
+        for ((key, ranges), signatures) in self.signers.keys().keys().iter().zip(ranges).zip(signatures) {
             let batch: Vec<&[u8]> = ranges.iter().map(|(start, end)| &messages[*start..*end]).collect();
             sign_batch(key.private(), &batch, signatures)?;
         }
@@ -212,8 +222,9 @@ impl<'a> Signer<'a> {
                 statistics.chain_records += u64::from(piece.is_of_chain());
                 if piece.signed {
                     run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
-                    let signers = self.keys.signers_at(owner, piece.rtype);
-                    self.write_signatures(signers, &mut sources, scratch, run, &mut statistics);
+                    let signers = self.signers.at(owner, piece.rtype);
+                    let copied = self.signers.copied(owner, piece.rtype).count();
+                    self.write_signatures((signers, copied), &mut sources, scratch, run, &mut statistics);
                     statistics.rrsets_signed += 1;
                 }
             });
@@ -230,8 +241,8 @@ impl<'a> Signer<'a> {
         copy_records(run, piece);
         run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
         let fields = RRSIG_FIELDS + self.plan.zone().len();
-        for &key in self.keys.signers(piece.rtype) {
-            let length = fields + self.keys.keys()[key].private().signature_octets();
+        for &key in self.signers.at_apex(piece.rtype) {
+            let length = fields + self.key(key).private().signature_octets();
             run.push_record(|out| out.resize(out.len() + length, 0));
         }
     }
@@ -248,10 +259,10 @@ impl<'a> Signer<'a> {
             SignStatistics { rrsets_signed: 1, records: piece.records.count(), ..SignStatistics::default() };
         let expiration = self.expiration(owner, rtype);
         let mut rdatas = Vec::new();
-        for &key in self.keys.signers(rtype) {
+        for &key in self.signers.at_apex(rtype) {
             let (mut message, mut signature) = (Vec::new(), Vec::new());
             push_message(&self.fields(owner, piece, key, expiration), owner, piece, &mut message);
-            sign_batch(self.keys.keys()[key].private(), &[&message], &mut signature)?;
+            sign_batch(self.key(key).private(), &[&message], &mut signature)?;
             message.truncate(RRSIG_FIELDS + owner.len());
             message.append(&mut signature);
             rdatas.push(message);
@@ -265,10 +276,10 @@ impl<'a> Signer<'a> {
         Ok((run, statistics))
     }
 
-    /// Writes the RRSIGs of one RRset, in canonical order as all records.
+    /// Writes the RRSIGs of one RRset, in canonical order as all records: those of `signers`, and as many that are copied.
     fn write_signatures(
         &self,
-        signers: &[usize],
+        (signers, copied): (&[usize], usize),
         next: &mut usize,
         scratch: &mut Scratch,
         run: &mut Run,
@@ -277,16 +288,18 @@ impl<'a> Signer<'a> {
         let Scratch { messages, ranges, signatures, sources, kept, rdatas, .. } = scratch;
         // The RDATA of an RRSIG begins as its signed data do.
         let fields_len = RRSIG_FIELDS + self.plan.zone().len();
-        rdatas.resize_with(signers.len(), Vec::new);
-        for (&key, rdata) in signers.iter().zip(rdatas.iter_mut()) {
+        rdatas.resize_with(signers.len() + copied, Vec::new);
+        for (place, rdata) in rdatas.iter_mut().enumerate() {
             rdata.clear();
-            match &sources[*next] {
-                Source::Kept(range) => {
+            match (&sources[*next], signers.get(place)) {
+                (Source::Kept(range), _) => {
                     rdata.extend_from_slice(&kept[range.clone()]);
                     statistics.signatures_kept += 1;
                 }
-                &Source::Made(number) => {
-                    let length = self.keys.keys()[key].private().signature_octets();
+                // The sources of copied signatures are never `Made`.
+                (Source::Made(_), None) => {}
+                (&Source::Made(number), Some(&key)) => {
+                    let length = self.key(key).private().signature_octets();
                     let start = ranges[key][number].0;
                     rdata.extend_from_slice(&messages[start..start + fields_len]);
                     rdata.extend_from_slice(&signatures[key][number * length..][..length]);

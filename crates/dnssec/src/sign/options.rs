@@ -1,10 +1,11 @@
 //! What is asked of signing, and what can be wrong with that.
 
-use super::Previous;
 use super::refused::Rule;
+use super::{AbsentSignature, Previous};
 use crate::denial::nsec3::MAX_ITERATIONS;
 use crate::denial::nsec5::{Nsec5Chain, Nsec5Error};
 use crate::denial::{Mechanism, Nsec3Params};
+use crate::transition::{TransitionFault, describe_keys, list_faults};
 use crate::verify::Reason;
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::{Name, Rtype};
@@ -90,6 +91,9 @@ pub struct SignOptions<'a> {
     /// The zone as it was signed last, whose signatures are kept where they may, and behind whose serial the new one
     /// comes.
     pub previous: Option<Previous<'a>>,
+    /// Whether a version is made that breaks validators which hold the previous version's keys
+    /// ([`transition`](crate::transition::transition)): a warning then, and an error otherwise.
+    pub allow_unsafe_transition: bool,
     /// Called now and then with what is done so far, from the calling thread.
     pub progress: Option<&'a (dyn Fn(SignProgress) + Sync)>,
 }
@@ -126,6 +130,7 @@ impl SignOptions<'_> {
             drop_foreign_dnskeys: false,
             zonemd: None,
             previous: None,
+            allow_unsafe_transition: false,
             progress: None,
         }
     }
@@ -167,6 +172,21 @@ pub enum SignWarning {
          with --csk, or a second one with --ksk"
     )]
     NoSecureEntryPoint,
+    /// The zone has a signature over its key set by a key that was not given, and it is not published.
+    #[error(
+        "{rtype}: the signature by key {tag}, whose private key was not given, is dropped: {reason}; other keys sign the RRset"
+    )]
+    SignatureDropped {
+        /// The type that it covers.
+        rtype: Rtype,
+        /// The key's tag.
+        tag: u16,
+        /// Why it is dropped.
+        reason: AbsentSignature,
+    },
+    /// Validators that hold the previous version's keys take the new version for bogus.
+    #[error("unsafe transition, which is allowed here: {0}")]
+    UnsafeTransition(TransitionFault),
     /// A ZONEMD record of the zone is of a scheme or hash algorithm that is not supported, and its digest does not fit
     /// the signed zone.
     #[error(
@@ -223,6 +243,33 @@ pub enum SignError {
         "the signatures would never be valid: the expiration must come after the inception, by less than 68 years"
     )]
     Period,
+    /// The signatures would have expired when they are made.
+    #[error(
+        "the signatures would have expired before now: give a later expiration, or the time of signing (now)"
+    )]
+    Expired,
+    /// The key set needs a signature by a key that was not given.
+    #[error(
+        "the {rtype} RRset needs a signature by the key-signing {}, whose private key was not given: {reason}; sign the key set \
+         where that key is (`nonesuch zone sign --only-keys`) and sign that output here, give the key, or remove its DNSKEY \
+         record",
+        describe_keys(tags)
+    )]
+    AbsentKey {
+        /// The type of the RRset.
+        rtype: Rtype,
+        /// Tags of the keys, of which one must sign.
+        tags: Vec<u16>,
+        /// Why there is no signature of the first one.
+        reason: AbsentSignature,
+    },
+    /// Validators that hold the previous version's keys would take the new version for bogus.
+    #[error(
+        "the new version breaks validators that hold the previous one: {}; sign with the keys that the previous version has, or \
+         allow it (--allow-unsafe-transition)",
+        list_faults(.0)
+    )]
+    UnsafeTransition(Vec<TransitionFault>),
     /// The jitter would leave no period of validity.
     #[error("a jitter of {jitter} s leaves nothing of a validity of {period} s: give less")]
     Jitter {

@@ -2,21 +2,22 @@
 
 use super::{SignOptions, SignWarning};
 use crate::denial::{Mapping, nsec5};
-use crate::keys::KeySet;
 use crate::verify::{Fault, Findings, Reason, check_name_servers, child};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
 use std::fmt;
 
 /// The prepared apex: no name servers, DS records, and CDS and CDNSKEY records that would mislead the parent.
-pub(super) fn at_apex(apex: &Contents, keys: &KeySet) -> Vec<SignWarning> {
+///
+/// `signing` is the RDATA of the keys that sign the DNSKEY RRset.
+pub(super) fn at_apex(apex: &Contents, signing: &[Vec<u8>]) -> Vec<SignWarning> {
     let mut findings = Findings::default();
     let owner = apex.apex().view();
     if apex.apex_rrset(Rtype::DS).is_some() {
         findings.fault(owner, Some(Rtype::DS), Reason::UnexpectedRecords);
     }
     check_name_servers(apex, &mut findings);
-    child::check_unsigned(apex, keys, &mut findings);
+    child::check_unsigned(apex, signing, &mut findings);
     warnings(findings)
 }
 

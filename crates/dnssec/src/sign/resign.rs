@@ -18,8 +18,8 @@ mod view;
 pub use current::is_current;
 pub use outcome::Resigned;
 
-use super::{Previous, SignError, SignOptions, SignWarning, Signed, check, refused, sign};
-use crate::keys::{KeyPair, KeySet};
+use super::{Previous, SignError, SignOptions, Signed, check, refused, sign};
+use crate::keys::KeySet;
 use nonesuch_proto::Rtype;
 use nonesuch_zone::change::ChangeSet;
 use nonesuch_zone::{Contents, Node, Run, StoredZone};
@@ -56,7 +56,7 @@ pub fn resign_changes<'a>(
         return Err(SignError::NoSoa(previous.apex().clone()));
     }
     let edits = view::Edits::new(previous.into(), changes)?;
-    if let Some(outcome) = mend::mend(&edits, keys, options)? {
+    if let Some(outcome) = mend::mend(&edits, keys, options, None)? {
         return Ok(outcome.map(|mended| Resigned::mended(previous.into(), mended)));
     }
     let contents = edits.apply_to_all()?;
@@ -87,13 +87,23 @@ pub fn resign_stored<'a>(
     keys: &KeySet,
     options: &SignOptions<'_>,
 ) -> Result<Mending<'a>, SignError> {
+    mend_stored(previous, changes, None, keys, options)
+}
+
+fn mend_stored<'a>(
+    previous: &'a StoredZone,
+    changes: &ChangeSet,
+    contents: Option<&Contents>,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+) -> Result<Mending<'a>, SignError> {
     let refresh = options.previous.ok_or(SignError::NoPrevious)?;
     let options =
         &SignOptions { previous: Some(Previous { contents: previous.head(), ..refresh }), ..options.clone() };
     check(previous.head(), keys, options)?;
     let edits = view::Edits::new(previous.into(), changes);
     previous.failure().map_or(Ok(()), |error| Err(SignError::previous(error)))?;
-    let outcome = mend::mend(&edits?, keys, options)?;
+    let outcome = mend::mend(&edits?, keys, options, contents)?;
     previous.failure().map_or(Ok(()), |error| Err(SignError::previous(error)))?;
     Ok(match outcome {
         None => Mending::Impossible,
@@ -114,13 +124,10 @@ pub fn resign_compared<'a>(
     keys: &KeySet,
     options: &SignOptions<'_>,
 ) -> Result<Mending<'a>, SignError> {
-    let mut outcome = resign_stored(previous, changes, keys, options)?;
+    let mut outcome = mend_stored(previous, changes, Some(contents), keys, options)?;
     if let Mending::Mended(resigned) = &mut outcome {
         if !count::is_complete(contents, resigned, options) {
             return Ok(Mending::Impossible);
-        }
-        if !keys.keys().iter().any(KeyPair::is_sep) {
-            resigned.warn(vec![SignWarning::NoSecureEntryPoint]);
         }
         resigned.warn(refused::away_from_apex(contents, options));
     }

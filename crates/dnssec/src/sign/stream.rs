@@ -2,9 +2,10 @@
 
 use super::chunk::{Scratch, Signer};
 use super::plan::Plan;
+use super::signers::Signers;
 use super::zonemd::{Place, Sealer};
 use super::{SignError, SignOptions, SignProgress, SignStatistics, SignWarning, apex, check, refused};
-use crate::keys::{KeyPair, KeySet};
+use crate::keys::KeySet;
 use nonesuch_zone::ordered::for_each_ordered;
 use nonesuch_zone::zonemd::push_canonical;
 use nonesuch_zone::{Contents, Run};
@@ -51,7 +52,7 @@ where
 {
     let job = Job::prepare(contents, keys, options)?;
     let render_part = |part: &mut Contents, out: &mut T| render(part, out);
-    let (summary, last) = job.run(keys, options, Place::Last, render_part, &mut take)?;
+    let (summary, last) = job.run(options, Place::Last, render_part, &mut take)?;
     if let Some(part) = last {
         let mut out = T::default();
         render(&part, &mut out);
@@ -64,6 +65,7 @@ where
 pub(super) struct Job<'z> {
     contents: &'z Contents,
     apex: Contents,
+    signers: Signers<'z>,
     summary: SignSummary,
 }
 
@@ -86,23 +88,22 @@ struct Room {
 impl<'z> Job<'z> {
     pub(super) fn prepare(
         contents: &'z Contents,
-        keys: &KeySet,
+        keys: &'z KeySet,
         options: &SignOptions<'_>,
     ) -> Result<Self, SignError> {
         check(contents, keys, options)?;
-        let (apex, serial, mut warnings) = apex::prepare(contents, keys, options)?;
-        if !keys.keys().iter().any(KeyPair::is_sep) {
-            warnings.push(SignWarning::NoSecureEntryPoint);
-        }
+        let signed: Vec<&Contents> =
+            [contents].into_iter().chain(options.previous.map(|previous| previous.contents)).collect();
+        let prepared = apex::prepare(contents, keys, options, &signed)?;
+        let apex::Prepared { apex, serial, signers, mut warnings } = prepared;
         warnings.extend(refused::away_from_apex(contents, options));
         let statistics = SignStatistics { serial, ..SignStatistics::default() };
-        Ok(Self { contents, apex, summary: SignSummary { statistics, warnings } })
+        Ok(Self { contents, apex, signers, summary: SignSummary { statistics, warnings } })
     }
 
     /// Signs everything; returns the ZONEMD RRset with its signatures too, where one is made, which stands nowhere yet.
     pub(super) fn run<T, E>(
         mut self,
-        keys: &KeySet,
         options: &SignOptions<'_>,
         zonemd: Place,
         render: impl Fn(&mut Contents, &mut T) + Sync,
@@ -113,7 +114,7 @@ impl<'z> Job<'z> {
         E: From<SignError> + Send,
     {
         let plan = Plan::new(self.contents, &self.apex, options)?;
-        let signer = Signer::new(&plan, keys, options, zonemd);
+        let signer = Signer::new(&plan, &self.signers, options, zonemd);
         let mut sealer = Sealer::new(&self.apex);
         let digested = sealer.is_needed();
         let mut watch = Watch::new(&plan, options);

@@ -3,7 +3,7 @@
 
 use super::keys::ZoneKeys;
 use super::{Findings, Reason};
-use crate::keys::{KeySet, ZONE_KEY, ds_rdata};
+use crate::keys::{ZONE_KEY, ds_rdata};
 use nonesuch_crypto::DigestType;
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::{Contents, Node, Rrset, Standing};
@@ -68,15 +68,14 @@ pub(super) fn check(contents: &Contents, keys: &ZoneKeys<'_>, signing: &[usize],
     }
 }
 
-/// The same before the zone is signed: `contents` are its apex at least, whose DNSKEY RRset the keys that sign it are in.
-pub(crate) fn check_unsigned(contents: &Contents, signing: &KeySet, findings: &mut Findings) {
+/// The same before the zone is signed: `contents` are its apex at least; `signers` is the RDATA of the keys that sign its DNSKEY
+/// RRset.
+pub(crate) fn check_unsigned(contents: &Contents, signers: &[Vec<u8>], findings: &mut Findings) {
     if contents.apex_rrset(Rtype::CDS).is_none() && contents.apex_rrset(Rtype::CDNSKEY).is_none() {
         return;
     }
     // What is wrong with the keys is not asked here.
     let keys = ZoneKeys::read(contents, &mut Findings::default());
-    let signers = signing.signers(Rtype::DNSKEY).iter().map(|place| signing.keys()[*place].dnskey_rdata());
-    let signers: Vec<Vec<u8>> = signers.collect();
     let is_signer = |place: &usize| signers.iter().any(|rdata| rdata == keys.keys[*place].rdata);
     let signing: Vec<usize> = (0..keys.keys.len()).filter(is_signer).collect();
     check(contents, &keys, &signing, findings);

@@ -1,7 +1,7 @@
 //! The DNSKEY RRset of the zone that is verified, and its trust anchors.
 
 use super::{Anchor, Findings, Reason, VerifyWarning};
-use crate::keys::{PROTOCOL, REVOKE, ZONE_KEY, ds_rdata};
+use crate::keys::{PROTOCOL, REVOKE, SEP, ZONE_KEY, ds_rdata};
 use nonesuch_crypto::{Algorithm, DigestType, PublicKey, key_tag};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::Contents;
@@ -37,6 +37,23 @@ impl<'z> ZoneKeys<'z> {
             findings.fault(contents.apex().view(), Some(Rtype::DNSKEY), Reason::NoUsableKey);
         }
         Self { keys, required }
+    }
+
+    /// Warns where keys have the SEP flag and none of them is among those at `signing`, which sign the DNSKEY RRset: the parent's
+    /// DS records name keys with that flag (RFC 4034 §2.1.1, RFC 6781 §3.1).
+    pub(super) fn check_entry_points(&self, signing: &[usize], findings: &mut Findings) {
+        let has_flag = |key: &ZoneKey<'_>| {
+            !key.revoked && key.rdata.first_chunk().is_some_and(|flags| u16::from_be_bytes(*flags) & SEP != 0)
+        };
+        let places = (0..self.keys.len()).filter(|place| has_flag(&self.keys[*place]));
+        let places: Vec<usize> = places.collect();
+        // Whether a key signs that cannot be used here is not known. Where no key signs, that is the fault.
+        let signs = |place: &usize| signing.contains(place) || self.keys[*place].public.is_none();
+        let is_signed = signing.iter().any(|place| !self.keys[*place].revoked);
+        if is_signed && !places.is_empty() && !places.iter().any(signs) {
+            let tags = places.iter().map(|place| self.keys[*place].tag).collect();
+            findings.warn(VerifyWarning::SilentEntryPoints { tags });
+        }
     }
 
     /// Places of the keys that a signature may be by: two keys may have one tag.

@@ -1,6 +1,7 @@
 //! What verifying found.
 
 use crate::denial::Mechanism;
+use crate::transition::describe_keys;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError};
 use nonesuch_crypto::{Algorithm, KeyError};
 use nonesuch_proto::{Name, NameRef, Rtype, timestamp};
@@ -477,6 +478,16 @@ pub enum VerifyWarning {
     RevokedSilently {
         /// The key's tag.
         tag: u16,
+    },
+    /// Keys with the SEP flag are published, and none of them signs the DNSKEY RRset.
+    #[error(
+        "no key with the SEP flag signs the DNSKEY RRset (published: {}): where the parent's DS records name such a key, the zone \
+         is bogus",
+        describe_keys(tags)
+    )]
+    SilentEntryPoints {
+        /// Their tags.
+        tags: Vec<u16>,
     },
     /// A signature that cannot be used stands beside enough that can.
     #[error("{owner} {rtype}: {reason}; other signatures are good")]

@@ -6,6 +6,7 @@ use crate::denial::is_made_by_signing;
 use crate::keys::KeySet;
 use crate::sign::plan::{Item, Piece, Plan, Records, Room};
 use crate::sign::reuse::Reuse;
+use crate::sign::signers::Signers;
 use crate::sign::stream::CHUNK;
 use crate::sign::{SerialPolicy, SignError, SignOptions, apex, check};
 use crate::verify::{Findings, zonemd};
@@ -33,14 +34,14 @@ pub fn is_current(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>)
     let Some(first) = contents.nodes().next() else { return Ok(false) };
     let alone = Contents::from_runs(contents.apex(), vec![apex_with_serial(first, old.serial)]);
     let as_before = SignOptions { serial: SerialPolicy::Keep, previous: None, ..options.clone() };
-    let (apex, _, _) = apex::prepare(&alone, keys, &as_before)?;
-    let plan = Plan::new(contents, &apex, options)?;
+    let prepared = apex::prepare(&alone, keys, &as_before, &[contents, previous])?;
+    let plan = Plan::new(contents, &prepared.apex, options)?;
     let Some(reuse) = Reuse::new(keys, options) else { return Ok(false) };
-    if plan.items().len() != previous.node_count() || !is_same_zone(&plan, keys, &reuse) {
+    if plan.items().len() != previous.node_count() || !is_same_zone(&plan, &prepared.signers, &reuse) {
         return Ok(false);
     }
     // What is handed on as it is must be what it seems to be, as what is kept in part.
-    verify_sample(previous.into(), keys, &reuse)?;
+    verify_sample(previous.into(), &prepared.signers, &reuse)?;
     Ok(has_right_digests(previous, old.serial))
 }
 
@@ -109,21 +110,21 @@ fn is_same_rdata(rtype: Rtype, old: &[u8], new: &[u8]) -> bool {
     }
 }
 
-fn is_same_zone(plan: &Plan<'_>, keys: &KeySet, reuse: &Reuse<'_>) -> bool {
+fn is_same_zone(plan: &Plan<'_>, signers: &Signers<'_>, reuse: &Reuse<'_>) -> bool {
     plan.items().par_chunks(CHUNK).all(|items| {
         let (mut room, mut owner) = (Room::default(), Vec::new());
         let Some(first) = items.first() else { return true };
         let mut walk = reuse.walk(plan.owner(*first, &mut owner));
         items.iter().all(|&item| {
             let old = walk.seek(plan.owner(item, &mut owner));
-            old.is_some_and(|old| is_same_item(plan, keys, reuse, item, old, &mut room))
+            old.is_some_and(|old| is_same_item(plan, signers, reuse, item, old, &mut room))
         })
     })
 }
 
 fn is_same_item<'a>(
     plan: &Plan<'_>,
-    keys: &KeySet,
+    signers: &Signers<'_>,
     reuse: &Reuse<'a>,
     item: Item,
     old: Node<'a>,
@@ -137,12 +138,15 @@ fn is_same_item<'a>(
         }
         same = owner.wire() == old.name().wire() && rest.next().is_some_and(|old| is_same_piece(old, &piece));
         if same && piece.signed {
-            let expected = keys.signers_at(owner, piece.rtype);
+            let expected = signers.at(owner, piece.rtype);
             same = rest.next().is_some_and(|found| {
                 found.covered() == piece.rtype
                     && found.ttl() == piece.ttl
-                    && found.count() == expected.len()
+                    && found.count() == expected.len() + signers.copied(owner, piece.rtype).count()
                     && expected.iter().all(|key| reuse.kept(found, owner, &piece, *key).is_some())
+                    && signers
+                        .copied(owner, piece.rtype)
+                        .all(|copied| found.rdatas().any(|old| old == copied))
             });
         }
     });

@@ -11,6 +11,7 @@ use crate::keys::KeySet;
 use crate::sign::chunk::{Scratch, Signer};
 use crate::sign::plan::Plan;
 use crate::sign::reuse::Reuse;
+use crate::sign::signers::Signers;
 use crate::sign::zonemd::Place;
 use crate::sign::{Previous, SerialPolicy, SignError, SignOptions, SignStatistics, Signed, apex, refused};
 use nonesuch_proto::{Rtype, serial};
@@ -20,23 +21,27 @@ use rayon::prelude::*;
 /// Names signed at once by one thread, or up to twice as many.
 const NAMES_AT_ONCE: usize = 128;
 
-/// Signs what comes of the previous zone by `edits`. The outer `None`: the chain cannot be mended, and the zone must
+/// Signs the zone that `edits` make of the previous one. `signed` is the zone to be signed, where it is at hand: signatures of
+/// keys that are not given are copied from it, or from the previous zone. The outer `None`: the chain cannot be mended, and the zone must
 /// be planned as a whole; the inner one: nothing is to be signed.
 pub(super) fn mend(
     edits: &Edits<'_>,
     keys: &KeySet,
     options: &SignOptions<'_>,
+    signed: Option<&Contents>,
 ) -> Result<Option<Option<Mended>>, SignError> {
     let Some(rtype) = mendable(edits, options) else { return Ok(None) };
     let Some(reuse) = Reuse::new(keys, options) else { return Ok(None) };
-    let Some(scan) = scan(edits.previous, keys, &reuse, options)? else { return Ok(None) };
+    let signed: Vec<&Contents> = signed.into_iter().chain([edits.previous.head()]).collect();
     let apex = edits.after.node(0);
-    if edits.touched.len() == 1 && scan.stale.is_empty() && is_current(edits, keys, options)? {
-        return Ok(Some(None));
-    }
     let unsigned = edits.after.soa().map_or(0, |soa| soa.serial);
     let alone = Contents::from_run(edits.after.apex(), apex_with_serial(apex, unsigned));
-    let (apex, serial, mut warnings) = apex::prepare(&alone, keys, options)?;
+    let prepared = apex::prepare(&alone, keys, options, &signed)?;
+    let apex::Prepared { apex, serial, signers, mut warnings } = prepared;
+    let Some(scan) = scan(edits.previous, &signers, &reuse, options)? else { return Ok(None) };
+    if edits.touched.len() == 1 && scan.stale.is_empty() && is_current(edits, keys, options, &signed)? {
+        return Ok(Some(None));
+    }
     let view = View::new(edits, &apex);
     let changed = Changed::of(&view);
     let Some(links) = links(&view, &changed, options) else { return Ok(None) };
@@ -50,7 +55,7 @@ pub(super) fn mend(
     let previous = options.previous.zip(replaced.as_ref());
     let previous = previous.map(|(previous, contents)| Previous { contents, ..previous });
     let options = &SignOptions { previous: previous.or(options.previous), ..options.clone() };
-    let (patch, mut statistics) = sign_patch(&patch, standings, keys, options)?;
+    let (patch, mut statistics) = sign_patch(&patch, standings, &signers, options)?;
     add_kept(edits.previous, &mending.entries, &scan, &mut statistics);
     statistics.serial = serial;
     let places = places(&mending.entries, &patch);
@@ -82,14 +87,19 @@ fn mendable(edits: &Edits<'_>, options: &SignOptions<'_>) -> Option<Rtype> {
 }
 
 /// Whether the apex would stay as it is, where no other name is touched.
-fn is_current(edits: &Edits<'_>, keys: &KeySet, options: &SignOptions<'_>) -> Result<bool, SignError> {
+fn is_current(
+    edits: &Edits<'_>,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+    signed: &[&Contents],
+) -> Result<bool, SignError> {
     let (Some(old), Some(new)) = (edits.previous.soa(), edits.after.soa()) else { return Ok(false) };
     if serial::is_before(old.serial, new.serial) {
         return Ok(false);
     }
     let alone = Contents::from_run(edits.after.apex(), apex_with_serial(edits.after.node(0), old.serial));
     let as_before = SignOptions { serial: SerialPolicy::Keep, previous: None, ..options.clone() };
-    let (apex, ..) = apex::prepare(&alone, keys, &as_before)?;
+    let apex = apex::prepare(&alone, keys, &as_before, signed)?.apex;
     let is_chain = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3);
     let mut olds = edits.previous.head().node(0).rrsets().filter(|rrset| !is_chain(rrset));
     let same = apex.node(0).rrsets().all(|new| {
@@ -142,11 +152,11 @@ fn replaced(previous: Base<'_>, entries: &[Entry<'_>]) -> Option<Contents> {
 fn sign_patch(
     patch: &Contents,
     standings: Vec<Standing>,
-    keys: &KeySet,
+    signers: &Signers<'_>,
     options: &SignOptions<'_>,
 ) -> Result<(Contents, SignStatistics), SignError> {
     let plan = Plan::of_all(patch, standings);
-    let signer = Signer::new(&plan, keys, options, Place::Apex);
+    let signer = Signer::new(&plan, signers, options, Place::Apex);
     // Few names: chunks of one size, large enough to sign in batches and small enough to keep all threads at work.
     let count = plan.items().len();
     let chunk = count.div_ceil((count / NAMES_AT_ONCE).max(1)).max(1);

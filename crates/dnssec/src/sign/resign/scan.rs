@@ -4,9 +4,9 @@
 use crate::denial::Mapping;
 use crate::denial::Mechanism;
 use crate::denial::nsec3::OPT_OUT;
-use crate::keys::KeySet;
 use crate::rrsig::{Rrsig, push_signed_data};
 use crate::sign::reuse::Reuse;
+use crate::sign::signers::Signers;
 use crate::sign::{SignError, SignOptions};
 use nonesuch_crypto::{VerifyItem, verify_batch};
 use nonesuch_proto::{NameRef, Rtype};
@@ -33,7 +33,7 @@ pub(super) struct Scan {
 
 /// What is looked for.
 struct Expected<'a> {
-    keys: &'a KeySet,
+    keys: &'a Signers<'a>,
     reuse: &'a Reuse<'a>,
     rtype: Rtype,
     /// What NSEC3 RDATA begin with; empty for NSEC.
@@ -60,7 +60,7 @@ pub(super) fn chain_type(mechanism: Mechanism) -> Option<Rtype> {
 /// Looks through the previous zone; `None` where its chain is not the one that is asked for.
 pub(super) fn scan(
     previous: Base<'_>,
-    keys: &KeySet,
+    keys: &Signers<'_>,
     reuse: &Reuse<'_>,
     options: &SignOptions<'_>,
 ) -> Result<Option<Scan>, SignError> {
@@ -88,12 +88,12 @@ pub(super) fn scan(
 }
 
 /// The pattern of the keys that sign what is not at the apex.
-fn signers(keys: &KeySet, reuse: &Reuse<'_>) -> Option<Vec<u8>> {
-    let numbers = keys.signers(Rtype::A);
+fn signers(keys: &Signers<'_>, reuse: &Reuse<'_>) -> Option<Vec<u8>> {
+    let numbers = keys.at_apex(Rtype::A);
     let mut signers: Vec<(u8, u16)> = numbers
         .iter()
         .map(|number| {
-            let key = &keys.keys()[*number];
+            let key = &keys.keys().keys()[*number];
             reuse.public(*number).map(|_| (key.algorithm().0, key.tag()))
         })
         .collect::<Option<_>>()?;
@@ -171,8 +171,10 @@ impl Expected<'_> {
 
     /// Whether the signatures are those of the keys that sign such an RRset, and none is too old.
     fn are_fresh(&self, owner: NameRef<'_>, signatures: Rrset<'_>) -> bool {
-        let signers = self.keys.signers_at(owner, signatures.covered());
-        signatures.count() == signers.len()
+        let signers = self.keys.at(owner, signatures.covered());
+        let copied = || self.keys.copied(owner, signatures.covered());
+        signatures.count() == signers.len() + copied().count()
+            && copied().all(|copied| signatures.rdatas().any(|rdata| rdata == copied))
             && signers.iter().all(|key| {
                 signatures.rdatas().any(|rdata| self.reuse.is_fresh_rdata(*key, rdata, signatures.ttl()))
             })
@@ -180,7 +182,11 @@ impl Expected<'_> {
 }
 
 /// Verifies some signatures, evenly spread over the zone, among those that could be kept.
-pub(super) fn verify_sample(previous: Base<'_>, keys: &KeySet, reuse: &Reuse<'_>) -> Result<(), SignError> {
+pub(super) fn verify_sample(
+    previous: Base<'_>,
+    keys: &Signers<'_>,
+    reuse: &Reuse<'_>,
+) -> Result<(), SignError> {
     let count = previous.node_count();
     let step = if reuse.verifies_all() { 1 } else { count.div_ceil(SAMPLE) };
     let (mut messages, mut places) = (Vec::new(), Vec::new());
@@ -192,7 +198,7 @@ pub(super) fn verify_sample(previous: Base<'_>, keys: &KeySet, reuse: &Reuse<'_>
             let Some(signatures) = node.signatures(rrset.rtype()) else { continue };
             for fields in signatures.rdatas().filter_map(Rrsig::parse) {
                 let by = |key: &&usize| reuse.is_fresh(**key, &fields);
-                let Some(&key) = keys.signers_at(node.name(), rrset.rtype()).iter().find(by) else {
+                let Some(&key) = keys.at(node.name(), rrset.rtype()).iter().find(by) else {
                     continue;
                 };
                 let first = messages.len();

@@ -1,0 +1,280 @@
+//! Which keys sign which RRsets of one zone.
+//!
+//! Roles follow from all published DNSKEY records: a zone-signing key never replaces a key-signing key whose private key is
+//! elsewhere. The signatures of such a key over the key set (DNSKEY, CDS and CDNSKEY at the apex) are copied from the input
+//! where they still fit; where a signature is needed and none fits, the zone is not signed.
+
+use super::{SignError, SignWarning};
+use crate::keys::{KeySet, PROTOCOL, REVOKE, Role, SEP, published_roles};
+use crate::online::prepare::KEY_SET;
+use crate::rrsig::{Rrsig, push_signed_data};
+use nonesuch_crypto::{Algorithm, PublicKey, VerifyItem, key_tag, verify_batch};
+use nonesuch_proto::{NameRef, Rtype, serial};
+use nonesuch_zone::{Contents, Rrset};
+use std::fmt;
+
+/// Why a signature of an absent key is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AbsentSignature {
+    /// The zone has none.
+    Missing,
+    /// It is not valid at the time of signing.
+    NotValid,
+    /// It was made for other records, another TTL or another key.
+    DoesNotFit,
+}
+
+impl fmt::Display for AbsentSignature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Missing => "the zone has no RRSIG record by it",
+            Self::NotValid => "its RRSIG record is not valid at this time",
+            Self::DoesNotFit => "its RRSIG record does not fit the RRset as it would be published",
+        })
+    }
+}
+
+/// A published key-signing key whose private key was not given.
+struct Absent {
+    rdata: Vec<u8>,
+    tag: u16,
+    algorithm: Algorithm,
+}
+
+/// The keys that sign each RRset of one zone.
+pub(crate) struct Signers<'k> {
+    keys: &'k KeySet,
+    /// Indices of the keys that sign DNSKEY, CDS and CDNSKEY at the apex.
+    for_keys: Vec<usize>,
+    /// Indices of the keys that sign all other RRsets.
+    for_data: Vec<usize>,
+    absent: Vec<Absent>,
+    /// The signatures of absent keys that are published: type covered, place in `absent`, RRSIG RDATA.
+    copied: Vec<(Rtype, usize, Vec<u8>)>,
+}
+
+impl<'k> Signers<'k> {
+    /// Gives each of `keys` its role among all published keys, of which `dnskeys` is the RDATA.
+    pub(super) fn new(keys: &'k KeySet, dnskeys: &[Vec<u8>]) -> Self {
+        let published = published_roles(dnskeys);
+        let given: Vec<Vec<u8>> = keys.keys().iter().map(crate::keys::KeyPair::dnskey_rdata).collect();
+        let role =
+            |index: usize| published.iter().find(|(rdata, ..)| *rdata == given[index]).map(|key| key.2);
+        let without = |other: Role| (0..given.len()).filter(move |index| role(*index) != Some(other));
+        let for_keys: Vec<usize> = without(Role::Zsk).collect();
+        let mut for_data: Vec<usize> = without(Role::Ksk).collect();
+        // RFC 4035 §2.2: where the zone-signing keys of an algorithm are published alone, another key signs the data.
+        let algorithm = |index: &usize| keys.keys()[*index].algorithm();
+        let covered: Vec<Algorithm> = for_data.iter().map(algorithm).collect();
+        for_data.extend(keys.signers(Rtype::A).iter().filter(|index| !covered.contains(&algorithm(index))));
+        for_data.sort_unstable();
+        let is_absent = |rdata: &[u8], role| role != Role::Zsk && !given.iter().any(|given| given == rdata);
+        let absent = published.iter().filter(|(rdata, _, role)| is_absent(rdata, *role));
+        let absent = absent.map(|(rdata, algorithm, _)| Absent {
+            rdata: rdata.to_vec(),
+            tag: key_tag(rdata),
+            algorithm: *algorithm,
+        });
+        Self { keys, for_keys, for_data, absent: absent.collect(), copied: Vec::new() }
+    }
+
+    /// Copies the signatures of absent keys over the RRset of `rtype` in `apex`, the apex of the signed zone, that fit at
+    /// `now`, from `sources`: the one of each key that expires last. `sources` begin with the zone to be signed.
+    ///
+    /// # Errors
+    /// Where the RRset would lack a signature of some algorithm, or where an absent key signs the DNSKEY RRset of the input and
+    /// no key that signs it would sign the new one.
+    pub(super) fn copy_signatures(
+        &mut self,
+        apex: &Contents,
+        rtype: Rtype,
+        sources: &[&Contents],
+        now: u32,
+    ) -> Result<Vec<SignWarning>, SignError> {
+        let Some(rrset) = apex.apex_rrset(rtype) else { return Ok(Vec::new()) };
+        let mut unfit = Vec::new();
+        for (place, absent) in self.absent.iter().enumerate() {
+            match absent.find(apex.apex().view(), rrset, sources, now) {
+                Ok(rdata) => self.copied.push((rtype, place, rdata)),
+                Err(reason) => unfit.push((absent, reason)),
+            }
+        }
+        // A key-signing key of which a public file alone is given has lost its private one, unless its signature is there.
+        let is_offline = |absent: &Absent| {
+            rtype == Rtype::DNSKEY && self.keys.offline().iter().any(|record| record.rdata() == absent.rdata)
+        };
+        let is_missing = |absent: &Absent| {
+            !is_revoked(&absent.rdata) && (!self.signs(rtype, absent.algorithm) || is_offline(absent))
+        };
+        let missing: Vec<_> = unfit.iter().filter(|(absent, _)| is_missing(absent)).collect();
+        if let Some((_, reason)) = missing.first() {
+            let tags = missing.iter().map(|(absent, _)| absent.tag).collect();
+            return Err(SignError::AbsentKey { rtype, tags, reason: *reason });
+        }
+        let dropped: Vec<_> =
+            unfit.iter().filter(|(_, reason)| *reason != AbsentSignature::Missing).collect();
+        let before = sources.first().map_or_else(Vec::new, |zone| signers_of(zone, rtype));
+        let stays = |index: &usize| {
+            let key = &self.keys.keys()[*index];
+            before.contains(&(key.tag(), key.algorithm()))
+        };
+        let is_replaced = rtype == Rtype::DNSKEY
+            && !self.for_keys.iter().any(stays)
+            && !self.copied.iter().any(|(covered, ..)| *covered == rtype);
+        match dropped.first() {
+            Some((_, reason)) if is_replaced => {
+                let tags = dropped.iter().map(|(absent, _)| absent.tag).collect();
+                Err(SignError::AbsentKey { rtype, tags, reason: *reason })
+            }
+            _ => Ok(dropped
+                .iter()
+                .map(|(absent, reason)| SignWarning::SignatureDropped {
+                    rtype,
+                    tag: absent.tag,
+                    reason: *reason,
+                })
+                .collect()),
+        }
+    }
+
+    /// Whether a key of `algorithm` that is not revoked signs the RRset of `rtype` at the apex.
+    fn signs(&self, rtype: Rtype, algorithm: Algorithm) -> bool {
+        let mut given = self.for_keys.iter().map(|index| &self.keys.keys()[*index]);
+        let copied = self.copied.iter().filter(|(covered, ..)| *covered == rtype);
+        let mut copied = copied.map(|(_, place, _)| &self.absent[*place]);
+        given.any(|key| key.algorithm() == algorithm && !key.is_revoked())
+            || copied.any(|key| key.algorithm == algorithm && !is_revoked(&key.rdata))
+    }
+
+    /// The given keys.
+    pub(super) const fn keys(&self) -> &'k KeySet {
+        self.keys
+    }
+
+    /// Indices of the given keys that sign an RRset of `rtype` at the apex.
+    pub(super) fn at_apex(&self, rtype: Rtype) -> &[usize] {
+        if KEY_SET.contains(&rtype) { &self.for_keys } else { &self.for_data }
+    }
+
+    /// Indices of the given keys that sign an RRset of `rtype` at `owner`. Away from the apex DNSKEY, CDS and CDNSKEY are data
+    /// (RFC 9615 §2).
+    pub(super) fn at(&self, owner: NameRef<'_>, rtype: Rtype) -> &[usize] {
+        if KEY_SET.contains(&rtype) && owner == self.keys.zone().view() {
+            &self.for_keys
+        } else {
+            &self.for_data
+        }
+    }
+
+    /// RDATA of the RRSIG records over an RRset of `rtype` at `owner` that absent keys made.
+    pub(super) fn copied<'s>(
+        &'s self,
+        owner: NameRef<'_>,
+        rtype: Rtype,
+    ) -> impl Iterator<Item = &'s [u8]> + use<'s, 'k> {
+        let is_there = KEY_SET.contains(&rtype) && owner == self.keys.zone().view();
+        let copied = self.copied.iter().filter(move |(covered, ..)| is_there && *covered == rtype);
+        copied.map(|(_, _, rdata)| &**rdata)
+    }
+
+    /// RDATA of the published keys that sign the DNSKEY RRset.
+    pub(super) fn of_dnskeys(&self) -> Vec<Vec<u8>> {
+        let given = self.for_keys.iter().map(|index| self.keys.keys()[*index].dnskey_rdata());
+        let copied = self.copied.iter().filter(|(covered, ..)| *covered == Rtype::DNSKEY);
+        given.chain(copied.map(|(_, place, _)| self.absent[*place].rdata.clone())).collect()
+    }
+
+    /// RDATA of the keys that the parent's DS RRset should name: the signers of the DNSKEY RRset that are not revoked.
+    pub(super) fn entry_points(&self) -> Vec<Vec<u8>> {
+        let mut keys = self.of_dnskeys();
+        keys.retain(|rdata| !is_revoked(rdata));
+        keys
+    }
+
+    /// RDATA of the keys that sign the data.
+    pub(super) fn of_data(&self) -> Vec<Vec<u8>> {
+        self.for_data.iter().map(|index| self.keys.keys()[*index].dnskey_rdata()).collect()
+    }
+}
+
+/// Whether any of these DNSKEY records has the SEP flag.
+pub(super) fn has_entry_point(dnskeys: Option<Rrset<'_>>) -> bool {
+    dnskeys.into_iter().flat_map(Rrset::rdatas).any(|rdata| flags(rdata) & SEP != 0)
+}
+
+fn is_revoked(dnskey: &[u8]) -> bool {
+    flags(dnskey) & REVOKE != 0
+}
+
+fn flags(dnskey: &[u8]) -> u16 {
+    dnskey.first_chunk().map_or(0, |flags| u16::from_be_bytes(*flags))
+}
+
+/// Tags and algorithms of the signatures over the RRset of `rtype` at the apex.
+fn signers_of(zone: &Contents, rtype: Rtype) -> Vec<(u16, Algorithm)> {
+    signatures(zone, rtype).filter_map(Rrsig::parse).map(|fields| (fields.tag, fields.algorithm)).collect()
+}
+
+fn signatures(zone: &Contents, rtype: Rtype) -> impl Iterator<Item = &[u8]> {
+    let apex = zone.nodes().next().filter(|apex| apex.name() == zone.apex().view());
+    apex.and_then(|apex| apex.signatures(rtype)).into_iter().flat_map(Rrset::rdatas)
+}
+
+impl Absent {
+    /// RDATA of the key's signature over `rrset` at `apex` that expires last.
+    fn find(
+        &self,
+        apex: NameRef<'_>,
+        rrset: Rrset<'_>,
+        sources: &[&Contents],
+        now: u32,
+    ) -> Result<Vec<u8>, AbsentSignature> {
+        let mut best: Option<(u32, &[u8])> = None;
+        let mut reason = AbsentSignature::Missing;
+        for rdata in sources.iter().flat_map(|zone| signatures(zone, rrset.rtype())) {
+            let Some(fields) = Rrsig::parse(rdata) else { continue };
+            if (fields.tag, fields.algorithm) != (self.tag, self.algorithm) {
+                continue;
+            }
+            match self.judge(apex, rrset, &fields, now) {
+                Err(fault) => reason = fault,
+                Ok(()) => {
+                    // RFC 4034 §3.1.5: times are compared in serial arithmetic.
+                    if best.is_none_or(|(until, _)| serial::is_before(until, fields.expiration)) {
+                        best = Some((fields.expiration, rdata));
+                    }
+                }
+            }
+        }
+        best.map(|(_, rdata)| rdata.to_vec()).ok_or(reason)
+    }
+
+    /// Whether a signature that names this key is good (RFC 4035 §5.3).
+    fn judge(
+        &self,
+        apex: NameRef<'_>,
+        rrset: Rrset<'_>,
+        fields: &Rrsig<'_>,
+        now: u32,
+    ) -> Result<(), AbsentSignature> {
+        if serial::is_before(now, fields.inception) || serial::is_before(fields.expiration, now) {
+            return Err(AbsentSignature::NotValid);
+        }
+        let fits = fields.signer == apex
+            && fields.labels == apex.rrsig_labels()
+            && fields.original_ttl == rrset.ttl()
+            && self.rdata.get(2) == Some(&PROTOCOL);
+        let public = self.rdata.get(4..).filter(|_| fits);
+        let public = public.and_then(|public| PublicKey::parse(self.algorithm, public).ok());
+        let key = public.as_ref().ok_or(AbsentSignature::DoesNotFit)?;
+        let mut message = Vec::new();
+        push_signed_data(fields, apex, rrset.rdatas(), &mut message);
+        let mut outcome = Vec::new();
+        verify_batch(&[VerifyItem { key, message: &message, signature: fields.signature }], &mut outcome);
+        match outcome.first() {
+            Some(Ok(())) => Ok(()),
+            _ => Err(AbsentSignature::DoesNotFit),
+        }
+    }
+}
