@@ -188,6 +188,14 @@ impl Published {
         }
     }
 
+    /// The keys of answers that are signed online.
+    pub(crate) fn online_keys(&self) -> Option<&OnlineKeys> {
+        match &self.denial {
+            Denial::Online { keys, .. } => Some(keys),
+            Denial::FromImage | Denial::Nsec5(_) => None,
+        }
+    }
+
     /// Whether answers may have to be made: signed or proven when asked.
     #[must_use]
     pub const fn is_online(&self) -> bool {

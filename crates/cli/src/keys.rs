@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Ends of the names of the two files.
 pub(crate) const SUFFIXES: [&str; 2] = [".key", ".private"];
 
-/// Reads the keys of `zone` in `dir`.
+/// Reads the keys of `zone` in `dir`. Of key-signing keys the public files are enough.
 pub(crate) fn load(dir: &Path, zone: &Name) -> Result<KeySet, Failure> {
     let bases = of_zone(dir, zone)?;
     let lone = base_names(dir, &SUFFIXES[1..])?
@@ -24,8 +24,24 @@ pub(crate) fn load(dir: &Path, zone: &Name) -> Result<KeySet, Failure> {
         let [_, path] = paths(dir, &base);
         return Err(Failure::NoPublicFile { path });
     }
-    let keys: Vec<KeyPair> = bases.iter().map(|base| load_pair(dir, base)).collect::<Result<_, _>>()?;
-    Ok(KeySet::new(zone, keys)?)
+    let (mut keys, mut offline) = (Vec::new(), Vec::new());
+    for base in &bases {
+        match load_pair(dir, base) {
+            Ok(pair) => keys.push(pair),
+            // Its signatures may come with the zone, which the signer checks.
+            Err(Failure::NoPrivateFile { path }) if load_record(&path)?.is_sep() => {
+                let record = load_record(&path)?;
+                record.check_base_name(base).map_err(key_file(&path))?;
+                offline.push((record, path));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if let (true, Some((_, path))) = (keys.is_empty(), offline.first()) {
+        return Err(Failure::NoPrivateFile { path: path.clone() });
+    }
+    let offline = offline.into_iter().map(|(record, _)| record).collect();
+    Ok(KeySet::new(zone, keys)?.with_offline(offline)?)
 }
 
 /// Base names of the `.key` files of `zone` in `dir`, in order, at least one.

@@ -26,6 +26,8 @@ fn sign_at(folder: &Path, zone: &str, signed: &str, now: &str, more: &[&str]) {
         text(&keys),
         "-f",
         text(&signed),
+        "--now",
+        now,
         "--inception",
         now,
         "--expiration",
@@ -103,6 +105,12 @@ fn another_mechanism_and_another_key_are_said() {
     let said = diff(&path("first"), &path("hashed"), &[]).stdout;
     assert!(said.contains("; denial: NSEC -> NSEC3, 3 iterations, salt AB\n"), "{said}");
     assert!(said.contains("; chain: "), "{said}");
+    let broken = "the denial chain changes from NSEC to NSEC3 under the same serial 1";
+    assert!(said.contains(&format!("; unsafe transition: {broken}")), "{said}");
+    let json = diff(&path("first"), &path("hashed"), &["--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let listed = json["dnssec"]["unsafe_transition"].as_array().unwrap();
+    assert!(listed.len() == 1 && listed[0].as_str().unwrap().starts_with(broken), "{json}");
     let added = generate_key(&path("keys"), KEYS_ORIGIN, "ecdsap256sha256", &["--csk"]);
     sign_at(folder.path(), "zone", "rolled", now, &[]);
     let said = diff(&path("first"), &path("rolled"), &[]).stdout;

@@ -4,9 +4,13 @@
 
 mod common;
 
-use common::{Ended, KEYS_ORIGIN as ORIGIN, KEYS_ZONE, done, folder, generate_key, nonesuch, run, text};
+use common::{
+    Ended, KEYS_ORIGIN as ORIGIN, KEYS_ZONE, Running, ask, done, folder, generate_key, installed, nonesuch,
+    run, serve, serve_at, start_unbound, text,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A zone whose keys are rolled: the zone file, the folder of keys that sign it, that of keys to come.
@@ -215,4 +219,234 @@ fn a_key_whose_private_half_is_elsewhere_is_refused_with_the_way_to_publish_it()
     assert_eq!(refused.status, 2);
     assert!(refused.stderr.contains("stands in the zone file, as DNSKEY record"), "{}", refused.stderr);
     assert!(!Path::new(&format!("{}.signed", text(&zone))).exists());
+}
+
+/// A zone whose key set is signed, with the private file of its key-signing key in `offline` alone.
+fn with_offline_key() -> (Rolled, String) {
+    let mut rolled = Rolled::new("ecdsap256sha256");
+    let ksk = rolled.key("KSK", "ECDSAP256SHA256");
+    let (zone, keys, key_set) = (rolled.path("zone"), rolled.path("keys"), rolled.path("zone.keys"));
+    let sign = ["zone", "sign", "-o", ORIGIN, "--only-keys", "--cds", "--keys", text(&keys), text(&zone)];
+    done([&sign[..], &["-f", text(&key_set)]].concat());
+    fs::copy(&key_set, &zone).expect("a key set");
+    fs::create_dir(rolled.path("offline")).expect("a folder");
+    rolled.take(&ksk, "keys", "offline");
+    rolled.serial = 0;
+    (rolled, ksk)
+}
+
+/// The RRSIG records over the apex's RRset of this type.
+fn signatures<'z>(zone: &'z str, covered: &str) -> Vec<&'z str> {
+    let is_one = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(3);
+        line.starts_with(ORIGIN) && fields.next() == Some("RRSIG") && fields.next() == Some(covered)
+    };
+    zone.lines().filter(is_one).collect()
+}
+
+#[test]
+fn the_signature_of_an_offline_key_signing_key_stays() {
+    let (mut rolled, ksk) = with_offline_key();
+    let anchor = rolled.ds(&ksk, "offline");
+    let key_set = fs::read_to_string(rolled.path("zone")).expect("a key set");
+    for covered in ["DNSKEY", "CDS", "CDNSKEY"] {
+        assert_eq!(signatures(&key_set, covered).len(), 1, "{covered}");
+    }
+    // With the public file, without it, and again: the zone changes, and the key set stays.
+    let public = format!("{ksk}.key");
+    fs::copy(rolled.path("offline").join(&public), rolled.path("keys").join(&public)).expect("a copy");
+    for step in 0..3 {
+        if step == 1 {
+            fs::remove_file(rolled.path("keys").join(&public)).expect("a file");
+            fs::write(rolled.path("zone"), format!("{key_set}new.{ORIGIN} 60 A 192.0.2.9\n"))
+                .expect("a zone");
+        }
+        let more: &[&str] = if step == 2 { &["--refresh", "1000000"] } else { &[] };
+        let signed = rolled.sign(more);
+        rolled.verify(&signed, Some(&anchor)).expect_done("from the parent's DS record");
+        for covered in ["DNSKEY", "CDS", "CDNSKEY"] {
+            assert_eq!(signatures(&signed, covered), signatures(&key_set, covered), "{covered}");
+        }
+    }
+    // A compiled previous zone and a change set, of which only the apex and what changes is planned.
+    let paths = ["keys", "signed", "image", "changes", "again"].map(|name| rolled.path(name));
+    let [keys, signed, image, changes, again] = paths.each_ref().map(|path| text(path));
+    done(["zone", "compile", signed, "-f", image]);
+    fs::write(changes, format!("+ other.{ORIGIN} 60 IN A 192.0.2.10\n")).expect("a change set");
+    done([
+        "zone",
+        "sign",
+        "--keys",
+        keys,
+        "--previous",
+        image,
+        "--changes",
+        changes,
+        "-f",
+        again,
+        "--compiled",
+    ]);
+    let ended = done(["zone", "print", again]).stdout;
+    assert_eq!(signatures(&ended, "DNSKEY"), signatures(&key_set, "DNSKEY"));
+    rolled.verify(&ended, Some(&anchor)).expect_done("of a compiled zone");
+}
+
+#[test]
+fn a_zone_signing_key_never_replaces_an_offline_key_signing_key() {
+    let (rolled, ksk) = with_offline_key();
+    let tag = ksk.rsplit('+').next().expect("a tag").trim_start_matches('0');
+    let key_set = fs::read_to_string(rolled.path("zone")).expect("a key set");
+    let (zone, keys, signed) = (rolled.path("zone"), rolled.path("keys"), rolled.path("signed"));
+    let sign = |more: &[&str]| {
+        let sign = ["zone", "sign", "-o", ORIGIN, "--keys", text(&keys), text(&zone), "-f", text(&signed)];
+        run(&mut nonesuch([&sign[..], more].concat()))
+    };
+    let unsigned: String = key_set
+        .lines()
+        .filter(|line| line.split_whitespace().nth(3) != Some("RRSIG"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let zsk = rolled.make("next", "ecdsap256sha256", false);
+    let other = fs::read_to_string(rolled.path("next").join(format!("{zsk}.key"))).expect("a key file");
+    for (what, text, more) in [
+        ("no signature", unsigned.as_str(), &[][..]),
+        ("another DNSKEY RRset", &format!("{key_set}{other}"), &[]),
+        ("another TTL", &key_set, &["--dnskey-ttl", "77"]),
+        ("an expired signature", &key_set, &["--now", "2100-01-01T00:00:00Z"]),
+    ] {
+        fs::write(&zone, text).expect("a zone");
+        let refused = sign(more);
+        assert_eq!(refused.status, 2, "{what}: {}", refused.text());
+        assert!(refused.stderr.contains(&format!("key-signing key {tag}")), "{what}: {}", refused.text());
+        assert!(!signed.exists(), "{what}");
+    }
+    // Nor does another key-signing key replace it unseen where the key set is signed.
+    fs::write(&zone, &key_set).expect("a zone");
+    rolled.make("next", "ecdsap256sha256", true);
+    let next = rolled.path("next");
+    let sign_keys = |more: &[&str]| {
+        let sign = ["zone", "sign", "-o", ORIGIN, "--only-keys", "--keys", text(&next), text(&zone)];
+        run(&mut nonesuch([&sign[..], &["-f", text(&signed)], more].concat()))
+    };
+    let refused = sign_keys(&[]);
+    assert_eq!(refused.status, 2, "{}", refused.text());
+    assert!(refused.stderr.contains("no key that signed the previous DNSKEY RRset"), "{}", refused.text());
+    sign_keys(&["--allow-unsafe-transition"]).expect_done("an emergency");
+    // Without its record the zone-signing key signs all.
+    let dropped = sign(&["--drop-foreign-dnskeys", "--dnskey-ttl", "60"]);
+    assert_eq!(dropped.status, 0, "{}", dropped.text());
+    // Nobody with the parent's DS record would take this zone: its signature over the DNSKEY RRset is the zone-signing key's.
+    let broken = fs::read_to_string(&signed).expect("a zone");
+    assert!(!broken.contains(" 257 3 13 "));
+}
+
+/// Signs the zone again, which is refused; returns what was said. Nothing is written.
+#[track_caller]
+fn refused(rolled: &Rolled, more: &[&str]) -> String {
+    let (zone, keys, signed) = (rolled.path("zone"), rolled.path("keys"), rolled.path("signed"));
+    let before = fs::read(&signed).expect("a signed zone");
+    let sign =
+        ["zone", "sign", "-o", ORIGIN, "--keys", text(&keys), text(&zone), "--previous", text(&signed)];
+    let ended = run(&mut nonesuch([&sign[..], &["-f", text(&signed)], more].concat()));
+    assert_eq!(ended.status, 2, "{}", ended.text());
+    assert_eq!(fs::read(&signed).expect("a signed zone"), before);
+    ended.stderr
+}
+
+#[test]
+fn a_step_that_breaks_validators_needs_a_flag() {
+    let mut rolled = Rolled::new("ecdsap256sha256");
+    let first = rolled.sign(&[]);
+    let old = rolled.key("KSK", "ECDSAP256SHA256");
+    rolled.take(&old, "keys", "old");
+    rolled.make("keys", "ecdsap256sha256", true);
+    let said = refused(&rolled, &["--serial", "increment"]);
+    assert!(said.contains("no key that signed the previous DNSKEY RRset"), "{said}");
+    assert!(said.contains("--allow-unsafe-transition"), "{said}");
+    // Double-DS: the parent has had the DS record of the new key.
+    let double_ds = rolled.sign(&["--allow-unsafe-transition"]);
+    let [before, after] = ["before", "after"].map(|name| rolled.path(name));
+    fs::write(&before, &first).expect("a zone");
+    fs::write(&after, &double_ds).expect("a zone");
+    let step = run(&mut nonesuch(["zone", "diff", text(&before), text(&after)])).stdout;
+    assert!(step.contains("; unsafe transition: no key that signed the previous DNSKEY RRset"), "{step}");
+    // A zone-signing key that was not published before.
+    let old = rolled.key("ZSK", "ECDSAP256SHA256");
+    rolled.take(&old, "keys", "old");
+    rolled.make("keys", "ecdsap256sha256", false);
+    let said = refused(&rolled, &[]);
+    assert!(said.contains(&format!("{ORIGIN} SOA is signed only by key ")), "{said}");
+    // An expiration in the past is no validity at all.
+    for more in [&["--only-keys"][..], &["--denial", "nsec"]] {
+        let (zone, keys) = (rolled.path("zone"), rolled.path("keys"));
+        let sign = ["zone", "sign", "-o", ORIGIN, "--keys", text(&keys), text(&zone), "--inception"];
+        let times = ["20200101000000", "--expiration", "20210101000000"];
+        let ended = run(&mut nonesuch([&sign[..], &times, more].concat()));
+        assert_eq!(ended.status, 2, "{}", ended.text());
+        assert!(ended.stderr.contains("would have expired before now"), "{}", ended.text());
+    }
+}
+
+#[test]
+fn the_chain_stays_of_its_kind_where_nothing_is_said() {
+    let rolled = Rolled::new("ecdsap256sha256");
+    let [zone, keys, signed, again] = ["zone", "keys", "signed", "again"].map(|name| rolled.path(name));
+    let sign = |from: &Path, to: &Path, more: &[&str]| {
+        let sign = ["zone", "sign", "-o", ORIGIN, "--keys", text(&keys), text(from), "-f", text(to)];
+        done([&sign[..], more].concat());
+        let zone = done(["zone", "print", text(to)]).stdout;
+        let parameters = zone.lines().find(|line| line.contains("\tNSEC3PARAM\t")).map(str::to_owned);
+        (parameters.unwrap_or_default(), count(&zone, "NSEC"))
+    };
+    let salted = ["--denial", "nsec3-opt-out", "--nsec3-salt", "AB", "--nsec3-iterations", "3"];
+    for denial in [&salted[..], &["--denial", "nsec3"], &["--denial", "nsec"]] {
+        let before = sign(&zone, &signed, denial);
+        assert_eq!(sign(&signed, &again, &[]), before, "{denial:?}");
+        assert_eq!(sign(&signed, &again, &["--compiled"]), before, "{denial:?}");
+    }
+    assert!(sign(&signed, &again, &["--denial", "nsec3"]).0.contains("1 0 0 -"));
+    let sign = ["zone", "sign", "-o", ORIGIN, "--keys", text(&keys), text(&signed), "-f", text(&again)];
+    let other = done([&sign[..], &["--denial", "nsec3"]].concat()).stderr;
+    assert!(other.contains("the input has the denial chain NSEC, and its serial stays"), "{other}");
+    let raised = done([&sign[..], &["--denial", "nsec3", "--serial", "increment"]].concat()).stderr;
+    assert!(!raised.contains("the input has the denial chain"), "{raised}");
+}
+
+/// What is refused is bogus for a resolver that holds the DNSKEY RRset of the previous version, or the parent's DS record.
+#[test]
+fn unbound_takes_refused_steps_for_bogus() {
+    if !installed("unbound") {
+        return;
+    }
+    let mut rolled = Rolled::new("ecdsap256sha256");
+    let anchor = rolled.ds(&rolled.key("KSK", "ECDSAP256SHA256"), "keys");
+    rolled.sign(&[]);
+    let (home, other) = (folder(), folder());
+    let server = serve(&rolled.path("signed"), &["--origin", ORIGIN]);
+    let address = server.address;
+    let unbound = start_unbound(home.path(), ORIGIN, &anchor, address);
+    let answer = |resolver: &Running, name: &str| {
+        let name = if name == "@" { ORIGIN.to_owned() } else { format!("{name}.{ORIGIN}") };
+        let header = ask(resolver.address, &name, 1, Duration::from_secs(10)).expect("an answer");
+        (header.rcode, header.authenticated)
+    };
+    assert_eq!(answer(&unbound, "ns"), (0, true));
+    drop(server);
+    // Its cache has the DNSKEY RRset, and not the other names.
+    let old = rolled.key("ZSK", "ECDSAP256SHA256");
+    rolled.take(&old, "keys", "old");
+    rolled.make("keys", "ecdsap256sha256", false);
+    assert!(refused(&rolled, &[]).contains("is signed only by key"));
+    rolled.sign(&["--allow-unsafe-transition"]);
+    let server = serve_at(&rolled.path("signed"), &address.to_string(), &["--origin", ORIGIN]);
+    assert_eq!(answer(&unbound, "@"), (2, false), "the previous DNSKEY RRset is cached");
+    drop(server);
+    let old = rolled.key("KSK", "ECDSAP256SHA256");
+    rolled.take(&old, "keys", "old");
+    rolled.make("keys", "ecdsap256sha256", true);
+    assert!(refused(&rolled, &[]).contains("no key that signed the previous DNSKEY RRset"));
+    rolled.sign(&["--allow-unsafe-transition"]);
+    let server = serve_at(&rolled.path("signed"), &address.to_string(), &["--origin", ORIGIN]);
+    let fresh = start_unbound(other.path(), ORIGIN, &anchor, server.address);
+    assert_eq!(answer(&fresh, "ns"), (2, false), "the parent has the DS record of the previous key");
 }

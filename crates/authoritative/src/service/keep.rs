@@ -101,7 +101,8 @@ impl Service {
     ) -> Result<Option<Version>, Refused> {
         let image = self.publish_image(file, settings, (None, self.now()))?;
         let version = image.map(|image| version_of(image, path, settings, origin)).transpose()?;
-        Ok(version.map(|version| warned(version, self.seen(zone).as_ref(), Relation::First, settings)))
+        let seen = self.seen(zone);
+        version.map(|version| compared(version, path, seen.as_ref(), Relation::First, settings)).transpose()
     }
 
     /// Takes the image that the file at `path` begins with. With a state folder it is copied there, and the copy alone is mapped, since
@@ -132,6 +133,7 @@ impl Service {
                 let Some(version) = version else { return Ok(None) };
                 let after = version.contents.as_deref();
                 let relation = after.map_or(Relation::First, |after| Relation::of(held.as_deref(), after));
+                let version = compared(version, part, seen.as_ref(), relation, settings)?;
                 self.empty_journal(zone, settings, relation)?;
                 Ok(Some((version, relation)))
             });
@@ -142,7 +144,7 @@ impl Service {
         if let Some(contents) = &version.contents {
             self.add_to_journal(zone, settings, held.as_deref(), relation, contents, &[]);
         }
-        Ok(Some(warned(version, seen.as_ref(), relation, settings)))
+        Ok(Some(version))
     }
 
     /// Notes what the version that is kept was read from.
@@ -403,8 +405,16 @@ fn say_outdated(zone: &Zone) {
     );
 }
 
-/// The version with what people are to know of it.
-fn warned(version: Version, seen: Option<&Seen>, relation: Relation, settings: &ZoneSettings) -> Version {
-    let warnings = compare::warnings(seen, &Seen::of(&version.published), relation, settings);
-    Version { warnings, ..version }
+/// The version from the file at `path` with its warnings.
+fn compared(
+    version: Version,
+    path: &Path,
+    seen: Option<&Seen>,
+    relation: Relation,
+    settings: &ZoneSettings,
+) -> Result<Version, Refused> {
+    let load = || load_regular(path, Some(&settings.apex)).ok().map(|loaded| loaded.contents);
+    let records = (&version.published, version.contents.as_deref());
+    let warnings = compare::compared(seen, records, relation, settings, load)?;
+    Ok(Version { warnings, ..version })
 }

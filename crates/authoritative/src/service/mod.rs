@@ -35,8 +35,8 @@ pub use opened::Opened;
 pub use purge::PurgeError;
 pub use refused::Refused;
 pub use settings::{
-    Catalog, FULL, MANY, Making, NSEC5_FOLDER, OnFault, RecordLimits, Settings, Source, Template, TransferSettings,
-    VerifyChoice, ZoneSettings,
+    Catalog, FULL, MANY, Making, NSEC5_FOLDER, OnFault, RecordLimits, Settings, Source, Template,
+    TransferSettings, VerifyChoice, ZoneSettings,
 };
 pub(crate) use state::PART;
 pub use state::{StateError, StateFolder};

@@ -84,7 +84,8 @@ impl Service {
         let built = builder.build(contents, recorded, before.as_ref())?;
         let after = built.contents.as_ref();
         let relation = after.map_or(Relation::First, |after| Relation::of(held.as_deref(), after));
-        let warnings = compare::warnings(seen.as_ref(), &Seen::of(&built.published), relation, &settings);
+        let warnings =
+            compare::compared(seen.as_ref(), (&built.published, after), relation, &settings, || None)?;
         activity.phase("keep");
         let stored =
             self.empty_journal(zone, &settings, relation).and_then(|()| self.keep(zone, &built, &origin));

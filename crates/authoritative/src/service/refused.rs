@@ -2,6 +2,7 @@
 
 use crate::OpenImageError;
 use nonesuch_dnssec::online::PrepareError;
+use nonesuch_dnssec::transition::{TransitionFault, list_faults};
 use nonesuch_dnssec::verify::count_faults;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::LoadError;
@@ -102,6 +103,13 @@ pub enum Refused {
     /// It is to be signed, and is not.
     #[error("the zone is not signed, and dnssec = \"required\" has that refused: sign it, or take that out")]
     NotSigned,
+    /// It would be bogus for validators that hold the previous version's keys.
+    #[error(
+        "the new version breaks validators that hold the previous one: {}; sign with the keys that the previous version has, or allow \
+         this (allow-unsafe-transition)",
+        list_faults(.0)
+    )]
+    UnsafeTransition(Vec<TransitionFault>),
     /// Keys are missing or faulty.
     #[error("{0}")]
     Keys(String),

@@ -51,6 +51,8 @@ pub struct ZoneSettings {
     pub requires_dnssec: bool,
     /// How many records and types a name may have.
     pub limits: RecordLimits,
+    /// Whether a version from a file is published that breaks validators which hold the previous version's keys.
+    pub allows_unsafe_transition: bool,
     /// Who may ask for what is in the zone; `None` for everybody.
     pub query: Option<AccessList>,
     /// Whom it comes from and goes to.
@@ -255,6 +257,7 @@ impl ZoneSettings {
             on_fault: OnFault::Reject,
             requires_dnssec: false,
             limits: RecordLimits::default(),
+            allows_unsafe_transition: false,
             query: None,
             transfers: TransferSettings::default(),
             catalog: None,
@@ -313,6 +316,12 @@ impl ZoneSettings {
             _ => return Err(Refused::Nsec5KeysNeeded { folder: None }),
         };
         if folder.is_dir() { Ok(folder) } else { Err(Refused::Nsec5KeysNeeded { folder: Some(folder) }) }
+    }
+
+    /// Whether a version is rejected that breaks validators which hold the previous version's keys. For a transferred zone the
+    /// primary has decided.
+    pub(super) const fn rejects_unsafe_transitions(&self) -> bool {
+        matches!(self.source, Source::File(_) | Source::Stream(_)) && !self.allows_unsafe_transition
     }
 
     /// Whether the zone's records are held in memory beside its image: for those who transfer it or are told of it, and to

@@ -3,9 +3,11 @@
 mod opened;
 mod standing;
 mod states;
+mod transitions;
 mod versions;
 
 use super::*;
+use nonesuch_dnssec::Mechanism;
 use nonesuch_zone::read;
 use std::fs;
 use std::path::PathBuf;
@@ -89,12 +91,18 @@ fn key_pair(zone: &Name, secret: u8) -> KeyPair {
 
 /// A version that is signed, by a key of this secret.
 fn signed(serial: u32, secret: u8) -> Contents {
-    signed_by(&contents(serial), secret, nonesuch_dnssec::Mechanism::Nsec)
+    signed_with(serial, &[secret], Mechanism::Nsec)
 }
 
-fn signed_by(contents: &Contents, secret: u8, mechanism: nonesuch_dnssec::Mechanism) -> Contents {
+/// The same, by several keys.
+fn signed_with(serial: u32, secrets: &[u8], mechanism: Mechanism) -> Contents {
+    signed_by(&contents(serial), secrets, mechanism)
+}
+
+fn signed_by(contents: &Contents, secrets: &[u8], mechanism: Mechanism) -> Contents {
     use nonesuch_dnssec::{KeySet, SignOptions, sign};
-    let keys = KeySet::new(&name("example."), vec![key_pair(&name("example."), secret)]).unwrap();
+    let pairs = secrets.iter().map(|secret| key_pair(&name("example."), *secret)).collect();
+    let keys = KeySet::new(&name("example."), pairs).unwrap();
     let now = seconds_now() as u32;
     let options = SignOptions::new(mechanism, now - 3600, now + 86_400);
     sign(contents, &keys, &options).unwrap().into_contents()

@@ -22,7 +22,7 @@ pub(crate) struct ServeArguments {
     )]
     pub(crate) file: PathBuf,
     /// Serve the zones of a configuration; of the other options --check and --json alone go with it.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "origin", "listen", "workers", "cpus", "verify", "now", "denial", "keys",
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "origin", "listen", "workers", "cpus", "verify", "allow_unsafe_transition", "now", "denial", "keys",
         "nsec5_keys", "signature_cache", "signature_validity"])]
     pub(crate) config: Option<PathBuf>,
     /// Check the configuration, and the files and folders that it names, and do not serve; with --check=zones, verify
@@ -46,6 +46,9 @@ pub(crate) struct ServeArguments {
     /// Except with full, a compiled zone of which as much was verified is served from its image at once.
     #[arg(long, default_value = "auto")]
     pub(crate) verify: VerifyMode,
+    /// At a reload, serve a version that breaks validators which hold the keys of the version before, with a warning.
+    #[arg(long)]
+    pub(crate) allow_unsafe_transition: bool,
     /// Print the "ready" and "stopped" lines as JSON.
     #[arg(long)]
     pub(crate) json: bool,

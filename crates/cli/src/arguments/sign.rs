@@ -2,8 +2,11 @@
 
 use super::values::parse_time;
 use clap::Args;
+use data_encoding::HEXUPPER;
 use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
 use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::facts::DenialFacts;
 use nonesuch_dnssec::sign::SerialPolicy;
 use nonesuch_proto::Name;
 use nonesuch_zone::zonemd::{UnknownHash, ZonemdHash};
@@ -21,7 +24,8 @@ pub(crate) struct SignArguments {
     /// Folder with the zone's key files.
     #[arg(long, default_value = ".")]
     pub(crate) keys: PathBuf,
-    /// Denial mechanism: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out; default that of the previous zone, else nsec.
+    /// Denial mechanism: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out; default that of the previous
+    /// zone, else that of the input where it is signed, else nsec.
     #[arg(long)]
     pub(crate) denial: Option<Mechanism>,
     /// Folder of the VRF key and of the proofs, for NSEC5; default nsec5 beside the output. A key is made where there is
@@ -51,10 +55,11 @@ pub(crate) struct SignArguments {
     #[arg(long, default_value = "keep")]
     pub(crate) serial: SerialPolicy,
     /// NSEC3 salt in hexadecimal digits, two for each octet; - for none, as RFC 9276 wants. Default that of the previous
-    /// zone, else none.
+    /// zone, or of the input with its mechanism, else none.
     #[arg(long, value_name = "HEX")]
     pub(crate) nsec3_salt: Option<String>,
-    /// NSEC3 iterations, at most 500; RFC 9276 wants 0. Default those of the previous zone, else 0.
+    /// NSEC3 iterations, at most 500; RFC 9276 wants 0. Default those of the previous zone, or of the input with its
+    /// mechanism, else 0.
     #[arg(long)]
     pub(crate) nsec3_iterations: Option<u16>,
     /// Publish CDS and CDNSKEY records of the keys that the parent's DS records are to name.
@@ -98,6 +103,19 @@ impl SignArguments {
     pub(crate) fn mechanism(&self) -> Mechanism {
         self.denial.unwrap_or(Mechanism::Nsec)
     }
+
+    /// Sets the mechanism and, for NSEC3, the parameters to those of a signed zone, unless they are given.
+    pub(crate) fn set_denial(&mut self, facts: Option<DenialFacts>) {
+        let Some(facts) = facts else { return };
+        let mechanism = *self.denial.get_or_insert(facts.mechanism);
+        if let Some(parameters) = facts.parameters.filter(|_| mechanism.mapping() == Mapping::Sha1) {
+            self.nsec3_iterations.get_or_insert(parameters.iterations);
+            self.nsec3_salt.get_or_insert_with(|| match parameters.salt.as_slice() {
+                [] => "-".to_owned(),
+                salt => HEXUPPER.encode(salt),
+            });
+        }
+    }
 }
 
 /// Hash algorithms of ZONEMD records, each once; none where none are to be made.
@@ -133,6 +151,10 @@ pub(crate) struct AgainArguments {
     /// Verify the previous zone as a whole first, and refuse it where it is not sound; else a sample of its signatures.
     #[arg(long, requires = "previous")]
     pub(crate) verify_previous: bool,
+    /// With --previous or --only-keys: sign although validators that hold the previous version's keys take the new version for
+    /// bogus, as a Double-DS roll-over needs; warn of it, and do not fail.
+    #[arg(long)]
+    pub(crate) allow_unsafe_transition: bool,
     /// Write what differs from the previous signed zone, signatures included, as a change set.
     #[arg(long, requires = "previous", value_name = "FILE")]
     pub(crate) changes_out: Option<PathBuf>,

@@ -196,6 +196,9 @@ fn write_dnssec(dnssec: &Difference, out: &mut dyn Write) -> io::Result<()> {
     for rtype in &dnssec.apex_types {
         writeln!(out, "; {rtype} at the apex differs")?;
     }
+    for fault in &dnssec.unsafe_transition {
+        writeln!(out, "; unsafe transition: {fault}")?;
+    }
     Ok(())
 }
 
@@ -211,6 +214,7 @@ fn dnssec_json(dnssec: &Difference) -> Value {
             "kept": counts.kept, "renewed": counts.renewed, "over_changed_records": counts.changed,
             "removed": counts.removed, "added": counts.added, "later": counts.later, "earlier": counts.earlier,
         },
+        "unsafe_transition": dnssec.unsafe_transition.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "apex_types": dnssec.apex_types.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

@@ -8,7 +8,10 @@ use crate::error::Failure;
 use crate::files::{check_output, print_line, write_failure, write_output};
 use crate::zones;
 use nonesuch_dnssec::online::{KeySetOptions, sign_key_set};
+use nonesuch_dnssec::sign::{SignError, SignWarning};
+use nonesuch_dnssec::transition::transition_between;
 use nonesuch_proto::Rtype;
+use nonesuch_zone::Contents;
 use nonesuch_zone::write::write_zone;
 use std::path::Path;
 
@@ -33,6 +36,7 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
         drop_foreign: arguments.drop_foreign_dnskeys,
     };
     let signed = sign_key_set(&contents, &options)?;
+    check_transition(&contents, &signed, arguments.again.allow_unsafe_transition)?;
     write_output(&output, 0o644, |mut out| write_zone(&signed, &mut out).map_err(write_failure(&output)))?;
     if output != Path::new("-") {
         let keys = signed.apex_rrset(Rtype::DNSKEY).map_or(0, |rrset| rrset.count());
@@ -47,4 +51,16 @@ pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
         })?;
     }
     Ok(Outcome::Done)
+}
+
+/// Refuses a key set that breaks validators which hold the one that the input has, or warns of it.
+fn check_transition(before: &Contents, after: &Contents, is_allowed: bool) -> Result<(), Failure> {
+    let faults = transition_between(before, after);
+    if !(faults.is_empty() || is_allowed) {
+        return Err(SignError::UnsafeTransition(faults).into());
+    }
+    for fault in faults {
+        tracing::warn!("{}", SignWarning::UnsafeTransition(fault));
+    }
+    Ok(())
 }

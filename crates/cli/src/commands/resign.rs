@@ -1,7 +1,7 @@
 //! `nonesuch zone sign --previous`: signs again what was signed before.
 
 use super::nsec5::{self, Proved};
-use super::sign::{options, output, tell_progress, tell_warnings, write_signed};
+use super::sign::{options, output, tell_progress, tell_warnings, with_denial_of, write_signed};
 use super::verify::watched;
 use crate::Outcome;
 use crate::arguments::{SignArguments, ZonemdHashes};
@@ -12,7 +12,6 @@ use crate::files::{
 };
 use crate::progress::Rates;
 use crate::{keys, zones};
-use data_encoding::HEXUPPER;
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
 use nonesuch_dnssec::facts::{DenialFacts, denial, denial_by_directory};
@@ -191,6 +190,8 @@ fn run_whole(arguments: &SignArguments, new: Option<Contents>, begun: Instant) -
     }
     let read = || arguments.file.as_deref().map(|path| zones::read_zone(path, origin)).transpose();
     let mut contents = if new.is_some() { new } else { read()? };
+    let arguments =
+        &contents.as_ref().map_or_else(|| arguments.clone(), |contents| with_denial_of(arguments, contents));
     let Some(zone) = contents.as_ref().or(previous.as_ref()).map(|zone| zone.apex().clone()) else {
         return Ok(Outcome::Done);
     };
@@ -264,16 +265,7 @@ fn as_before(arguments: &SignArguments, previous: Option<&Contents>) -> SignArgu
 /// The same of a previous zone with this apex that denies existence so.
 fn with_facts(arguments: &SignArguments, facts: Option<DenialFacts>, apex: &Contents) -> SignArguments {
     let mut arguments = arguments.clone();
-    if let Some(facts) = facts {
-        let mechanism = *arguments.denial.get_or_insert(facts.mechanism);
-        if let Some(parameters) = facts.parameters.filter(|_| mechanism.mapping() == Mapping::Sha1) {
-            arguments.nsec3_iterations.get_or_insert(parameters.iterations);
-            arguments.nsec3_salt.get_or_insert_with(|| match parameters.salt.as_slice() {
-                [] => "-".to_owned(),
-                salt => HEXUPPER.encode(salt),
-            });
-        }
-    }
+    arguments.set_denial(facts);
     let hashes = zonemd::hashes(apex);
     if arguments.zonemd.is_none() && !hashes.is_empty() {
         arguments.zonemd = Some(ZonemdHashes(hashes));

@@ -50,7 +50,8 @@ fn serve(
     raise_open_files(connections(&configuration));
     let identity = config::load_identity(&configuration, sources)?.map(IdentitySlot::new);
     let bound = Bound::bind(&server_options(&configuration, identity.clone(), 0)).map_err(Failure::Bind)?;
-    let control = server.control_socket.as_deref().map(|path| ControlSocket::bind(path, owner)).transpose()?;
+    let control =
+        server.control_socket.as_deref().map(|path| ControlSocket::bind(path, owner)).transpose()?;
     let metrics = server.metrics_listen.map(metrics::bind).transpose()?;
     drop_privileges(account.as_ref())?;
     warn_of_later_reading(sources);

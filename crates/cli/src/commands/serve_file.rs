@@ -86,7 +86,13 @@ fn configuration(arguments: &ServeArguments, making: Making, apex: Name) -> Conf
         VerifyMode::Full => VerifyChoice::Full,
         VerifyMode::Structural => VerifyChoice::Structural,
     };
-    let zone = ZoneSettings { source, making, verify, ..ZoneSettings::of_file(apex, arguments.file.clone()) };
+    let zone = ZoneSettings {
+        source,
+        making,
+        verify,
+        allows_unsafe_transition: arguments.allow_unsafe_transition,
+        ..ZoneSettings::of_file(apex, arguments.file.clone())
+    };
     let mut configuration = Configuration::of_zone(zone);
     let server = &mut configuration.server;
     server.listen = vec![arguments.listen];

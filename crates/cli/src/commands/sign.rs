@@ -11,6 +11,7 @@ use crate::{keys, zones};
 use data_encoding::HEXLOWER_PERMISSIVE;
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::denial::nsec3::MAX_ITERATIONS;
+use nonesuch_dnssec::facts::{denial, is_signed};
 use nonesuch_dnssec::sign::{
     SerialPolicy, SignError, SignProgress, SignSummary, SignWarning, sign_streaming,
 };
@@ -34,6 +35,7 @@ pub(crate) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
     let output = output(arguments);
     check_output(&output, file)?;
     let contents = zones::read_zone(file, arguments.origin.as_ref())?;
+    let arguments = &with_denial_of(arguments, &contents);
     let mut keys = keys::load(&arguments.keys, contents.apex())?;
     if arguments.hedged {
         keys.hedge();
@@ -103,6 +105,23 @@ pub(super) fn output(arguments: &SignArguments) -> PathBuf {
     arguments.output.clone().unwrap_or_else(beside)
 }
 
+/// The arguments with the mechanism of the zone to be signed and its NSEC3 parameters, where it is signed already and the arguments
+/// name no mechanism.
+pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> SignArguments {
+    let mut arguments = arguments.clone();
+    let Some(facts) = is_signed(contents).then(|| denial(contents)).flatten() else { return arguments };
+    if arguments.denial.is_none() {
+        arguments.set_denial(Some(facts));
+    } else if arguments.mechanism().mapping() != facts.mechanism.mapping()
+        && (arguments.serial, &arguments.again.previous) == (SerialPolicy::Keep, &None)
+    {
+        tracing::warn!(
+            "the input has the denial chain {facts}, and its serial stays: raise it with --serial, or secondaries keep that chain"
+        );
+    }
+    arguments
+}
+
 pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
     let now = zones::now_or(arguments.now);
     let inception = arguments.inception.unwrap_or_else(|| now.wrapping_sub(BEFORE));
@@ -110,6 +129,9 @@ pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, 
     // Serial arithmetic would take a far inception for one of the century before.
     if inception > expiration {
         return Err(SignError::Period.into());
+    }
+    if expiration < now {
+        return Err(SignError::Expired.into());
     }
     let mut options = SignOptions::new(arguments.mechanism(), inception, expiration);
     options.nsec3 = nsec3_params(arguments)?;
@@ -120,6 +142,7 @@ pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, 
     options.publish_cds = arguments.cds;
     options.dnskey_ttl = arguments.dnskey_ttl;
     options.drop_foreign_dnskeys = arguments.drop_foreign_dnskeys;
+    options.allow_unsafe_transition = arguments.again.allow_unsafe_transition;
     options.zonemd = arguments.zonemd.as_ref().map(|hashes| hashes.0.clone());
     Ok(options)
 }

@@ -196,6 +196,10 @@ fn faults_say_file_line_key_and_what_is_allowed() {
             "c.toml:4:16: zone.\"example.\".request-ixfr: the zone has no primaries",
         ),
         (
+            &format!("state-dir = \"s\"\n{zone}primaries = [\"192.0.2.1\"]\nallow-unsafe-transition = true"),
+            "c.toml:5:27: zone.\"example.\".allow-unsafe-transition: the zone comes from primaries",
+        ),
+        (
             &format!("{zone}file = \"z\"\ntransfer-size-max = \"1GiB\""),
             "transfer-size-max: the zone has no primaries",
         ),
@@ -490,6 +494,15 @@ fn limits_of_records_and_types_are_those_of_the_zone_then_of_its_template() {
             assert!(error.contains(&format!("{key}: ")) && error.contains("from 0 to 65535"), "{error}");
         }
     }
+}
+
+#[test]
+fn unsafe_transitions_are_allowed_for_zone_files_alone() {
+    let text = "version = 1\nstate-dir = \"s\"\n[template.t]\nallow-unsafe-transition = true\n\
+                [zone.\"a.\"]\ntemplate = \"t\"\nfile = \"z\"\n[zone.\"b.\"]\nfile = \"z\"\n\
+                [zone.\"c.\"]\ntemplate = \"t\"\nprimaries = [\"192.0.2.1\"]\n";
+    let allowed: Vec<bool> = taken(text).zones.iter().map(|zone| zone.allows_unsafe_transition).collect();
+    assert_eq!(allowed, [true, false, false]);
 }
 
 #[test]

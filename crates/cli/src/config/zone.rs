@@ -41,6 +41,7 @@ pub(super) struct ZoneKeys {
     on_fault: Option<OnFault>,
     requires_dnssec: Option<bool>,
     limits: RecordLimits,
+    allows_unsafe_transition: Option<bool>,
     primaries: Option<Vec<Remote>>,
     allow_query: Option<Vec<AccessEntry>>,
     transfer: Option<Vec<AccessEntry>>,
@@ -97,6 +98,7 @@ impl ZoneKeys {
                 records_per_type: section.take("max-records-per-type", limit()),
                 types_per_name: section.take("max-types-per-name", limit()),
             },
+            allows_unsafe_transition: section.take("allow-unsafe-transition", boolean),
             primaries: section.take_list("primaries", "servers", parsed),
             allow_query: section.take_list("allow-query", "prefixes and keys", parsed),
             transfer: section.take_list("transfer", "prefixes and keys", parsed),
@@ -142,6 +144,9 @@ impl ZoneKeys {
             base.transfer_size_max = None;
             base.transfer_records_max = None;
         }
+        if self.primaries.is_some() || primaries.is_some() {
+            base.allows_unsafe_transition = None;
+        }
         let catalog = self.catalog.or(base.catalog);
         if catalog != Some(CatalogRole::Consumer) {
             base.member_template = None;
@@ -162,6 +167,7 @@ impl ZoneKeys {
                 records_per_type: self.limits.records_per_type.or(base.limits.records_per_type),
                 types_per_name: self.limits.types_per_name.or(base.limits.types_per_name),
             },
+            allows_unsafe_transition: self.allows_unsafe_transition.or(base.allows_unsafe_transition),
             primaries: self.primaries.or(primaries),
             allow_query: self.allow_query.or(base.allow_query),
             transfer: self.transfer.or(base.transfer),
@@ -232,6 +238,7 @@ impl ZoneKeys {
             on_fault: self.on_fault.unwrap_or(by_default),
             requires_dnssec: self.requires_dnssec.unwrap_or_default(),
             limits: self.limits,
+            allows_unsafe_transition: self.allows_unsafe_transition.unwrap_or_default(),
             query: self
                 .allow_query
                 .clone()
@@ -396,6 +403,11 @@ impl ZoneKeys {
             let message = "what the server signs when asked cannot be transferred: the signatures are not in the zone; leave transfer \
                            or denial out";
             section.fault("transfer", message);
+        }
+        if self.allows_unsafe_transition.is_some() && self.primaries.is_some() {
+            let message =
+                "the zone comes from primaries, whose versions are served with a warning: leave this out";
+            section.fault("allow-unsafe-transition", message);
         }
         if self.notify_from.is_some() && self.primaries.is_none() {
             section.fault(

@@ -48,7 +48,7 @@ impl State {
     fn contents(self) -> Contents {
         let lines = |mechanism| {
             let mut text = Vec::new();
-            nonesuch_zone::write::write_zone(&signed_by(&contents(7), 1, mechanism), &mut text).unwrap();
+            nonesuch_zone::write::write_zone(&signed_by(&contents(7), &[1], mechanism), &mut text).unwrap();
             String::from_utf8(text).unwrap()
         };
         let (nsec, nsec3) = (lines(Mechanism::Nsec), lines(Mechanism::Nsec3));

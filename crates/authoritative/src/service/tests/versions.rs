@@ -167,7 +167,7 @@ fn a_zone_that_is_signed_no_longer_or_by_other_keys_is_warned_of() {
     assert!(
         warned(contents(1)).is_empty() && warned(signed(2, 1)).is_empty() && warned(signed(3, 1)).is_empty()
     );
-    assert!(warned(signed(4, 2))[0].contains("no key of the version before"));
+    assert!(warned(signed(4, 2))[0].contains("no key that signed the previous DNSKEY RRset"));
     assert!(warned(contents(5))[0].contains("was signed, and this one is not"));
     assert!(warned(signed(6, 2)).is_empty());
     end(service);
