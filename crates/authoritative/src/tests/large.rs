@@ -16,17 +16,17 @@ fn text() -> String {
             text.push_str(&format!("{owner} TXT \"{number:05}{}\"\n", "x".repeat(239)));
         }
     }
-    for number in 0..1100 {
+    for number in 0..150 {
         text.push_str(&format!("cut NS a-server-with-a-long-name-{number:05}.cut\n"));
         text.push_str(&format!("a-server-with-a-long-name-{number:05}.cut A 192.0.2.1\n"));
-        text.push_str(&format!("few A 192.{}.{}.1\n", number / 256, number % 256));
     }
-    for number in 0..60 {
-        text.push_str(&format!("glue NS n{number}.glue\n"));
-        for address in 0..250 {
-            text.push_str(&format!("n{number}.glue A 192.0.{number}.{address}\n"));
+    for number in 0..400 {
+        text.push_str(&format!("few A 192.{}.{}.1\n", number / 256, number % 256));
+        for host in 0..4 {
+            text.push_str(&format!("n{host}.glue A 192.{host}.{}.{}\n", number / 256, number % 256));
         }
     }
+    (0..4).for_each(|host| text.push_str(&format!("glue NS n{host}.glue\n")));
     text
 }
 
@@ -48,7 +48,8 @@ fn respond(zone: &Zone, qname: &str, qtype: Rtype, opt: Option<(u16, bool)>) -> 
 
 #[test]
 fn a_truncated_response_takes_no_room_for_what_it_leaves_out() {
-    for way in SIGNINGS.map(Way::new).into_iter().chain(Way::all_online()) {
+    // One of each mechanism.
+    for way in SIGNINGS.map(Way::new).into_iter().chain(Way::all_online().into_iter().step_by(5)) {
         let zone = Zone::read(&text(), "example.", &way);
         for (qname, qtype) in [
             ("t.example.", Rtype::TXT),
@@ -95,7 +96,7 @@ fn a_truncated_response_has_nothing_made() {
 fn over_tcp_they_are_sent_whole() {
     let zone = Zone::new(&text(), "example.", Some(Mechanism::Nsec));
     for (qname, qtype, count) in
-        [("t.example.", Rtype::TXT, 240), ("x.w.example.", Rtype::TXT, 240), ("few.example.", Rtype::A, 1100)]
+        [("t.example.", Rtype::TXT, 240), ("x.w.example.", Rtype::TXT, 240), ("few.example.", Rtype::A, 400)]
     {
         let message = zone.judged(qname, qtype, true);
         assert_eq!(message.section(Section::Answer).filter(|record| record.rtype == qtype).count(), count);
