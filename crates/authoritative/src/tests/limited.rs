@@ -55,7 +55,7 @@ impl Worker {
         let shared: Shared = shared(&[("example.", ZoneState::Serving(Arc::new(zone)))]);
         let limits = Some(Arc::new(Limits::new(&LimitSettings::default()).unwrap()));
         shared.settings.store(Arc::new(Settings { limits, ..Settings::default() }));
-        let responder = super::responder::responder(&shared, Transport::Udp);
+        let responder = responder::responder(&shared, Transport::Udp);
         let (now, busy) = Default::default();
         Self { responder, begin: Instant::now(), now, busy, cost, names: 0 }
     }

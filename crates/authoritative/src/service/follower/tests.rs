@@ -79,6 +79,7 @@ fn version(serial: u32, members: &str) -> Contents {
 fn end(service: Arc<Service>) {
     service.stop();
     wait_for(|| Arc::strong_count(&service) == 1);
+    drop(service);
 }
 
 /// The member zones of the service, each with its label in the catalog and the port of its primary.
