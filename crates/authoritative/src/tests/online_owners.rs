@@ -147,4 +147,24 @@ proptest! {
             prop_assert!(outcome.is_ok(), "{:?}\n{}\n{text}", ways()[way], outcome.unwrap_err());
         }
     }
+    /// A wildcard's alias and its target are often neighbours here.
+    #[test]
+    fn on_random_zones_of_aliases(
+        records in random::records(),
+        aliases in proptest::collection::vec((random::labels(0, 1), random::labels(0, 2)), 1..4),
+        way in 0..ways().len(),
+    ) {
+        let names = &random::NEIGHBOURS;
+        let wildcard = |(parent, target): (Vec<usize>, _)| ([vec![3], parent].concat(), random::Data::Cname(target));
+        let records: Vec<_> = aliases.into_iter().map(wildcard).chain(records).collect();
+        let text = random::zone_text(names, &records);
+        let zone = Zone::read(&text, names.apex, &ways()[way]);
+        for labels in (0..3).flat_map(|first| [vec![first], vec![first, 0], vec![first, 1], vec![first, 2]]) {
+            let qname = name(&names.text_of(&labels));
+            for qtype in [Rtype::AAAA, Rtype::NSEC] {
+                let outcome = check_disclosure(&zone, &qname, qtype);
+                prop_assert!(outcome.is_ok(), "{:?}\n{}\n{text}", ways()[way], outcome.unwrap_err());
+            }
+        }
+    }
 }
