@@ -2,6 +2,7 @@
 
 use crate::beside;
 use crate::error::Failure;
+use crate::logging::{self, Stream};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read as _, Write};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -270,7 +271,9 @@ pub(crate) fn print_line(line: &str) -> Result<(), Failure> {
 
 /// Says something on standard error. What cannot be said there is lost: it is no reason to end otherwise.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    if logging::print_queued(Stream::Error, line).is_none() {
+        let _ = writeln!(io::stderr(), "{line}");
+    }
 }
 
 /// A number of things: `1 zone`, `2 zones`.

@@ -1,15 +1,24 @@
 //! The log: one line for each event, on standard error, as text, for the journal, or as JSON.
 //!
 //! It begins with the command, at the level that `-v` asks for; a configuration changes level and form while it runs.
+//! A command writes each line at once. A server has a [queue] and a [throttle] between: no reader of the log holds it up, and no peer fills
+//! the log.
+//!
 //! Names, addresses and errors may hold octets that strangers sent: control characters are escaped in every form, so that
 //! nobody writes lines of his own or moves a terminal's cursor.
 
 mod line;
+mod queue;
+mod throttle;
+
+pub(crate) use queue::{LogCounters, Stream};
 
 use line::{Fields, Style, render};
+use queue::Queue;
 use std::io::{IsTerminal as _, Write};
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
@@ -34,7 +43,12 @@ pub(crate) enum Format {
 struct Handle {
     level: reload::Handle<LevelFilter, Registry>,
     style: Mutex<Style>,
+    /// Between the threads of a server and standard error.
+    queue: OnceLock<Arc<Queue>>,
 }
+
+/// How long the end of a server waits for the reader of its log.
+const END_LIMIT: Duration = Duration::from_secs(2);
 
 static LOG: OnceLock<Handle> = OnceLock::new();
 
@@ -47,8 +61,12 @@ pub(crate) fn start(verbose: u8) {
     };
     let (filter, handle) = reload::Layer::new(LevelFilter::from_level(level));
     let style = Mutex::new(style_of(Format::Auto));
-    if LOG.set(Handle { level: handle, style }).is_ok() {
-        let log = Log(Mutex::new(Box::new(std::io::stderr())), current_style);
+    if LOG.set(Handle { level: handle, style, queue: OnceLock::new() }).is_ok() {
+        let log = Log {
+            direct: Mutex::new(Box::new(std::io::stderr())),
+            style: current_style,
+            queue: current_queue,
+        };
         tracing_subscriber::registry().with(filter).with(log).init();
     }
 }
@@ -59,6 +77,37 @@ pub(crate) fn configure(level: Level, format: Format) {
     *handle.style.lock().unwrap_or_else(PoisonError::into_inner) = style_of(format);
     // It fails only when the log is gone, which lasts as long as the process.
     let _ = handle.level.reload(LevelFilter::from_level(level));
+}
+
+/// Queues all further lines for a writer thread: logging waits for no reader.
+pub(crate) fn start_queue() -> std::io::Result<()> {
+    let Some(handle) = LOG.get() else { return Ok(()) };
+    let queue = Queue::start(current_style, Box::new(queue::write_to_standard))?;
+    // A process has one server.
+    let _ = handle.queue.set(queue);
+    Ok(())
+}
+
+/// Prints a line that is no event, after the lines in the queue; `None` where the queue is not started.
+pub(crate) fn print_queued(stream: Stream, line: &str) -> Option<()> {
+    current_queue()?.push(stream, format!("{line}\n"));
+    Some(())
+}
+
+/// Waits until all that was logged is written, but for no reader longer than two seconds.
+pub(crate) fn flush() {
+    if let Some(queue) = current_queue() {
+        queue.flush(END_LIMIT);
+    }
+}
+
+/// Lines that were not written.
+pub(crate) fn counters() -> LogCounters {
+    current_queue().map_or_else(LogCounters::default, Queue::counters)
+}
+
+fn current_queue() -> Option<&'static Queue> {
+    LOG.get()?.queue.get().map(|queue| &**queue)
 }
 
 fn current_style() -> Style {
@@ -86,15 +135,29 @@ fn leads_to_journal() -> bool {
 }
 
 /// Writes events as lines, in the style that is asked for at each.
-struct Log(Mutex<Box<dyn Write + Send>>, fn() -> Style);
+struct Log {
+    /// Where lines go while there is no queue.
+    direct: Mutex<Box<dyn Write + Send>>,
+    style: fn() -> Style,
+    queue: fn() -> Option<&'static Queue>,
+}
 
 impl<S: Subscriber> Layer<S> for Log {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let line = render((self.1)(), jiff::Timestamp::now(), *event.metadata().level(), &fields);
-        // Nobody is left to be told that the log cannot be written.
-        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+        let level = *event.metadata().level();
+        let queue = (self.queue)();
+        if let Some((queue, key)) = queue.zip(throttle::Key::of(event.metadata(), &fields)) {
+            let Some(suppressed) = queue.admit(&key, level, &fields) else { return };
+            fields.note_suppressed(suppressed);
+        }
+        let line = render((self.style)(), jiff::Timestamp::now(), level, &fields);
+        if let Some(queue) = queue {
+            return queue.push(Stream::Error, line);
+        }
+        // No one is left to report to where the log cannot be written.
+        let _ = self.direct.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
     }
 }
 

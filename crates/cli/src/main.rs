@@ -31,7 +31,7 @@ enum Outcome {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     logging::start(arguments.verbose);
-    match run(arguments.command) {
+    let status = match run(arguments.command) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::No) => ExitCode::from(1),
         // A reader that has seen enough, as `head` has, is no error.
@@ -44,7 +44,9 @@ fn main() -> ExitCode {
                 false => 2,
             })
         }
-    }
+    };
+    logging::flush();
+    status
 }
 
 fn run(command: Command) -> Result<Outcome, Failure> {

@@ -12,6 +12,7 @@ mod text;
 
 pub(crate) use http::{MetricsError, MetricsServer, bind};
 
+use crate::logging::LogCounters;
 use nonesuch_authoritative::statistics;
 use nonesuch_authoritative::tap::TapCounters;
 use nonesuch_dnssec::online::OnlineCounters;
@@ -43,6 +44,8 @@ pub(crate) struct Snapshot {
     pub(crate) most_zones: usize,
     /// Reloads of the configuration.
     pub(crate) reloads: Reloads,
+    /// Lines of the log that were not written.
+    pub(crate) log: LogCounters,
     /// The time, in seconds since 1970.
     pub(crate) now: u64,
 }

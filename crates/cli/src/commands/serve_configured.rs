@@ -12,6 +12,7 @@ use super::serve_words::announce_zones;
 use crate::Outcome;
 use crate::config::{self, Configuration, Effect, Eyes, Problems, Sources};
 use crate::error::Failure;
+use crate::logging;
 use crate::metrics::{self, MetricsServer};
 use nonesuch_authoritative::server::Bound;
 use nonesuch_net::tls::IdentitySlot;
@@ -54,6 +55,7 @@ fn serve(
         server.control_socket.as_deref().map(|path| ControlSocket::bind(path, owner)).transpose()?;
     let metrics = server.metrics_listen.map(metrics::bind).transpose()?;
     drop_privileges(account.as_ref())?;
+    logging::start_queue().map_err(Failure::Thread)?;
     warn_of_later_reading(sources);
 
     let origin = Origin::File(path.to_path_buf());

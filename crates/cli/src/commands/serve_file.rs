@@ -15,6 +15,7 @@ use crate::arguments::{ServeArguments, VerifyMode};
 use crate::config::Configuration;
 use crate::error::Failure;
 use crate::files::{input_name, is_standard};
+use crate::logging;
 use crate::zones;
 use nonesuch_authoritative::server::Bound;
 use nonesuch_authoritative::service::{Making, Opened, Refused, Source, VerifyChoice, ZoneSettings};
@@ -38,6 +39,7 @@ pub(super) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     let configuration = configuration(arguments, making, opened.apex());
     raise_open_files(connections(&configuration));
     drop_privileges(None)?;
+    logging::start_queue().map_err(Failure::Thread)?;
     // With a time given, signatures are judged and made as of that time.
     let clock_shift = arguments.now.map_or(0, |now| now.wrapping_sub(zones::now_or(None)));
     let assembled = Assembled::new(harmless, configuration, Origin::Arguments, None, clock_shift, begun)?;

@@ -2,6 +2,7 @@
 
 use super::serve_node::Node;
 use crate::files::counted;
+use crate::logging;
 use crate::metrics::{Snapshot, ZoneRow};
 use crate::zones::now_or;
 use nonesuch_authoritative::notify;
@@ -131,6 +132,7 @@ impl Node {
             zones: rows.collect(),
             most_zones: self.configuration().server.metrics_zones,
             reloads: self.reloads.numbers(),
+            log: logging::counters(),
             now: u64::from(now_or(None)),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::serve_node::Node;
 use crate::files::{counted, print_line};
+use crate::logging::{self, Stream};
 use nonesuch_authoritative::service::{Settled, ZoneStanding, ZoneStatus};
 use nonesuch_dnssec::online::OnlineCounters;
 use nonesuch_net::udp::UdpCounters;
@@ -11,9 +12,12 @@ use serde_json::{Map, Value, json};
 const MOST_SAID: usize = 20;
 
 /// Prints a line. One that cannot be printed, as on a full disk, is lost, and the server goes on.
+/// Where the log has a queue, the line goes through it, so that no reader holds the server up.
 pub(super) fn say(line: &str) {
-    if let Err(error) = print_line(line) {
-        tracing::warn!("{error}: what was to be said there: {line}");
+    if logging::print_queued(Stream::Output, line).is_none()
+        && let Err(error) = print_line(line)
+    {
+        tracing::warn!(line, "cannot print to {error}");
     }
 }
 

@@ -23,6 +23,27 @@ pub(super) struct Fields {
 }
 
 impl Fields {
+    /// An event of the log itself.
+    pub(super) const fn new(message: String, others: Vec<(&'static str, Value)>) -> Self {
+        Self { message, others }
+    }
+
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The text in the field `name`.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.others.iter().find(|(found, _)| *found == name)?.1.as_str()
+    }
+
+    /// Notes how many lines like this one were suppressed before it.
+    pub(super) fn note_suppressed(&mut self, lines: u64) {
+        if lines > 0 {
+            self.others.push(("suppressed", lines.into()));
+        }
+    }
+
     fn push(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
             ("message", Value::String(text)) => self.message = text,

@@ -20,7 +20,7 @@ impl Write for Buffer {
 /// What is logged by `say` in a style.
 fn logged(style: fn() -> Style, say: impl FnOnce()) -> String {
     let buffer = Buffer::default();
-    let log = Log(Mutex::new(Box::new(buffer.clone())), style);
+    let log = Log { direct: Mutex::new(Box::new(buffer.clone())), style, queue: || None };
     with_default(tracing_subscriber::registry().with(log), say);
     let octets = buffer.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     String::from_utf8(octets).expect("text")

@@ -80,6 +80,7 @@ fn full() -> Snapshot {
             last: 1_800_000_050,
             in_force_since: 1_800_000_010,
         },
+        log: LogCounters { dropped: 6, suppressed: 8 },
         now: 1_800_000_060,
     }
 }
@@ -107,6 +108,8 @@ fn every_metric_is_written_with_its_labels() {
         ("nonesuch_response_duration_seconds_count{transport=\"udp\"}", "3"),
         ("nonesuch_other_requests_total{transport=\"udp\",opcode=\"NOTIFY\",rcode=\"NOERROR\"}", "1"),
         ("nonesuch_other_requests_total{transport=\"udp\",opcode=\"OPCODE3\",rcode=\"NOTIMP\"}", "1"),
+        ("nonesuch_log_lines_dropped_total", "6"),
+        ("nonesuch_log_lines_suppressed_total", "8"),
         ("nonesuch_dropped_total{transport=\"udp\",reason=\"rate_limited\"}", "1"),
         ("nonesuch_dropped_total{transport=\"udp\",reason=\"too_long\"}", "4"),
         ("nonesuch_prohibited_total{transport=\"udp\"}", "1"),

@@ -67,7 +67,9 @@ impl Sending {
             return Ok(false);
         }
         self.write(message).map_err(|error| {
-            tracing::error!(%error, "transfer broken off");
+            if let Some(active) = &mut self.active {
+                active.fail(error.to_string());
+            }
             StreamError::new(error)
         })?;
         Ok(true)

@@ -192,7 +192,7 @@ impl Outgoing {
             records: AtomicU64::new(0),
         });
         active.push(Arc::clone(&progress));
-        Ok(Active { outgoing: Arc::clone(self), progress, outcome: TransferOutcome::BrokenOff })
+        Ok(Active { outgoing: Arc::clone(self), progress, outcome: TransferOutcome::BrokenOff, error: None })
     }
 
     fn active(&self) -> MutexGuard<'_, Vec<Arc<Progress>>> {
@@ -242,6 +242,8 @@ pub(super) struct Active {
     outgoing: Arc<Outgoing>,
     progress: Arc<Progress>,
     outcome: TransferOutcome,
+    /// Why it could not be continued, where this server is the reason.
+    error: Option<String>,
 }
 
 impl Active {
@@ -254,6 +256,10 @@ impl Active {
     pub(super) const fn complete(&mut self) {
         self.outcome = TransferOutcome::Sent;
     }
+
+    pub(super) fn fail(&mut self, error: String) {
+        self.error = Some(error);
+    }
 }
 
 impl Drop for Active {
@@ -262,6 +268,7 @@ impl Drop for Active {
         let status = TransferStatus { outcome: self.outcome, ..self.progress.status() };
         let seconds = status.elapsed.as_secs_f64();
         let outcome = if self.outcome == TransferOutcome::Sent { "sent" } else { "broken off" };
+        let error = self.error.as_deref();
         tracing::info!(
             zone = %status.zone,
             serial = status.serial,
@@ -271,6 +278,7 @@ impl Drop for Active {
             records = status.records,
             octets = status.octets,
             seconds,
+            error,
             "transfer {outcome}"
         );
         if let Some(observer) = &self.outgoing.observer {

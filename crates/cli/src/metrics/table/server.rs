@@ -15,6 +15,22 @@ pub(super) const METRICS: &[Metric] = &[
         collect: dnstap_frames,
     },
     Metric {
+        name: "nonesuch_log_lines_dropped",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &[],
+        help: "Lines of the log dropped because standard error did not accept them in time, or at all",
+        collect: |snapshot, out| out.push(count(vec![], snapshot.log.dropped)),
+    },
+    Metric {
+        name: "nonesuch_log_lines_suppressed",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &[],
+        help: "Lines of the log suppressed because one peer or one zone caused too many of the same event",
+        collect: |snapshot, out| out.push(count(vec![], snapshot.log.suppressed)),
+    },
+    Metric {
         name: "nonesuch_build",
         kind: Kind::Info,
         unit: "",

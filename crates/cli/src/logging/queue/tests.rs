@@ -1,0 +1,115 @@
+use super::*;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// A queue whose output takes a line each time that the test lets it.
+struct Stalled {
+    queue: Arc<Queue>,
+    lets: Sender<io::Result<()>>,
+    taken: Receiver<String>,
+}
+
+impl Stalled {
+    fn start() -> Self {
+        let (lets, let_on) = channel::<io::Result<()>>();
+        let (take, taken) = channel();
+        let outputs = Box::new(move |_, octets: &[u8]| {
+            let outcome = let_on.recv().unwrap_or(Ok(()));
+            if outcome.is_ok() {
+                let _ = take.send(String::from_utf8_lossy(octets).into_owned());
+            }
+            outcome
+        });
+        let queue = Queue::start(|| Style::Journal, outputs).expect("a thread");
+        Self { queue, lets, taken }
+    }
+
+    fn push(&self, line: impl std::fmt::Display) {
+        self.queue.push(Stream::Error, format!("{line}\n"));
+    }
+
+    /// Lets all lines be taken from now on; those that came.
+    fn release(self) -> Vec<String> {
+        let Self { queue, lets, taken } = self;
+        drop(lets);
+        queue.flush(Duration::from_secs(20));
+        taken.try_iter().collect()
+    }
+}
+
+#[test]
+fn no_one_waits_for_an_output_that_takes_nothing_and_dropped_lines_are_counted_and_reported_once() {
+    let stalled = Stalled::start();
+    let lines = LINES + 500;
+    for number in 0..lines {
+        stalled.push(number);
+    }
+    let dropped = stalled.queue.counters().dropped;
+    // The writer may have taken one of them.
+    assert!((499..=500).contains(&dropped), "{dropped}");
+    let written = stalled.release();
+    let (reports, written): (Vec<&String>, Vec<&String>) =
+        written.iter().partition(|line| line.contains("log: "));
+    let kept: Vec<String> = (0..lines - dropped as usize).map(|number| format!("{number}\n")).collect();
+    assert_eq!(written, kept.iter().collect::<Vec<_>>());
+    let expected = format!(
+        "<4>log: lines dropped, standard error did not accept them in time dropped={dropped} total={dropped}\n"
+    );
+    assert_eq!(reports, [&expected]);
+}
+
+#[test]
+fn the_bytes_that_wait_are_bounded_and_a_long_line_alone_is_written() {
+    let stalled = Stalled::start();
+    let long = "x".repeat(BYTES + 1);
+    for _ in 0..10 {
+        stalled.push(&long);
+    }
+    let dropped = stalled.queue.counters().dropped;
+    assert!((8..=9).contains(&dropped), "{dropped}");
+    let written = stalled.release();
+    assert_eq!(written.iter().filter(|line| line.len() > BYTES).count() as u64, 10 - dropped);
+}
+
+#[test]
+fn flushing_waits_for_the_writer_but_not_for_ever() {
+    let stalled = Stalled::start();
+    stalled.push("first");
+    let began = Instant::now();
+    stalled.queue.flush(Duration::from_millis(20));
+    assert!(began.elapsed() >= Duration::from_millis(20));
+    assert!(stalled.taken.try_recv().is_err());
+    stalled.lets.send(Ok(())).expect("the writer waits");
+    stalled.queue.flush(Duration::from_secs(20));
+    assert_eq!(stalled.taken.try_recv().as_deref(), Ok("first\n"));
+}
+
+#[test]
+fn lines_that_cannot_be_written_are_reported_when_others_can() {
+    let stalled = Stalled::start();
+    for line in ["lost", "lost too", "written"] {
+        stalled.push(line);
+    }
+    for outcome in [Err(ErrorKind::StorageFull.into()), Err(ErrorKind::BrokenPipe.into()), Ok(())] {
+        stalled.lets.send(outcome).expect("the writer waits");
+    }
+    let counters = Arc::clone(&stalled.queue);
+    let written = stalled.release();
+    assert_eq!(written[0], "written\n");
+    assert!(
+        written[1].contains("log: lines dropped") && written[1].ends_with("dropped=2 total=2\n"),
+        "{written:?}"
+    );
+    assert_eq!((written.len(), counters.counters().dropped), (2, 2));
+}
+
+#[test]
+fn suppressed_lines_are_reported_at_the_end() {
+    let stalled = Stalled::start();
+    let queue = Arc::clone(&stalled.queue);
+    let fields = Fields::new("alert".to_owned(), Vec::new());
+    let key = Key::of_library();
+    let admitted = (0..100).filter(|_| queue.admit(&key, Level::WARN, &fields).is_some()).count() as u64;
+    assert_eq!(queue.counters().suppressed, 100 - admitted);
+    let written = stalled.release();
+    assert_eq!(written, [format!("<4>log: lines suppressed event=alert suppressed={}\n", 100 - admitted)]);
+}

@@ -1,0 +1,245 @@
+//! The log throttle: how many lines of one event a peer, or a zone, may cause.
+//!
+//! A line that names a peer, a zone, or comes from a library has a *source*. Each pair of an event and a source has a token bucket:
+//! lines at once first, then one in a second. Suppressed lines are counted, and reported with the next line of that pair, or in a
+//! summary. The number of buckets is bounded; pairs beyond it share one bucket for each event.
+
+use super::line::Fields;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+use tracing::callsite::Identifier;
+use tracing::{Level, Metadata};
+
+/// Lines at once of one event by one peer or library.
+const PEER_BURST: u32 = 20;
+/// Peers with buckets of their own, for each event.
+const PEERS: usize = 4096;
+/// Lines at once of one event of one zone. A version of a zone may have many warnings.
+const ZONE_BURST: u32 = 100;
+/// Zones with buckets of their own, for each event.
+const ZONES: usize = 65_536;
+/// Time in which a bucket gains one line.
+const REFILL: Duration = Duration::from_secs(1);
+/// Time between two summaries.
+const SUMMARY_INTERVAL: Duration = Duration::from_secs(10);
+/// Summaries at once; the rest share one line.
+const SUMMARIES: usize = 20;
+/// Targets of this program's own events begin so.
+const OWN: &str = "nonesuch";
+
+/// Who causes a line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    /// A peer: an IPv4 address, or the /64 of an IPv6 address, which one host may have.
+    Peer(IpAddr),
+    Zone(String),
+    /// A library, at the request of a peer or by itself.
+    Library,
+    /// All for which there is no room.
+    Others,
+}
+
+/// An event and its source.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    event: Identifier,
+    source: Source,
+}
+
+impl Key {
+    /// The key of an event with these fields; `None` where it is not throttled: events that only an operator causes, and the
+    /// levels debug and trace.
+    pub(super) fn of(metadata: &Metadata<'_>, fields: &Fields) -> Option<Self> {
+        if *metadata.level() > Level::INFO {
+            return None;
+        }
+        let peer = fields.text("peer").and_then(parse_peer).map(Source::Peer);
+        let zone = || fields.text("zone").map(|zone| Source::Zone(zone.to_ascii_lowercase()));
+        let library = || (!metadata.target().starts_with(OWN)).then_some(Source::Library);
+        let source = peer.or_else(zone).or_else(library)?;
+        Some(Self { event: metadata.callsite(), source })
+    }
+
+    /// The key of a library's event, for tests.
+    #[cfg(test)]
+    pub(super) fn of_library() -> Self {
+        static CALLSITE: tracing::callsite::DefaultCallsite =
+            tracing::callsite::DefaultCallsite::new(&METADATA);
+        static METADATA: Metadata<'static> = tracing::metadata! {
+            name: "event", target: "rustls", level: Level::WARN, fields: &[], callsite: &CALLSITE,
+            kind: tracing::metadata::Kind::EVENT
+        };
+        Self { event: METADATA.callsite(), source: Source::Library }
+    }
+
+    const fn is_of_zone(&self) -> bool {
+        matches!(self.source, Source::Zone(_))
+    }
+}
+
+/// The host at an address with or without a port.
+fn parse_peer(text: &str) -> Option<IpAddr> {
+    let address = text.parse::<SocketAddr>().map(|address| address.ip());
+    let address = address.or_else(|_| text.parse::<IpAddr>()).ok()?;
+    Some(match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !0 << 64).into(),
+    })
+}
+
+/// Lines of one event and source that were suppressed and not reported yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Suppressed {
+    pub(super) level: Level,
+    /// The message of the last of them.
+    pub(super) event: String,
+    /// The peer or zone; `None` for a library, and for several sources.
+    pub(super) source: Option<String>,
+    pub(super) lines: u64,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    /// Lines that may be written at `at`.
+    room: f64,
+    at: Instant,
+    suppressed: Option<Box<Suppressed>>,
+}
+
+impl Bucket {
+    fn refill(&mut self, burst: u32, now: Instant) {
+        let gained = now.saturating_duration_since(self.at).as_secs_f64() / REFILL.as_secs_f64();
+        self.room = (self.room + gained).min(burst.into());
+        self.at = now;
+    }
+}
+
+/// The buckets of one kind of source.
+#[derive(Debug)]
+struct Table {
+    burst: u32,
+    most: usize,
+    buckets: HashMap<Key, Bucket>,
+    swept: Instant,
+}
+
+impl Table {
+    fn new(burst: u32, most: usize, now: Instant) -> Self {
+        Self { burst, most, buckets: HashMap::new(), swept: now }
+    }
+
+    /// The bucket of `key`, or the one that is shared where there is no room for another.
+    fn bucket(&mut self, key: &Key, now: Instant) -> &mut Bucket {
+        let mut key = key.clone();
+        if !self.buckets.contains_key(&key) && self.buckets.len() >= self.most {
+            self.sweep(now);
+            if self.buckets.len() >= self.most {
+                key.source = Source::Others;
+            }
+        }
+        let bucket = self.buckets.entry(key);
+        bucket.or_insert_with(|| Bucket { room: self.burst.into(), at: now, suppressed: None })
+    }
+
+    /// Removes the buckets that are as good as new, at most once in a second.
+    fn sweep(&mut self, now: Instant) {
+        if now.saturating_duration_since(self.swept) < REFILL {
+            return;
+        }
+        self.swept = now;
+        let burst = self.burst;
+        self.buckets.retain(|_, bucket| {
+            bucket.refill(burst, now);
+            bucket.suppressed.is_some() || bucket.room < f64::from(burst)
+        });
+    }
+}
+
+/// Which lines are written.
+#[derive(Debug)]
+pub(super) struct Throttle {
+    peers: Table,
+    zones: Table,
+    /// Buckets with lines that are not reported.
+    pending: usize,
+    /// When those are reported next.
+    summary_at: Instant,
+}
+
+impl Throttle {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            peers: Table::new(PEER_BURST, PEERS, now),
+            zones: Table::new(ZONE_BURST, ZONES, now),
+            pending: 0,
+            summary_at: now,
+        }
+    }
+
+    /// Whether a line may be written: how many of its event and source were suppressed before it.
+    pub(super) fn admit(&mut self, key: &Key, level: Level, fields: &Fields, now: Instant) -> Option<u64> {
+        let table = if key.is_of_zone() { &mut self.zones } else { &mut self.peers };
+        let burst = table.burst;
+        let bucket = table.bucket(key, now);
+        bucket.refill(burst, now);
+        if bucket.room >= 1.0 {
+            bucket.room -= 1.0;
+            let suppressed = bucket.suppressed.take();
+            self.pending -= usize::from(suppressed.is_some());
+            return Some(suppressed.map_or(0, |suppressed| suppressed.lines));
+        }
+        if let Some(suppressed) = &mut bucket.suppressed {
+            suppressed.lines += 1;
+            return None;
+        }
+        let source = match &key.source {
+            Source::Peer(peer) => Some(peer.to_string()),
+            Source::Zone(zone) => Some(zone.clone()),
+            Source::Library | Source::Others => None,
+        };
+        let event = fields.message().to_owned();
+        bucket.suppressed = Some(Box::new(Suppressed { level, event, source, lines: 1 }));
+        if self.pending == 0 {
+            self.summary_at = now + SUMMARY_INTERVAL;
+        }
+        self.pending += 1;
+        None
+    }
+
+    /// When summaries are due; `None` while nothing is suppressed.
+    pub(super) fn summary_at(&self) -> Option<Instant> {
+        (self.pending > 0).then_some(self.summary_at)
+    }
+
+    /// Summaries of the lines that were suppressed. Those of a source that goes on are reported with its next line, unless `is_end`.
+    pub(super) fn summaries(&mut self, is_end: bool, now: Instant) -> Vec<Suppressed> {
+        self.summary_at = now + SUMMARY_INTERVAL;
+        let mut found: Vec<Suppressed> = Vec::new();
+        for table in [&mut self.peers, &mut self.zones] {
+            let burst = table.burst;
+            for bucket in table.buckets.values_mut().filter(|bucket| bucket.suppressed.is_some()) {
+                bucket.refill(burst, now);
+                if is_end || bucket.room >= 1.0 {
+                    found.extend(bucket.suppressed.take().map(|suppressed| *suppressed));
+                }
+            }
+        }
+        self.pending -= found.len();
+        found.sort_by_key(|suppressed| std::cmp::Reverse(suppressed.lines));
+        let rest: u64 = found.iter().skip(SUMMARIES).map(|suppressed| suppressed.lines).sum();
+        found.truncate(SUMMARIES);
+        if rest > 0 {
+            found.push(Suppressed {
+                level: Level::WARN,
+                event: "several".to_owned(),
+                source: None,
+                lines: rest,
+            });
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests;
