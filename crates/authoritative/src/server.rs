@@ -112,7 +112,9 @@ impl Bound {
             clock_shift: self.options.clock_shift,
             counters: counters.clone(),
         };
-        let udp_options = UdpOptions::new().pin_to(self.options.cpus.iter().copied());
+        let udp_options =
+            UdpOptions::new().pin_to(self.options.cpus.iter().copied()).heartbeats(shared.heartbeats.clone());
+        let tcp_options = self.options.tcp.clone().heartbeats(shared.heartbeats.clone());
         let mut server =
             Server { addresses, tls_addresses, counters, udp: Vec::new(), tcp: Vec::new(), tls: Vec::new() };
         for listeners in self.plain {
@@ -121,12 +123,12 @@ impl Bound {
             let make = move |worker| for_udp.make(Transport::Udp, local, worker);
             server.udp.push(udp::serve(listeners.udp, &udp_options, make)?);
             let make = move || for_tcp.make(Transport::Tcp, local, 0);
-            server.tcp.push(tcp::serve(listeners.tcp, &self.options.tcp, make)?);
+            server.tcp.push(tcp::serve(listeners.tcp, &tcp_options, make)?);
         }
         for (listener, local, identity) in self.tls {
             let for_tls = maker.take(1);
             let make = move || for_tls.make(Transport::Tls, local, 0);
-            server.tls.push(tcp::serve_tls(listener, &identity, &self.options.tcp, make)?);
+            server.tls.push(tcp::serve_tls(listener, &identity, &tcp_options, make)?);
         }
         Ok(server)
     }

@@ -159,9 +159,11 @@ where
     let counters: Arc<Counters> = Arc::default();
     let statistics = TcpStatistics { counters: Arc::clone(&counters) };
     let options = options.clone();
+    let heartbeat = options.heartbeats.register(name);
     let body = move || {
         let shared = Rc::new(Shared::new(options, counters, make_handler()));
-        LocalSet::new().block_on(&runtime, accept::accept_all(listener, identity, shared, stopping));
+        let accepting = accept::accept_all(listener, identity, shared, &heartbeat, stopping);
+        LocalSet::new().block_on(&runtime, accepting);
     };
     let thread = thread::Builder::new().name(name.to_owned()).spawn(body).map_err(started)?;
     Ok(TcpServer { stop, name, thread: Some(thread), statistics })

@@ -3,11 +3,12 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
+use crate::heartbeat::Heartbeats;
 use crate::tls::ServerIdentity;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -22,6 +23,28 @@ pub(crate) fn connect(server: SocketAddr) -> TcpStream {
     stream.set_read_timeout(Some(PATIENCE)).expect("set");
     stream.set_write_timeout(Some(PATIENCE)).expect("set");
     stream
+}
+
+/// Waits until loops have reported several times, without any traffic.
+#[track_caller]
+pub(crate) fn assert_reports(heartbeats: &Heartbeats) {
+    let before = heartbeats.reports();
+    wait_until(|| heartbeats.reports() >= before + 3 && heartbeats.silent(Instant::now()).is_empty());
+}
+
+/// Waits until the loop of this name has not reported in time.
+#[track_caller]
+pub(crate) fn assert_silent(heartbeats: &Heartbeats, name: &str) {
+    wait_until(|| heartbeats.silent(Instant::now()) == [name]);
+}
+
+#[track_caller]
+fn wait_until(holds: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "it does not come about");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 pub(crate) fn framed(message: &[u8]) -> Vec<u8> {

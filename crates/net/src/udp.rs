@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::error::{NetError, Transport};
 use crate::handler::{Answer, Handler, trim};
+use crate::heartbeat::{Heartbeat, Heartbeats};
 use crate::sys::{self, BATCH, ReceiveBatch, Replies, SendOutcome, Wait};
 
 /// The longest datagram that a worker accepts, octets; longer ones are dropped and counted.
@@ -35,6 +36,8 @@ const ERROR_PAUSE: Duration = Duration::from_millis(1);
 pub struct UdpOptions {
     /// The CPUs to pin workers to: worker `i` runs on `cpus[i % cpus.len()]`. Empty: on any.
     pub cpus: Vec<usize>,
+    /// Where each worker's loop reports. By default nowhere.
+    pub heartbeats: Heartbeats,
 }
 
 impl UdpOptions {
@@ -48,6 +51,13 @@ impl UdpOptions {
     #[must_use]
     pub fn pin_to(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.cpus = cpus.into_iter().collect();
+        self
+    }
+
+    /// Has each worker's loop report there.
+    #[must_use]
+    pub fn heartbeats(mut self, heartbeats: Heartbeats) -> Self {
+        self.heartbeats = heartbeats;
         self
     }
 }
@@ -242,7 +252,8 @@ where
     H: Handler,
 {
     let name = format!("udp-{index}");
-    let local_address = prepare_socket(&socket)?;
+    let heartbeat = options.heartbeats.register(&name);
+    let local_address = prepare_socket(&socket, heartbeat.pause().min(POLL_INTERVAL))?;
     let socket = Arc::new(socket);
     let weak = Arc::downgrade(&socket);
     let stop = Arc::clone(&server.stop);
@@ -256,7 +267,7 @@ where
         let _ = started.send(pinned);
         if go {
             let handler = make_handler(index);
-            Worker::new(&socket, &workers[index], local_address).run(&stop, handler);
+            Worker::new(&socket, &workers[index], local_address).run(&stop, &heartbeat, handler);
         }
     };
     let thread = thread::Builder::new()
@@ -270,14 +281,14 @@ where
     }
 }
 
-/// Sets the timeouts; returns whether the local address of each datagram matters, since the socket has many.
-fn prepare_socket(socket: &UdpSocket) -> Result<bool, NetError> {
+/// Has calls wait no longer than `interval`; returns whether the local address of each datagram matters, since the socket has many.
+fn prepare_socket(socket: &UdpSocket, interval: Duration) -> Result<bool, NetError> {
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
     let address = socket.local_addr().map_err(|source| NetError::open(unknown, Transport::Udp, source))?;
     let set = socket
         .set_nonblocking(false)
-        .and_then(|()| socket.set_read_timeout(Some(POLL_INTERVAL)))
-        .and_then(|()| socket.set_write_timeout(Some(POLL_INTERVAL)));
+        .and_then(|()| socket.set_read_timeout(Some(interval)))
+        .and_then(|()| socket.set_write_timeout(Some(interval)));
     set.map_err(|source| NetError::open(address, Transport::Udp, source))?;
     Ok(address.ip().is_unspecified())
 }
@@ -306,8 +317,9 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn run(mut self, stop: &AtomicBool, mut handler: impl Handler) {
+    fn run(mut self, stop: &AtomicBool, heartbeat: &Heartbeat, mut handler: impl Handler) {
         loop {
+            heartbeat.report();
             let received = self.received.receive(self.socket.as_fd(), Wait::ForOne);
             if stop.load(Relaxed) {
                 return;

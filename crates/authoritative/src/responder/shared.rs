@@ -8,6 +8,7 @@ use crate::tap::Tap;
 use crate::transfer::outbound::{self, Outgoing};
 use crate::zones::Zones;
 use arc_swap::ArcSwap;
+use nonesuch_net::Heartbeats;
 use std::sync::Arc;
 
 /// Takes news of zones that changed at their primaries, and never waits; `false` where it cannot take more.
@@ -28,6 +29,8 @@ pub struct Shared {
     pub outgoing: Arc<Outgoing>,
     /// Who is told of NOTIFY messages; nobody: zones are not transferred to here.
     pub notified: Option<TakeNotify>,
+    /// Where the loop of each thread that answers reports.
+    pub heartbeats: Heartbeats,
 }
 
 impl Shared {
@@ -41,6 +44,7 @@ impl Shared {
             tap: None,
             outgoing: Arc::new(Outgoing::new(outbound::DEFAULT_MOST, seconds_now)),
             notified: None,
+            heartbeats: Heartbeats::default(),
         }
     }
 }

@@ -145,12 +145,14 @@ impl Driver {
         mut commands: mpsc::UnboundedReceiver<Command>,
         mut notified: mpsc::Receiver<Notified>,
     ) {
+        let heartbeat = self.options.heartbeats.register("transfers");
         loop {
+            heartbeat.report();
             self.handle_timeouts();
             self.start_jobs();
             self.send_announcements();
             while self.stores.try_join_next().is_some() {}
-            let wait = self.next_timeout();
+            let wait = self.next_timeout().min(heartbeat.pause());
             tokio::select! {
                 command = commands.recv() => match command {
                     None | Some(Command::Stop) => break,

@@ -5,6 +5,7 @@ use super::status::{Counts, ZoneStatus};
 use super::{Host, SecondaryZone};
 use crate::acl::Remote;
 use crate::notify::{Notified, Occasion, SoaRecord};
+use nonesuch_net::Heartbeats;
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
 use std::io;
@@ -18,7 +19,7 @@ use tokio::sync::mpsc;
 const NOTIFIED: usize = 4096;
 
 /// Limits of transfers in and of NOTIFY messages out.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct TransfersOptions {
     /// Transfers at once.
     pub transfers: usize,
@@ -35,6 +36,8 @@ pub struct TransfersOptions {
     /// Certificates of those that may vouch for primaries over TLS, in PEM; without it a primary that is named cannot be
     /// authenticated, and is not asked.
     pub tls_authorities: Option<PathBuf>,
+    /// Where the thread's loop reports. By default nowhere.
+    pub heartbeats: Heartbeats,
 }
 
 impl Default for TransfersOptions {
@@ -48,6 +51,7 @@ impl Default for TransfersOptions {
             idle_limit: Duration::from_secs(30),
             notify_rate: 100,
             tls_authorities: None,
+            heartbeats: Heartbeats::default(),
         }
     }
 }

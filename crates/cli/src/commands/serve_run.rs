@@ -4,7 +4,7 @@ use super::serve_keys::KEY_FILES;
 use super::serve_node::{Node, Origin};
 use super::serve_reloads::Reloads;
 use super::serve_settings::{answer_settings, tap_options, transfers_options};
-use super::serve_system::{Notifier, watchdog_interval};
+use super::serve_system::{Notifier, Watchdog};
 use super::serve_words::{last_words, online_words, say};
 use crate::Outcome;
 use crate::config::Configuration;
@@ -24,6 +24,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 
 /// Most time between two looks at when signatures expire: the clock may be set meanwhile, or the machine may sleep.
 const LOOK: Duration = Duration::from_secs(60);
@@ -37,6 +38,7 @@ pub(super) struct Assembled {
     pub(super) node: Arc<Node>,
     runtime: Runtime,
     signals: Signals,
+    watchdog: Watchdog,
 }
 
 impl Assembled {
@@ -52,7 +54,9 @@ impl Assembled {
         let zones = Arc::new(Zones::new());
         let settings = answer_settings(&configuration, None).map_err(Failure::Settings)?;
         let tap = tap_options(&configuration).map(Tap::start).transpose()?.map(Arc::new);
-        let mut shared = Shared { tap, ..Shared::new(Arc::clone(&zones)) };
+        let watchdog = Watchdog::from_environment();
+        let heartbeats = watchdog.heartbeats();
+        let mut shared = Shared { tap, heartbeats: heartbeats.clone(), ..Shared::new(Arc::clone(&zones)) };
         let statistics = Arc::clone(&shared.statistics);
         let limits = &configuration.limits;
         let outgoing = Outgoing::new(limits.transfers_out, seconds_now)
@@ -63,8 +67,8 @@ impl Assembled {
         let service = Service::open(service_settings, KEY_FILES, zones)?;
         let events = service.events();
         let link = Link { service: Arc::clone(&service), settings: Arc::clone(&shared.settings) };
-        let transfers =
-            Transfers::start(transfers_options(&configuration), Arc::new(link)).map_err(Failure::Thread)?;
+        let transfers = Transfers::start(transfers_options(&configuration, heartbeats), Arc::new(link))
+            .map_err(Failure::Thread)?;
         let transfers = Arc::new(transfers);
         let taker = Arc::clone(&transfers);
         shared.notified = Some(Arc::new(move |notified| taker.notified(notified)));
@@ -84,7 +88,7 @@ impl Assembled {
             reloading: Mutex::new(()),
             begun,
         });
-        Ok(Self { node, runtime, signals })
+        Ok(Self { node, runtime, signals, watchdog })
     }
 
     /// Has `announce` say when the zones have been loaded, and reloads on SIGHUP; returns on SIGTERM, SIGINT, SIGQUIT, or when
@@ -93,11 +97,13 @@ impl Assembled {
         self,
         announce: impl FnOnce() -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
-        let Self { node, runtime, mut signals } = self;
+        let Self { node, runtime, mut signals, mut watchdog } = self;
         let outcome = runtime.block_on(async {
             let mut next_look = tokio::time::Instant::now();
             let mut day = tokio::time::interval(DAY);
-            let mut alive = tokio::time::interval(watchdog_interval().unwrap_or(LOOK));
+            let mut alive = tokio::time::interval(watchdog.interval().unwrap_or(LOOK));
+            // Two checks in a row are no two checks: a loop reports between them.
+            alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut second = tokio::time::interval(SECOND);
             let mut announcing = tokio::task::spawn_blocking(announce);
             let mut is_announced = false;
@@ -121,7 +127,7 @@ impl Assembled {
                         next_look = tokio::time::Instant::now() + next;
                     }
                     _ = day.tick() => node.warn_of_certificate(),
-                    _ = alive.tick() => node.notifier.alive(),
+                    _ = alive.tick() => watchdog.check(&node.notifier),
                     _ = second.tick() => node.shared.statistics.tell_unlimited(),
                     _ = signals.hang_up.recv() => is_asked = true,
                     () = end_of(&mut reloading) => {

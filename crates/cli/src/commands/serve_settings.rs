@@ -11,6 +11,7 @@ use nonesuch_authoritative::reply_options::ReplySettings;
 use nonesuch_authoritative::secondary::TransfersOptions;
 use nonesuch_authoritative::server::ServerOptions;
 use nonesuch_authoritative::tap::{Destination, TapOptions};
+use nonesuch_net::Heartbeats;
 use nonesuch_net::tcp::{Exempt, TcpOptions};
 use nonesuch_net::tls::IdentitySlot;
 use std::ffi::OsString;
@@ -176,7 +177,7 @@ pub(super) fn workers(configuration: &Configuration) -> usize {
 }
 
 /// How zones are had from primaries.
-pub(super) fn transfers_options(configuration: &Configuration) -> TransfersOptions {
+pub(super) fn transfers_options(configuration: &Configuration, heartbeats: Heartbeats) -> TransfersOptions {
     let limits = &configuration.limits;
     TransfersOptions {
         transfers: limits.transfers_in,
@@ -184,6 +185,7 @@ pub(super) fn transfers_options(configuration: &Configuration) -> TransfersOptio
         tls_authorities: configuration.server.tls_authorities.clone(),
         time_limit: Duration::from_secs(limits.transfer_in_time),
         idle_limit: Duration::from_secs(limits.transfer_in_idle),
+        heartbeats,
         ..TransfersOptions::default()
     }
 }

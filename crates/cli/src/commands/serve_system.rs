@@ -4,17 +4,21 @@ use nix::sys::prctl::set_no_new_privs;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Gid, Uid, User, getgrouplist, setgid, setgroups, setuid};
+use nonesuch_net::Heartbeats;
 use std::env;
 use std::ffi::CString;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Open files that a server needs beside its connections: sockets, zones being read, its log.
 const FILES: u64 = 512;
 /// Open files that it may have where the system allows as many: what each of many zones takes for a while is in no sum.
 const ROOM: u64 = 65_536;
+
+/// How long systemd may take to accept a notification.
+const NOTIFY_LIMIT: Duration = Duration::from_secs(1);
 
 /// Why privileges are not as the configuration has them.
 #[derive(Debug, thiserror::Error)]
@@ -110,6 +114,7 @@ pub(crate) fn abort_on_panic() {
                 "the server ends: a thread panicked{place}, which is a fault in nonesuch: {}",
                 words.unwrap_or("no reason is given")
             );
+            crate::logging::flush();
         }
         std::process::abort();
     }));
@@ -151,7 +156,10 @@ impl Notifier {
                 Some(name) => SocketAddr::from_abstract_name(name),
                 None => SocketAddr::from_pathname(&path),
             };
-            Some((UnixDatagram::unbound().ok()?, address.ok()?))
+            let socket = UnixDatagram::unbound().ok()?;
+            // The loop that notifies also acts on signals.
+            socket.set_write_timeout(Some(NOTIFY_LIMIT)).ok()?;
+            Some((socket, address.ok()?))
         });
         Self { socket }
     }
@@ -190,12 +198,62 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// How often systemd wants a sign of life: half the time after which it gives up (sd_watchdog_enabled(3)).
-pub(crate) fn watchdog_interval() -> Option<Duration> {
-    let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
-    let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
-    let interval = Duration::from_micros(number("WATCHDOG_USEC").filter(|_| is_ours)? / 2);
-    (interval > Duration::from_millis(1)).then_some(interval)
+/// The watchdog of systemd (sd_watchdog_enabled(3)): it is notified as long as every loop of the server reports within half of the
+/// interval that it asks for.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    /// Half of the interval; `None` where systemd watches nothing.
+    limit: Option<Duration>,
+    heartbeats: Heartbeats,
+    /// The loops that did not report when they were checked last.
+    silent: Vec<String>,
+}
+
+impl Watchdog {
+    /// By the environment that systemd has set.
+    pub(crate) fn from_environment() -> Self {
+        let number = |name: &str| env::var(name).ok()?.parse::<u64>().ok();
+        let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+        let limit =
+            number("WATCHDOG_USEC").filter(|_| is_ours).map(|interval| Duration::from_micros(interval / 2));
+        let limit = limit.filter(|limit| *limit > Duration::from_millis(1));
+        Self {
+            limit,
+            heartbeats: limit.map_or_else(Heartbeats::default, Heartbeats::new),
+            silent: Vec::new(),
+        }
+    }
+
+    /// Where loops report.
+    pub(crate) fn heartbeats(&self) -> Heartbeats {
+        self.heartbeats.clone()
+    }
+
+    /// Time between two checks: a quarter of the interval that systemd asks for.
+    pub(crate) fn interval(&self) -> Option<Duration> {
+        self.limit.map(|limit| limit / 2)
+    }
+
+    /// Notifies systemd, unless a loop hangs.
+    pub(crate) fn check(&mut self, notifier: &Notifier) {
+        let Some(limit) = self.limit else { return };
+        let silent = self.heartbeats.silent(Instant::now());
+        if silent.is_empty() {
+            notifier.alive();
+        }
+        if silent != self.silent {
+            let seconds = limit.as_secs_f64();
+            match silent.is_empty() {
+                true => tracing::warn!("watchdog: all loops report again"),
+                false => tracing::error!(
+                    loops = silent.join(","),
+                    seconds,
+                    "watchdog: not notified, a loop has not reported in time"
+                ),
+            }
+            self.silent = silent;
+        }
+    }
 }
 
 #[cfg(test)]

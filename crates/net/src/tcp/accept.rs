@@ -24,6 +24,7 @@ use super::metered::Metered;
 use super::table::{End, Order, Phase, Refusal};
 use super::{Seat, Shared};
 use crate::handler::{Handler, TlsSession};
+use crate::heartbeat::Heartbeat;
 use crate::sys;
 use crate::tls::IdentitySlot;
 
@@ -97,12 +98,14 @@ pub(super) async fn accept_all<H>(
     listener: TcpListener,
     identity: Option<IdentitySlot>,
     shared: Rc<Shared<H>>,
+    heartbeat: &Heartbeat,
     mut stopping: watch::Receiver<bool>,
 ) where
     H: Handler + 'static,
 {
     let interval = (shared.options.shortest() / SWEEPS).clamp(SWEEP_MIN, SWEEP_MAX);
     let mut next_sweep = Instant::now() + interval;
+    let mut next_report = Instant::now();
     let mut tasks = JoinSet::new();
     shared.tell_idle_timeout(shared.options.idle_timeout);
     loop {
@@ -114,6 +117,11 @@ pub(super) async fn accept_all<H>(
             () = sleep_until(next_sweep), if busy => {
                 shared.sweep();
                 next_sweep = Instant::now() + interval;
+                continue;
+            }
+            () = sleep_until(next_report) => {
+                heartbeat.report();
+                next_report = Instant::now() + heartbeat.pause();
                 continue;
             }
             Some(_) = tasks.join_next() => continue,
@@ -147,7 +155,10 @@ pub(super) async fn accept_all<H>(
                 tasks.shutdown().await;
                 break;
             }
-            () = sleep(interval) => shared.sweep(),
+            () = sleep(interval) => {
+                heartbeat.report();
+                shared.sweep();
+            }
         }
     }
 }

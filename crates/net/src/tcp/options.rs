@@ -1,5 +1,6 @@
 //! How many connections there may be, how long they may take, and how much they may hold.
 
+use crate::heartbeat::Heartbeats;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct TcpOptions {
     /// Octets that the buffers of all connections take, of begun messages, of answers that peers are slow to take and of TLS
     /// handshakes: past it, those connections are closed that have moved nothing for longest. Default 64 MiB.
     pub memory_max: usize,
+    /// Where the server's loop reports. By default nowhere.
+    pub heartbeats: Heartbeats,
 }
 
 impl Default for TcpOptions {
@@ -59,6 +62,7 @@ impl Default for TcpOptions {
             message_max: 1 << 14,
             in_flight_max: 64,
             memory_max: 64 << 20,
+            heartbeats: Heartbeats::default(),
         }
     }
 }
@@ -68,6 +72,13 @@ impl TcpOptions {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Has the server's loop report there.
+    #[must_use]
+    pub fn heartbeats(mut self, heartbeats: Heartbeats) -> Self {
+        self.heartbeats = heartbeats;
+        self
     }
 
     /// Sets the number of connections; 0 is taken as 1.

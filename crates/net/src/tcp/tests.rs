@@ -4,7 +4,8 @@ use std::net::{Shutdown, TcpStream};
 use super::*;
 use crate::bind::bind;
 use crate::handler::Answer;
-use crate::testing::{ask, connect, echo, framed, is_closed, receive};
+use crate::heartbeat::Heartbeats;
+use crate::testing::{ask, assert_reports, assert_silent, connect, echo, framed, is_closed, receive};
 
 fn start(address: &str, options: &TcpOptions) -> (TcpServer, SocketAddr) {
     let listeners = bind(address.parse().expect("an address"), 1).expect("bound");
@@ -43,6 +44,29 @@ fn pipelined_messages_are_all_answered_in_order() {
     server.stop().expect("stopped");
     let total = statistics.total();
     assert_eq!((total.messages_in, total.messages_out, total.broken), (1000, 1000, 0));
+}
+
+/// The loop reports while nobody connects, and while a handler hangs it does not.
+#[test]
+fn a_server_that_hangs_is_silent_and_one_that_waits_is_not() {
+    let heartbeats = Heartbeats::new(Duration::from_millis(100));
+    let (go_on, hanging) = std::sync::mpsc::channel::<()>();
+    let options = TcpOptions::new().heartbeats(heartbeats.clone());
+    let listener = crate::bind::bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
+    let address = listener.local_addr().expect("an address");
+    let handler = move |message: &[u8], peer: SocketAddr, response: &mut Vec<u8>| {
+        let _ = hanging.recv();
+        echo(message, peer, response)
+    };
+    let server = serve(listener, &options, move || handler).expect("started");
+    assert_reports(&heartbeats);
+    let mut stream = connect(address);
+    stream.write_all(&framed(b"q")).expect("sent");
+    assert_silent(&heartbeats, "tcp");
+    drop(go_on);
+    assert_eq!(receive(&mut stream).expect("answered"), b"q");
+    assert_reports(&heartbeats);
+    server.stop().expect("stopped");
 }
 
 #[test]

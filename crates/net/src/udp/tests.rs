@@ -3,6 +3,7 @@ use crate::bind::{Listeners, bind};
 use crate::client::UdpClientSocket;
 use crate::handler::BUFFER_MAX;
 use crate::sys::SendBatch;
+use crate::testing::{assert_reports, assert_silent};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -49,6 +50,31 @@ fn answers_over_both_families() {
         assert_eq!((total.oversized, total.receive_errors, total.send_errors), (0, 0, 0));
         assert_eq!(statistics.by_worker().len(), 2);
     }
+}
+
+/// The loops of all workers report while nobody asks anything, and one whose handler hangs does not.
+#[test]
+fn a_worker_that_hangs_is_silent_and_one_that_waits_is_not() {
+    let listeners = listeners("127.0.0.1:0", 1);
+    let heartbeats = Heartbeats::new(Duration::from_millis(100));
+    let (go_on, hanging) = std::sync::mpsc::channel::<()>();
+    let hanging = std::sync::Mutex::new(Some(hanging));
+    let make = move |_| {
+        let hanging = hanging.lock().expect("one worker").take().expect("one worker");
+        move |datagram: &[u8], peer: SocketAddr, response: &mut Vec<u8>| {
+            let _ = hanging.recv();
+            echo(datagram, peer, response)
+        }
+    };
+    let options = UdpOptions::new().heartbeats(heartbeats.clone());
+    let server = serve(listeners.udp, &options, make).expect("started");
+    assert_reports(&heartbeats);
+    let socket = client(listeners.local_addr);
+    socket.send(b"q").expect("sent");
+    assert_silent(&heartbeats, "udp-0");
+    drop(go_on);
+    assert_reports(&heartbeats);
+    server.stop().expect("stopped");
 }
 
 #[test]

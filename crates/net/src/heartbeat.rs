@@ -1,0 +1,130 @@
+//! Heartbeats: each loop that serves reports that it goes on, so that a supervisor learns of one that hangs.
+//!
+//! A loop registers once, reports each time it goes round, and waits for no event longer than [`Heartbeat::pause`]. Reporting is one
+//! store into memory of its own.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// How long a loop may wait where no supervisor asks for reports.
+const UNWATCHED_PAUSE: Duration = Duration::from_secs(3600);
+
+/// The loops of a process. Its clones are the same loops.
+#[derive(Clone, Debug, Default)]
+pub struct Heartbeats {
+    limit: Option<Duration>,
+    loops: Arc<Mutex<Vec<Watched>>>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    name: String,
+    /// Reports so far; gone when the loop has ended in order.
+    reports: Weak<AtomicU64>,
+    /// How many there were when they changed last, and when that was.
+    seen: u64,
+    since: Instant,
+}
+
+impl Heartbeats {
+    /// Expects a report of each loop within `limit`. By default none are expected.
+    #[must_use]
+    pub fn new(limit: Duration) -> Self {
+        Self { limit: Some(limit), loops: Arc::default() }
+    }
+
+    /// Adds a loop, which is expected to report from now on until the value is dropped.
+    #[must_use]
+    pub fn register(&self, name: &str) -> Heartbeat {
+        let reports = Arc::new(AtomicU64::new(0));
+        if self.limit.is_some() {
+            let watched = Watched {
+                name: name.to_owned(),
+                reports: Arc::downgrade(&reports),
+                seen: 0,
+                since: Instant::now(),
+            };
+            self.loops.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
+        }
+        Heartbeat { reports, pause: self.limit.map_or(UNWATCHED_PAUSE, |limit| limit / 2) }
+    }
+
+    /// The names of the loops that have not reported within the limit. To be called several times within it: a report is noticed only
+    /// here.
+    #[must_use]
+    pub fn silent(&self, now: Instant) -> Vec<String> {
+        let mut silent = Vec::new();
+        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        loops.retain_mut(|watched| {
+            let Some(reports) = watched.reports.upgrade() else { return false };
+            let reports = reports.load(Relaxed);
+            if reports != watched.seen {
+                (watched.seen, watched.since) = (reports, now);
+            } else if self.limit.is_some_and(|limit| now.saturating_duration_since(watched.since) >= limit) {
+                silent.push(watched.name.clone());
+            }
+            true
+        });
+        silent
+    }
+
+    /// Reports of all loops so far.
+    #[cfg(test)]
+    pub(crate) fn reports(&self) -> u64 {
+        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        loops.iter().filter_map(|watched| Some(watched.reports.upgrade()?.load(Relaxed))).sum()
+    }
+}
+
+/// What one loop reports by.
+#[derive(Debug)]
+pub struct Heartbeat {
+    reports: Arc<AtomicU64>,
+    pause: Duration,
+}
+
+impl Heartbeat {
+    /// Reports that the loop goes on.
+    pub fn report(&self) {
+        // No other thread writes it.
+        self.reports.store(self.reports.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// How long the loop may wait before it reports again: half the limit.
+    #[must_use]
+    pub const fn pause(&self) -> Duration {
+        self.pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_does_not_report_is_named_until_it_does_or_ends() {
+        let limit = Duration::from_secs(30);
+        let heartbeats = Heartbeats::new(limit);
+        let (one, other) = (heartbeats.register("one"), heartbeats.register("other"));
+        assert_eq!(one.pause(), limit / 2);
+        let began = Instant::now();
+        one.report();
+        assert!(heartbeats.silent(began).is_empty());
+        other.report();
+        assert_eq!(heartbeats.silent(began + limit), ["one"]);
+        assert_eq!(heartbeats.silent(began + limit * 2), ["one", "other"]);
+        one.report();
+        drop(other);
+        assert!(heartbeats.silent(began + limit * 3).is_empty());
+    }
+
+    #[test]
+    fn without_a_supervisor_nothing_is_kept() {
+        let heartbeats = Heartbeats::default();
+        let heartbeat = heartbeats.register("one");
+        assert_eq!(heartbeat.pause(), UNWATCHED_PAUSE);
+        assert!(heartbeats.silent(Instant::now() + UNWATCHED_PAUSE * 2).is_empty());
+        assert!(heartbeats.loops.lock().unwrap().is_empty());
+    }
+}
