@@ -125,6 +125,17 @@ mod tests {
         }
     }
 
+    /// Older notes have a digest without the tables, and so mean nothing.
+    #[test]
+    fn digests_depend_on_the_tables_of_algorithms() {
+        let mechanism = Mechanism::Compact.to_string();
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&(mechanism.len() as u64).to_le_bytes()).update(mechanism.as_bytes());
+        assert_ne!(digest_of(Mechanism::Compact, &[]), hasher.finalize().to_hex().to_string());
+        hasher.update(&(tables_digest().len() as u64).to_le_bytes()).update(&tables_digest());
+        assert_eq!(digest_of(Mechanism::Compact, &[]), hasher.finalize().to_hex().to_string());
+    }
+
     #[test]
     fn digests_tell_mechanisms_apart() {
         assert_ne!(digest_of(Mechanism::Compact, &[]), digest_of(Mechanism::WhiteLies, &[]));
