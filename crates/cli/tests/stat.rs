@@ -69,6 +69,8 @@ fn a_signed_zone_is_counted() {
         "nsec3-opt-out",
         "-f",
         text(&signed),
+        "--now",
+        "20260105120000",
         "--inception",
         "20260101000000",
         "--expiration",
