@@ -41,6 +41,8 @@ pub(crate) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
+    // Each query has one: a call would copy what the caller has already.
+    #[inline(always)]
     pub(crate) fn new(
         query: &'a Query<'a>,
         room: &'a mut [u8; MAX_NAME],

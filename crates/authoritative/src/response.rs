@@ -55,12 +55,11 @@ pub(crate) struct Response<'o> {
     counts: [u16; 3],
     /// Octets of the question name.
     question: usize,
-    /// Octets that the records may fill: what stands behind them is not included.
+    /// Octets that the records may fill: what stands behind them is not included. 0 once an RRset that the response must have
+    /// was left out for want of room: the response is truncated then.
     limit: usize,
     /// Octets that the message may have.
     size: usize,
-    /// Whether an RRset that the response must have was left out for want of room: the response is truncated.
-    lacks_room: bool,
     ending: &'o Ending<'o>,
     has_opt: bool,
     /// Flags of the OPT record.
@@ -98,7 +97,6 @@ impl<'o> Response<'o> {
             question: query.name_length,
             limit: size.saturating_sub(opt + ending.tsig),
             size,
-            lacks_room: false,
             ending,
             has_opt: query.opt.is_some(),
             // RFC 3225 §3: DO is copied; the other flags are zero until they are defined (RFC 6891 §6.1.4).
@@ -147,25 +145,28 @@ impl<'o> Response<'o> {
     /// Adds an RRset, with its signatures where the query takes them. One that does not fit is left out, and all that come
     /// after it: the response is truncated then.
     pub(crate) fn add(&mut self, section: Section, template: Template<'_>, owner: Owner) {
-        if self.lacks_room {
-            return;
+        if !self.append(section, template, owner) {
+            self.limit = 0;
         }
+    }
+
+    /// Appends an RRset unless it is larger than what is left; returns whether it did. The one place where templates are
+    /// copied, so that the copying is inlined. What stands behind the last RRset may be beyond the limit.
+    fn append(&mut self, section: Section, template: Template<'_>, owner: Owner) -> bool {
         let position = Position { question: self.question, owner };
-        match template.append(position, self.dnssec_ok, self.room(), self.out) {
-            Some(count) => self.counts[section as usize] += count,
-            None => self.lacks_room = true,
-        }
+        let Some(count) = template.append(position, self.dnssec_ok, self.room(), self.out) else {
+            return false;
+        };
+        self.counts[section as usize] += count;
+        true
     }
 
     /// Adds only the signatures of an RRset, as [`add`](Self::add) does the RRset.
     pub(crate) fn add_signatures(&mut self, template: Template<'_>, owner: Owner) {
-        if self.lacks_room {
-            return;
-        }
         let position = Position { question: self.question, owner };
         match template.append_signatures(position, self.room(), self.out) {
             Some(count) => self.counts[0] += count,
-            None => self.lacks_room = true,
+            None => self.limit = 0,
         }
     }
 
@@ -262,15 +263,21 @@ impl<'o> Response<'o> {
     /// the template's pointers lead nowhere.
     pub(crate) fn add_if_fits(&mut self, template: Template<'_>, written_out: bool) -> bool {
         let owner = if written_out { Owner::WrittenOut } else { Owner::AsRendered };
-        let position = Position { question: self.question, owner };
-        let count = template.append(position, self.dnssec_ok, self.room(), self.out);
-        self.counts[2] += count.unwrap_or(0);
-        count.is_some()
+        let (end, count) = (self.out.len(), self.counts[2]);
+        if !self.append(Section::Additional, template, owner) {
+            return false;
+        }
+        if self.out.len() <= self.limit {
+            return true;
+        }
+        self.out.truncate(end);
+        self.counts[2] = count;
+        false
     }
 
     /// Whether the response is to be truncated: what it must have is larger than it may be.
     pub(crate) const fn is_too_large(&self) -> bool {
-        self.lacks_room || self.out.len() > self.limit
+        self.out.len() > self.limit
     }
 
     /// Ends the response: truncates it where needed, appends OPT, writes the header.

@@ -45,10 +45,13 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             }
         }
         // RFC 9471 §3.1: a referral without its in-domain glue is truncated; other addresses may be left out.
-        let is_truncated = self.response.is_too_large()
-            || cut
-                .glue()
-                .any(|(addresses, is_required)| !self.add_addresses(addresses, behind_alias) && is_required);
+        let mut is_truncated = self.response.is_too_large();
+        for (addresses, is_required) in cut.glue() {
+            if is_truncated {
+                break;
+            }
+            is_truncated = !self.add_addresses(addresses, behind_alias) && is_required;
+        }
         Step::Done(is_truncated)
     }
 

@@ -69,8 +69,9 @@ pub enum Owner {
 
 impl Template<'_> {
     /// Appends the RRset to the response in `out`, and its signatures with `with_signatures`; returns the number of records.
-    /// Returns `None` and leaves `out` as it was where they take more than `room` octets. An RRset that is too large on its own
-    /// is found so before anything is copied.
+    /// Returns `None`, and copies nothing, where its rendered octets alone are more than `room`. The signer's names and owners
+    /// that are written out come to them, so that `out` may grow by more than `room`: the caller looks at its length.
+    #[inline]
     pub fn append(
         self,
         position: Position,
@@ -91,9 +92,7 @@ impl Template<'_> {
         {
             return self.append_written_out(position.owner, with_signatures, room, out);
         }
-        let start = out.len();
-        let count = self.append_rendered(&parts, position, with_signatures, out);
-        fits(start, room, out).then_some(count)
+        Some(self.append_rendered(&parts, position, with_signatures, out))
     }
 
     /// Whether pointers of the template may lead beyond their reach when it stands at `start`. In the base case they do not,
@@ -104,7 +103,7 @@ impl Template<'_> {
     }
 
     /// Appends the template as it was rendered, with its pointers moved.
-    #[inline]
+    #[inline(always)]
     fn append_rendered(
         self,
         parts: &Parts<'_>,
@@ -178,6 +177,8 @@ impl Template<'_> {
     /// Appends the records with every name written out, which is right anywhere in any response: where the
     /// question name is not below the name that the template was made for, and beyond the reach of pointers.
     /// Returns `None` and leaves `out` as it was where they take more than `room` octets.
+    #[cold]
+    #[inline(never)]
     pub fn append_written_out(
         self,
         owner: Owner,
