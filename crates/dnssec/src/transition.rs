@@ -8,7 +8,7 @@ use crate::denial::Mapping;
 use crate::keys::{REVOKE, SEP};
 use crate::rrsig::Rrsig;
 use nonesuch_crypto::{Algorithm, key_tag};
-use nonesuch_proto::{Name, Rtype};
+use nonesuch_proto::{Name, Rtype, serial};
 use nonesuch_zone::Contents;
 
 /// The keys of one version of a signed zone, and the kind of its denial chain.
@@ -22,6 +22,8 @@ pub struct KeyState {
     pub signing: Vec<Vec<u8>>,
     /// How names are mapped to records of the denial chain; `None` where there is no chain.
     pub denial: Option<Mapping>,
+    /// The latest expiration of the RRSIG records over the DNSKEY RRset, in serial arithmetic; `None` where they are not known.
+    pub expires: Option<u32>,
 }
 
 impl KeyState {
@@ -45,10 +47,19 @@ impl KeyState {
         signatures: impl Iterator<Item = &'r [u8]>,
         denial: Option<Mapping>,
     ) -> Self {
-        let signers: Vec<Signer> = signatures.filter_map(Signer::of_signature).collect();
+        let signatures: Vec<Rrsig<'_>> = signatures.filter_map(Rrsig::parse).collect();
+        let signers: Vec<Signer> = signatures.iter().map(Signer::of_fields).collect();
+        let later = |a, b| if serial::is_before(a, b) { b } else { a };
+        let expires = signatures.iter().map(|fields| fields.expiration).reduce(later);
         let signs = |rdata: &&Vec<u8>| Signer::of_key(rdata).is_some_and(|key| signers.contains(&key));
         let signing = dnskeys.iter().filter(signs).cloned().collect();
-        Self { serial, dnskeys, signing, denial }
+        Self { serial, dnskeys, signing, denial, expires }
+    }
+
+    /// Whether the signatures over the DNSKEY RRset have expired: no validator holds that RRset any longer (RFC 4035 §5.3.3).
+    #[must_use]
+    pub fn is_expired(&self, now: u32) -> bool {
+        self.expires.is_some_and(|expires| serial::is_before(expires, now))
     }
 
     /// The keys that the parent's DS records may name: signers of the DNSKEY RRset that are not revoked, with the SEP flag where
@@ -240,7 +251,11 @@ impl Signer {
     }
 
     fn of_signature(rrsig: &[u8]) -> Option<Self> {
-        Rrsig::parse(rrsig).map(|fields| Self { tag: fields.tag, algorithm: fields.algorithm })
+        Rrsig::parse(rrsig).as_ref().map(Self::of_fields)
+    }
+
+    const fn of_fields(fields: &Rrsig<'_>) -> Self {
+        Self { tag: fields.tag, algorithm: fields.algorithm }
     }
 }
 

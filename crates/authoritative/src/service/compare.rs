@@ -44,6 +44,14 @@ impl Seen {
         Self { serial: image.serial(), is_signed: image.is_signed() || !keys.dnskeys.is_empty(), keys }
     }
 
+    /// Forgets keys that no validator holds any longer.
+    pub(super) fn at(mut self, now: u32) -> Self {
+        if self.keys.is_expired(now) {
+            self.keys.dnskeys.clear();
+        }
+        self
+    }
+
     /// Lists the faults of the step from this version to `after`, the state of `published`. Calls `load` for its records where
     /// `contents` is `None`.
     fn transition(
@@ -259,7 +267,8 @@ mod tests {
 
     #[test]
     fn what_would_break_a_zone_is_said() {
-        let keys = KeyState { serial: 7, dnskeys: Vec::new(), signing: Vec::new(), denial: None };
+        let keys =
+            KeyState { serial: 7, dnskeys: Vec::new(), signing: Vec::new(), denial: None, expires: None };
         let seen = |is_signed| Seen { serial: 7, is_signed, keys: keys.clone() };
         let mut settings = ZoneSettings::of_file("example.".parse().unwrap(), "zone".into());
         let (unsigned, one) = (seen(false), seen(true));

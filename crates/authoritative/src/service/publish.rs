@@ -131,12 +131,12 @@ impl Service {
     /// What was published of a zone last, as far as people are warned by it.
     pub(super) fn seen(&self, zone: &Zone) -> Option<Seen> {
         if let Some(served) = &lock(&zone.facts).served {
-            return Some(Seen::of(served.published()));
+            return Some(Seen::of(served.published()).at(self.now()));
         }
         let state = self.state.as_ref().filter(|state| state.has(&zone.apex, ZONE))?;
         // Where what is kept cannot be read, there is nothing to compare.
         let file = open_image(&state.path(&zone.apex, ZONE)).ok().flatten()?;
-        Some(Seen::of_image(file.image()))
+        Some(Seen::of_image(file.image()).at(self.now()))
     }
 
     /// The version that was published last, where it is of use for the next one: what has not changed need not be verified

@@ -100,11 +100,16 @@ fn signed_with(serial: u32, secrets: &[u8], mechanism: Mechanism) -> Contents {
 }
 
 fn signed_by(contents: &Contents, secrets: &[u8], mechanism: Mechanism) -> Contents {
+    let now = seconds_now() as u32;
+    signed_until(contents, secrets, mechanism, (now - 3600, now + 86_400))
+}
+
+/// With signatures that are valid from `period.0` until `period.1`.
+fn signed_until(contents: &Contents, secrets: &[u8], mechanism: Mechanism, period: (u32, u32)) -> Contents {
     use nonesuch_dnssec::{KeySet, SignOptions, sign};
     let pairs = secrets.iter().map(|secret| key_pair(&name("example."), *secret)).collect();
     let keys = KeySet::new(&name("example."), pairs).unwrap();
-    let now = seconds_now() as u32;
-    let options = SignOptions::new(mechanism, now - 3600, now + 86_400);
+    let options = SignOptions::new(mechanism, period.0, period.1);
     sign(contents, &keys, &options).unwrap().into_contents()
 }
 

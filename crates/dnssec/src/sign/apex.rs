@@ -89,13 +89,16 @@ fn check_transition(
     options: &SignOptions<'_>,
 ) -> Result<Vec<SignWarning>, SignError> {
     let previous = options.previous.and_then(|previous| KeyState::of(previous.contents));
-    let Some(previous) = previous else { return Ok(Vec::new()) };
+    let Some(previous) = previous.filter(|previous| !previous.is_expired(options.now)) else {
+        return Ok(Vec::new());
+    };
     let dnskeys = apex.apex_rrset(Rtype::DNSKEY).into_iter().flat_map(|rrset| rrset.rdatas());
     let next = KeyState {
         serial,
         dnskeys: dnskeys.map(<[u8]>::to_vec).collect(),
         signing: signers.of_dnskeys(),
         denial: Some(options.mechanism.mapping()),
+        expires: Some(options.expiration),
     };
     let faults =
         transition(&previous, &next, DataSigners::Keys { apex: apex.apex(), keys: &signers.of_data() });

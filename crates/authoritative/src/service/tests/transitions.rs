@@ -56,6 +56,27 @@ fn a_zone_file_that_breaks_validators_is_refused_until_it_is_allowed() {
     assert!(service.warnings(&name("example."))[0].contains(OTHER_KEY));
 }
 
+/// A server that was down for long is to serve the newest version, and not one that is bogus everywhere.
+#[test]
+fn a_version_whose_signatures_have_expired_holds_no_other_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let now = seconds_now() as u32;
+    write_version(dir, &signed_until(&contents(1), &[1], Mechanism::Nsec, (now - 7200, now - 60)));
+    let mut settings = of_file(dir);
+    settings.zones[0].verify = VerifyChoice::Nothing;
+    let service = started(settings.clone());
+    assert!(load(&service, dir, &signed(2, 2)).unwrap());
+    assert_eq!((serial(&service), service.warnings(&name("example."))), (Some(2), Vec::new()));
+    is_refused(load(&service, dir, &signed(3, 3)), OTHER_KEY);
+    write_version(dir, &signed_until(&contents(4), &[2], Mechanism::Nsec, (now - 7200, now - 60)));
+    assert!(service.reload_zone(&name("example.")).unwrap());
+    end(service);
+    // The stored version has expired, too.
+    write_version(dir, &signed(5, 3));
+    assert_eq!(serial(&started(settings)), Some(5));
+}
+
 #[test]
 fn a_compiled_zone_that_breaks_validators_is_refused() {
     let dir = tempfile::tempdir().unwrap();
