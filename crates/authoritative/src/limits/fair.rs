@@ -20,6 +20,9 @@ const TABLE_BYTES: usize = 8 << 10;
 const AT_ONCE: u64 = 5_000_000;
 /// How often time is divided among the prefixes, nanoseconds.
 const PERIOD: u64 = 1_000_000;
+/// Virtual time, nanoseconds, at which the table begins again: half of what its words tell apart. Later, words that were never
+/// written would look owed.
+const RESTART_AT: u64 = (1 << 39) * 1000;
 /// How many prefixes may have been served in full while time is divided; the others are counted once more then.
 const ROUNDS: u32 = 8;
 
@@ -60,6 +63,9 @@ impl FairShare {
     }
 
     fn divide_among_active(&mut self, mut pending: u64) {
+        if self.time >= RESTART_AT {
+            (self.time, self.active, self.buckets) = (0, 1, None);
+        }
         let Some(buckets) = &self.buckets else { return };
         for round in 1..=ROUNDS {
             let (active, first_full) = buckets.taken(self.time / 1000);

@@ -146,3 +146,17 @@ proptest! {
         }
     }
 }
+
+/// Words of the table count time modulo 2^40 microseconds: one that was never written must not look owed when that wraps around.
+#[test]
+fn time_that_wraps_around_owes_nothing() {
+    let client = IpAddr::from([192, 0, 2, 1]);
+    for micros in [1 << 39, (1 << 40) - 4_000_000, 1 << 40] {
+        let mut share = super::FairShare::new([7; 16]);
+        assert!(share.take(client, false, 1_000));
+        (share.time, share.divided) = (micros * 1_000, 0);
+        share.divide(2 * super::PERIOD, 1_000_000, 1);
+        assert_eq!(share.active, 1, "{micros}");
+        assert!(share.take(client, false, 1_000));
+    }
+}
