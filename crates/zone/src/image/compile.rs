@@ -168,14 +168,30 @@ fn split_index(index: Index) -> (Bytes, Bytes) {
 }
 
 /// Parameters of the NSEC3 chain that is answered from; `None` where no NSEC3PARAM record names one that can be used. The chain
-/// is whole as long as the record is there (RFC 5155 §7.3, §10.4, §10.5).
+/// is whole as long as the record is there (RFC 5155 §7.3, §10.4, §10.5). Of several, the first that has NSEC3 records.
 fn nsec3_facts(contents: &Contents) -> Option<Nsec3Facts> {
     // RFC 5155 §4.1.2: records with flags other than zero are ignored. §11: SHA-1 is the only hash algorithm.
-    contents.apex_rrset(Rtype::NSEC3PARAM)?.rdatas().find_map(|rdata| match rdata {
+    let parameters = contents.apex_rrset(Rtype::NSEC3PARAM)?.rdatas().filter_map(|rdata| match rdata {
         [1, 0, high, low, _, salt @ ..] => {
             Some(Nsec3Facts { salt: salt.to_vec(), iterations: u16::from_be_bytes([*high, *low]) })
         }
         _ => None,
+    });
+    let mut usable: Vec<Nsec3Facts> = parameters.collect();
+    let found =
+        if usable.len() > 1 { usable.iter().position(|facts| has_nsec3(contents, facts)) } else { None };
+    (!usable.is_empty()).then(|| usable.swap_remove(found.unwrap_or(0)))
+}
+
+/// Whether a zone has NSEC3 records with these parameters.
+fn has_nsec3(contents: &Contents, facts: &Nsec3Facts) -> bool {
+    let mut records =
+        contents.nodes().filter_map(|node| node.rrset(Rtype::NSEC3)).flat_map(|rrset| rrset.rdatas());
+    records.any(|rdata| {
+        matches!(rdata, [1, _, high, low, length, rest @ ..]
+            if u16::from_be_bytes([*high, *low]) == facts.iterations
+                && usize::from(*length) == facts.salt.len()
+                && rest.starts_with(&facts.salt))
     })
 }
 

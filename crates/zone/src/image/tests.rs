@@ -270,6 +270,9 @@ fn the_chain_that_an_nsec3param_record_names_is_answered_from() {
         ("@ NSEC3PARAM 1 0 0 AB\n@ NSEC3PARAM 2 0 0 AB\n@ NSEC3PARAM 1 1 0 CD\n", Some(0)),
         // No record of it is there.
         ("@ NSEC3PARAM 1 0 5 AB\n", None),
+        // Of two chains, the one that is there.
+        ("@ NSEC3PARAM 1 0 0 AA\n@ NSEC3PARAM 1 0 0 AB\n", Some(0)),
+        ("@ NSEC3PARAM 1 0 0 AB\n@ NSEC3PARAM 1 0 5 AB\n", Some(0)),
     ] {
         let text = format!(
             "$ORIGIN example.\n$TTL 60\n@ SOA ns h 7 1 1 1 30\n@ NS ns.other.\n@ DNSKEY 257 3 13 AAAA\n\
