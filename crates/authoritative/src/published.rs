@@ -9,7 +9,7 @@ use nonesuch_zone::{Contents, Image, Verification};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A zone ready to be served. A verified zone becomes one, or an image file that says of its zone that it was
+/// A zone ready to be served. A verified zone becomes one, or an image file with a record that its zone was
 /// verified when the image was made; [`Published::unverified`] is the one exception. A copy shares image and keys.
 #[derive(Clone, Debug)]
 pub struct Published {

@@ -55,7 +55,7 @@ pub(crate) struct Response<'o> {
     counts: [u16; 3],
     /// Octets of the question name.
     question: usize,
-    /// Octets that the records may fill: what stands behind them is not included. 0 once an RRset that the response must have
+    /// Octets that the records may fill, without OPT and TSIG. 0 once an RRset that the response must have
     /// was left out for want of room: the response is truncated then.
     limit: usize,
     /// Octets that the message may have.
@@ -150,8 +150,8 @@ impl<'o> Response<'o> {
         }
     }
 
-    /// Appends an RRset unless it is larger than what is left; returns whether it did. The one place where templates are
-    /// copied, so that the copying is inlined. What stands behind the last RRset may be beyond the limit.
+    /// Appends an RRset unless it is larger than the room for it; returns whether it did. The one place where templates are
+    /// copied, so that the copying is inlined. The end of the last RRset may be beyond the limit.
     fn append(&mut self, section: Section, template: Template<'_>, owner: Owner) -> bool {
         let position = Position { question: self.question, owner };
         let Some(count) = template.append(position, self.dnssec_ok, self.room(), self.out) else {

@@ -7,7 +7,7 @@ use std::ptr;
 /// Octets that one piece of work may give back.
 const ROOM: usize = 64 << 20;
 
-/// The system's allocator, which copies what is given back while [`freed_by`] runs in the thread.
+/// The system's allocator, which copies freed memory while [`freed_by`] runs in the thread.
 struct Watching;
 
 #[global_allocator]
@@ -75,7 +75,7 @@ pub(crate) fn octets_of<T: Copy>(value: &T) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(ptr::from_ref(value).cast(), size_of::<T>()) }.to_vec()
 }
 
-/// Asserts that none of the secrets, each with what it is, stands in memory that was given back.
+/// Asserts that freed memory has none of the secrets, each with its name.
 #[track_caller]
 pub(crate) fn assert_wiped(freed: &[u8], secrets: &[(String, Vec<u8>)]) {
     assert!(!freed.is_empty() && !secrets.is_empty(), "there is something to look at");

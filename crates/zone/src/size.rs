@@ -20,7 +20,7 @@ const fn message_octets(owner: NameRef<'_>, octets: usize, is_signed: bool) -> u
     HEADER + owner.len() + QUESTION + octets + if is_signed { OPT_OCTETS } else { 0 }
 }
 
-/// Whether an RRset, with `signatures` over it, fits a message: for RRsets that stand in no contents yet.
+/// Whether an RRset, with `signatures` over it, fits a message: for RRsets that are in no contents yet.
 ///
 /// # Errors
 /// [`ZoneFault::RrsetTooLarge`].
@@ -57,7 +57,7 @@ pub(crate) fn oversized(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> 
         return None;
     }
     let is_signature = |rrset: &Rrset<'_>| rrset.rtype() == Rtype::RRSIG;
-    // Signatures count with what they cover, or alone where that is not there.
+    // Signatures count with what they cover, or alone where that type is missing.
     let is_covered = |rrset: &Rrset<'_>| rrset.covered() != Rtype::RRSIG && node.has(rrset.covered());
     let mut sets = node.rrsets().filter(|rrset| !(is_signature(rrset) && is_covered(rrset)));
     sets.find_map(|rrset| {
@@ -68,8 +68,8 @@ pub(crate) fn oversized(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> 
 }
 
 impl Contents {
-    /// Whether a message can hold each RRset with its signatures. Contents that were read were looked at already; whoever makes
-    /// some looks at what was made.
+    /// Whether a message can hold each RRset with its signatures. Reading a zone checks this already; a caller that makes
+    /// contents checks them itself.
     ///
     /// # Errors
     /// [`ZoneFault::RrsetTooLarge`] of the first that none can hold.

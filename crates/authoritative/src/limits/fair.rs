@@ -44,7 +44,7 @@ pub(super) struct FairShare {
 }
 
 impl FairShare {
-    /// Shares of a worker that has served nobody; `key` makes the places in the table unpredictable.
+    /// Shares of a worker that has served no client; `key` makes the places in the table unpredictable.
     pub(super) fn new(key: [u8; 16]) -> Self {
         let networks = Networks::new(IPV4_PREFIX, IPV6_PREFIX);
         Self { key, networks, buckets: None, time: 0, pending: 0, divided: 0, active: 1 }

@@ -25,7 +25,7 @@ pub(super) fn check(image: &Image, limits: RecordLimits) -> Result<(), Refused> 
     Ok(())
 }
 
-/// What is to be known of a zone where nothing is configured: at most one line for each of the two limits.
+/// Warnings about a zone for which no limit is configured: at most one line for each of the two limits.
 pub(super) fn warnings(image: &Image, limits: RecordLimits) -> Vec<String> {
     let mut warnings = Vec::new();
     if limits.records_per_type.is_some() && limits.types_per_name.is_some() {

@@ -142,7 +142,7 @@ impl Table {
         bucket.or_insert_with(|| Bucket { room: self.burst.into(), at: now, suppressed: None })
     }
 
-    /// Removes the buckets that are as good as new, at most once in a second.
+    /// Removes the buckets that are full again, once a second.
     fn sweep(&mut self, now: Instant) {
         if now.saturating_duration_since(self.swept) < REFILL {
             return;

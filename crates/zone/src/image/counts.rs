@@ -14,7 +14,7 @@ pub struct Largest<'i> {
 }
 
 impl Image {
-    /// Looks at all names for the largest RRset and for the name with the most types. Addresses that are in a referral alone do
+    /// Searches all names for the largest RRset and for the name with the most types. Addresses that are in a referral alone do
     /// not count.
     #[must_use]
     pub fn largest(&self) -> Largest<'_> {

@@ -70,7 +70,7 @@ pub enum Owner {
 impl Template<'_> {
     /// Appends the RRset to the response in `out`, and its signatures with `with_signatures`; returns the number of records.
     /// Returns `None`, and copies nothing, where its rendered octets alone are more than `room`. The signer's names and owners
-    /// that are written out come to them, so that `out` may grow by more than `room`: the caller looks at its length.
+    /// that are written out come to them, so that `out` may grow by more than `room`: the caller checks its length.
     #[inline]
     pub fn append(
         self,
