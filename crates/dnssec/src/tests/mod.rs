@@ -12,6 +12,7 @@ mod resign;
 mod resign_random;
 mod rfc;
 mod root;
+mod rrsets;
 mod seals;
 mod signing;
 mod transition;

@@ -50,6 +50,17 @@ fn wait_for(what: impl Fn() -> bool) {
     }
 }
 
+/// A running service, with transfers and a follower.
+fn followed(settings: Settings, keys: crate::service::KeyFiles) -> Arc<Service> {
+    let service = Service::open(settings, keys, Arc::new(Zones::new())).unwrap();
+    let link = Link { service: Arc::clone(&service), settings: Arc::new(ArcSwap::default()) };
+    let transfers = Arc::new(Transfers::start(TransfersOptions::default(), Arc::new(link)).unwrap());
+    follow(&service, service.events(), transfers).unwrap();
+    service.begin().unwrap();
+    let _ = service.wait();
+    service
+}
+
 /// A service with a consumer of the catalog `catalog.`, whose members of the group `open` have a template of their own.
 fn started(dir: &std::path::Path) -> Arc<Service> {
     let mut settings = settings(dir, "127.0.0.1:1");
@@ -59,13 +70,7 @@ fn started(dir: &std::path::Path) -> Arc<Service> {
     settings.templates.insert("open".to_owned(), Template::new(open));
     let groups = BTreeMap::from([("open".to_owned(), "open".to_owned())]);
     settings.zones[0].catalog = Some(Role::Consumer { template: "member".to_owned(), groups });
-    let service = Service::open(settings, crate::service::tests::KEY_FILES, Arc::new(Zones::new())).unwrap();
-    let link = Link { service: Arc::clone(&service), settings: Arc::new(ArcSwap::default()) };
-    let transfers = Arc::new(Transfers::start(TransfersOptions::default(), Arc::new(link)).unwrap());
-    follow(&service, service.events(), transfers).unwrap();
-    service.begin().unwrap();
-    let _ = service.wait();
-    service
+    followed(settings, crate::service::tests::KEY_FILES)
 }
 
 /// A version of the catalog with these records.
@@ -134,17 +139,7 @@ fn members_of_the_last_valid_version_stay_while_the_catalog_is_broken() {
 #[test]
 fn members_come_while_others_are_loaded() {
     let dir = tempfile::tempdir().unwrap();
-    let service = Service::open(
-        settings(dir.path(), "127.0.0.1:1"),
-        crate::service::tests::KEY_FILES,
-        Arc::new(Zones::new()),
-    );
-    let service = service.unwrap();
-    let link = Link { service: Arc::clone(&service), settings: Arc::new(ArcSwap::default()) };
-    let transfers = Arc::new(Transfers::start(TransfersOptions::default(), Arc::new(link)).unwrap());
-    follow(&service, service.events(), transfers).unwrap();
-    service.begin().unwrap();
-    let _ = service.wait();
+    let service = followed(settings(dir.path(), "127.0.0.1:1"), crate::service::tests::KEY_FILES);
     let first = catalog(&["a.example."], None);
     service.publish(&name("catalog."), first.clone(), &[]).unwrap();
     wait_for(|| service.zone(&name("a.example.")).is_some());
@@ -183,12 +178,7 @@ fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
     member.making =
         crate::service::Making::Online { mechanism, keys: dir.path().join("keys"), validity: 86_400 };
     settings.templates.insert("member".to_owned(), Template::new(member));
-    let service = Service::open(settings.clone(), keys, Arc::new(Zones::new())).unwrap();
-    let link = Link { service: Arc::clone(&service), settings: Arc::new(ArcSwap::default()) };
-    let transfers = Arc::new(Transfers::start(TransfersOptions::default(), Arc::new(link)).unwrap());
-    follow(&service, service.events(), transfers).unwrap();
-    service.begin().unwrap();
-    let _ = service.wait();
+    let service = followed(settings.clone(), keys);
     let first = catalog(&["a.example."], None);
     service.publish(&name("catalog."), first.clone(), &[]).unwrap();
     wait_for(|| service.zone(&name("a.example.")).is_some());

@@ -1,0 +1,56 @@
+//! RRsets that the signer repairs or refuses: different TTLs, and more octets than a message has.
+
+use super::*;
+use crate::sign::{Previous, SignError, resign_changes, sign_streaming};
+use nonesuch_zone::ChangeSet;
+
+/// RFC 2181 §5.2: all records get the lowest TTL, so that the signed zone is sound.
+#[test]
+fn records_of_different_ttls_are_signed_with_the_lowest() {
+    let contents = zone("many 600 A 192.0.2.1\nmany 300 A 192.0.2.2");
+    for mechanism in ALL {
+        let signed = signed(&contents, mechanism);
+        assert_eq!(node(&signed, "many.example.").rrset(Rtype::A).unwrap().ttl(), 300);
+    }
+    // The same for a zone that is signed already.
+    let lines = text(&signed(&zone("many A 192.0.2.1\nmany A 192.0.2.2"), Mechanism::Nsec));
+    let raised = lines.replacen("many.example.\t3600\tIN\tA\t", "many.example.\t7200\tIN\tA\t", 1);
+    let previous = read_zone(&raised, &name("example."));
+    let faults = [Fault { owner: name("many.example."), rtype: Some(Rtype::A), reason: Reason::MixedTtls }];
+    assert_eq!(report(&previous).faults, faults);
+    assert_sound(&nonesuch_zone::Splice::of(&previous).to_contents().unwrap());
+    assert_sound(sign(&previous, &pair_of("example."), &options(Mechanism::Nsec)).unwrap().contents());
+}
+
+/// TXT records that take 65,455 octets with header and question: a message has room for them, and not for a signature beside them.
+fn nearly_a_message(owner: &str) -> String {
+    let record = |number: usize| format!("{owner} TXT \"{number:05}{}\"\n", "x".repeat(239));
+    let all: String = (0..254).map(record).collect();
+    format!("{all}{owner} TXT \"{}\"\n", "y".repeat(137))
+}
+
+#[test]
+fn an_rrset_that_fits_no_message_with_its_signatures_is_not_signed() {
+    let keys = csk_of("example.");
+    let is_too_large = |error: SignError| {
+        let words = error.to_string();
+        assert!(matches!(error, SignError::Zone(_)), "{words}");
+        for part in ["t.example.: the TXT records with their signatures", "65569", "65535", "several names"] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+    };
+    let small = zone("t TXT x");
+    let large = zone(&nearly_a_message("t"));
+    for mechanism in ALL {
+        is_too_large(sign(&large, &keys, &options(mechanism)).expect_err("too large"));
+        let render = |_: &Contents, _: &mut ()| ();
+        let take = |_: &mut ()| Ok::<(), SignError>(());
+        let streamed = sign_streaming(&large, &keys, &options(mechanism), render, take);
+        is_too_large(streamed.expect_err("too large"));
+        let previous = sign(&small, &keys, &options(mechanism)).unwrap().into_contents();
+        let refresh = Previous { contents: &previous, refresh: 0, verify: false };
+        let options = SignOptions { previous: Some(refresh), ..options(mechanism) };
+        let changes = ChangeSet::between(&small, &large, |rrset| rrset.rtype() == Rtype::TXT);
+        is_too_large(resign_changes(&changes, &keys, &options).expect_err("too large"));
+    }
+}
