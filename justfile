@@ -43,22 +43,22 @@ bench-abuse *ARGUMENTS:
 
 # Beside the other nameservers: 100,000 questions in each mode, 10,000 answers with NSEC5, 100,000 delegations transferred both ways
 judge:
-    NONESUCH_DIFFERENTIAL_QUESTIONS=100000 cargo test -p nonesuch-cli --test differential --test peers_online
+    NONESUCH_DIFFERENTIAL_QUESTIONS=100000 cargo test -p nonesuch-cli --test peers -- differential peers_online
     cargo build -p nonesuch-dnssec --example validate_lines
-    NONESUCH_CHECKER_ANSWERS=10000 cargo test -p nonesuch-cli --test nsec5_checker
-    NONESUCH_DELEGATIONS=100000 cargo test -p nonesuch-cli --test large_zone -- --nocapture --test-threads 1
+    NONESUCH_CHECKER_ANSWERS=10000 cargo test -p nonesuch-cli --test peers -- nsec5_checker
+    NONESUCH_DELEGATIONS=100000 cargo test -p nonesuch-cli --test slow -- large_zone --nocapture --test-threads 1
 
 # Reloads each second under RATE queries a second for SECONDS, none of which may be lost
 reloads SECONDS="60" RATE="20000":
-    NONESUCH_RELOAD_SECONDS={{SECONDS}} NONESUCH_RELOAD_RATE={{RATE}} cargo test --release -p nonesuch-cli --test reload -- no_query_is_lost --nocapture
+    NONESUCH_RELOAD_SECONDS={{SECONDS}} NONESUCH_RELOAD_RATE={{RATE}} cargo test --release -p nonesuch-cli --test server -- no_query_is_lost --nocapture
 
 # Mixed load with reloads and transfers each ten seconds for SECONDS (an hour: 3600): no answer is lost, nothing grows
 soak SECONDS="60" RATE="3000":
-    NONESUCH_SOAK_SECONDS={{SECONDS}} NONESUCH_SOAK_RATE={{RATE}} cargo test --release -p nonesuch-cli --test soak -- --nocapture
+    NONESUCH_SOAK_SECONDS={{SECONDS}} NONESUCH_SOAK_RATE={{RATE}} cargo test --release -p nonesuch-cli --test slow -- soak --nocapture
 
 # Kills a server at KILLS random moments of reloads and transfers
 crash KILLS="200":
-    NONESUCH_KILLS={{KILLS}} cargo test --release -p nonesuch-cli --test crash -- --nocapture
+    NONESUCH_KILLS={{KILLS}} cargo test --release -p nonesuch-cli --test slow -- crash --nocapture
 
 # Build CoreDNS, which `peers_online` compares compact denial with; it must then be in PATH
 coredns:

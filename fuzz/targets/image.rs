@@ -3,9 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nonesuch_authoritative::{Transport, answer};
+use nonesuch_authoritative::{Request, answer};
 use nonesuch_proto::message::{HEADER, push_query};
-use nonesuch_proto::{Name, NameRef, Rtype, edns};
+use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype, edns};
+use nonesuch_server::query::Query;
+use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::ImageFile;
 use nonesuch_zone::image::file::PAGE;
 
@@ -39,10 +41,14 @@ fuzz_target!(|data: &[u8]| {
     for name in NAMES {
         let Some(name) = below(image.apex(), name) else { continue };
         for rtype in TYPES {
-            answer(image, &query(&name, rtype), Transport::Udp, &mut out);
-            assert!(out.len() <= 1232, "{} octets", out.len());
-            answer(image, &query(&name, rtype), Transport::Tcp, &mut out);
-            assert!(out.len() <= usize::from(u16::MAX), "{} octets", out.len());
+            let message = query(&name, rtype);
+            let query = Query::parse(&message).unwrap_or_else(|fault| panic!("{fault:?}"));
+            for (transport, limit) in [(Transport::Udp, 1232), (Transport::Tcp, u16::MAX)] {
+                let mut room = [0; MAX_NAME];
+                let request = Request::new(&query, &mut room, transport, &Trailer::PLAIN);
+                answer(image, &request, &mut out);
+                assert!(out.len() <= usize::from(limit), "{} octets", out.len());
+            }
         }
     }
 });

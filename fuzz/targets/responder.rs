@@ -4,18 +4,19 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nonesuch_authoritative::acl::AccessList;
 use nonesuch_authoritative::chaos::Chaos;
-use nonesuch_authoritative::cookies::Cookies;
-use nonesuch_authoritative::limits::{LimitSettings, Limits, RateSettings};
-use nonesuch_authoritative::reply_options::ReplySettings;
-use nonesuch_authoritative::tsig::{self, Key, Keys};
 use nonesuch_authoritative::zones::{ServedZone, ZonePolicy, ZoneState, Zones};
-use nonesuch_authoritative::{Published, Responder, Settings, Shared, Transport};
+use nonesuch_authoritative::{Published, Responder, Settings, Shared};
 use nonesuch_dnssec::{VerifyOptions, into_verified};
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::Name;
 use nonesuch_proto::message::{Header, Message, flags};
+use nonesuch_server::acl::AccessList;
+use nonesuch_server::cookies::Cookies;
+use nonesuch_server::limits::{LimitSettings, Limits, RateSettings};
+use nonesuch_server::reply_options::ReplySettings;
+use nonesuch_server::trailer::Transport;
+use nonesuch_server::tsig::{self, Key, Keys};
 use nonesuch_zone::read::read_text;
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -41,6 +42,7 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| {
         cookies: Cookies::new(&[[7; 16]]),
         limits: Some(Arc::new(limits)),
         reply: ReplySettings { nsid: b"ns1".to_vec(), report_channel: report, ..ReplySettings::default() },
+        counts_zone_queries: true,
         chaos: Chaos { identity: Some(b"ns1".to_vec()), version: Some(b"1".to_vec()) },
     }));
     shared

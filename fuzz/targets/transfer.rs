@@ -7,9 +7,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use nonesuch_authoritative::catalog::Catalog;
-use nonesuch_authoritative::notify::{Standing, handle};
-use nonesuch_authoritative::transfer::inbound::{Asked, Inbound, Incoming, TransferBounds, apply_steps};
 use nonesuch_proto::{Name, NameRef};
+use nonesuch_secondary::inbound::{Asked, Inbound, Incoming, TransferBounds, apply_steps};
+use nonesuch_secondary::notify::{Standing, handle};
 use nonesuch_zone::change::SerialRule;
 use nonesuch_zone::{Contents, read::read_text, write::write_zone};
 use std::net::{IpAddr, Ipv4Addr};

@@ -5,9 +5,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nonesuch_authoritative::transfer::inbound::{Asked, Inbound, Incoming, TransferBounds, apply_steps};
 use nonesuch_proto::message::{flags, push_query};
 use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_secondary::inbound::{Asked, Inbound, Incoming, TransferBounds, apply_steps};
 use nonesuch_zone::{Contents, read::read_text};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use nonesuch_authoritative::tsig::{Algorithm, Key, Keys, read_keys, sign_request};
 use nonesuch_proto::Name;
+use nonesuch_server::tsig::{Algorithm, Key, Keys, read_keys, sign_request};
 use std::sync::{Arc, OnceLock};
 
 const NOON: u64 = 1_750_000_000;

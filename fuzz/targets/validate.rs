@@ -5,7 +5,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nonesuch_authoritative::{Transport, answer};
+use nonesuch_authoritative::{Request, answer};
 use nonesuch_crypto::PrivateKey;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
@@ -15,7 +15,9 @@ use nonesuch_dnssec::validate::{
 };
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
 use nonesuch_proto::message::{Header, Message, Record, Section, flags, push_query};
-use nonesuch_proto::{Class, Name, NameRef, Rtype, edns};
+use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, edns};
+use nonesuch_server::query::Query;
+use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::{Contents, Image, Node, read::read_text};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -52,14 +54,14 @@ fn zone(mechanism: Mechanism) -> Zone {
     let mut exchanges = Vec::new();
     for name in names(&contents) {
         for rtype in [Rtype::A, Rtype::TXT, Rtype::DS, Rtype::NS] {
-            let mut query = Vec::new();
-            push_query(&name, rtype, 0, 0, &mut query);
-            edns::push_opt(4096, 0, edns::DO, &mut query);
-            query[11] = 1;
-            let mut out = Vec::new();
-            if answer(&image, &query, Transport::Tcp, &mut out) {
-                exchanges.push((name.clone(), rtype, out));
-            }
+            let (mut message, mut out, mut room) = (Vec::new(), Vec::new(), [0; MAX_NAME]);
+            push_query(&name, rtype, 0, 0, &mut message);
+            edns::push_opt(4096, 0, edns::DO, &mut message);
+            message[11] = 1;
+            let query = Query::parse(&message).unwrap_or_else(|fault| panic!("{fault:?}"));
+            let request = Request::new(&query, &mut room, Transport::Tcp, &Trailer::PLAIN);
+            answer(&image, &request, &mut out);
+            exchanges.push((name.clone(), rtype, out));
         }
     }
     Zone { contents, keys, exchanges }

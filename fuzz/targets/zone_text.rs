@@ -1,11 +1,11 @@
 //! Zone text: reading never panics; reading in blocks side by side is reading from front to back; what is read, written
-//! and read again is the same zone.
+//! and read again is the same zone. Semantic checks count as many findings with a limit as without.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use nonesuch_proto::Name;
 use nonesuch_zone::read::{read_text, read_text_in_blocks};
-use nonesuch_zone::{Contents, ReadError, Reading, write::write_zone};
+use nonesuch_zone::{Contents, ReadError, Reading, semantics, write::write_zone};
 use std::path::Path;
 
 fuzz_target!(|data: &[u8]| -> Corpus {
@@ -30,6 +30,8 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     };
     assert_same(&contents, &again);
     assert_eq!(text, write(&again));
+    let (few, all) = (semantics::check(&contents, 1), semantics::check(&contents, usize::MAX));
+    assert_eq!((few.counts(), all.list().len()), (all.counts(), all.total()));
     Corpus::Keep
 });
 

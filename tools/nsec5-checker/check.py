@@ -9,8 +9,7 @@ from judge import Checker
 from message import read_text_name, read_type
 
 
-def judge_line(checker, line):
-    given = json.loads(line)
+def judge_line(checker, given):
     dnskeys, nsec5keys = (
         [base64.b64decode(each, validate=True) for each in given.get(name, [])] for name in ("dnskey", "nsec5key")
     )
@@ -18,19 +17,25 @@ def judge_line(checker, line):
     question = given["question"]
     name, rtype = read_text_name(question["name"]), read_type(question["type"])
     response = base64.b64decode(given["response"], validate=True)
-    verdict = checker.judge(zone, given["now"] & 0xFFFFFFFF, name, rtype, response)
-    answer = verdict._asdict()
-    return {"id": given["id"], **answer} if "id" in given else answer
+    return checker.judge(zone, given["now"] & 0xFFFFFFFF, name, rtype, response)._asdict()
+
+
+def answer_line(checker, line):
+    """The answer to one line; of a line that cannot be read `status` is error."""
+    given = None
+    try:
+        given = json.loads(line)
+        answer = judge_line(checker, given)
+    # A line can be wrong in many ways; none of them may cost the verdicts of the lines behind it.
+    except Exception as error:
+        answer = {"status": "error", "error": f"{type(error).__name__}: {error}"}
+    return {"id": given["id"], **answer} if isinstance(given, dict) and "id" in given else answer
 
 
 def main():
     checker = Checker()
-    for line in sys.stdin:
-        try:
-            answer = judge_line(checker, line)
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        sys.stdout.write(json.dumps(answer) + "\n")
+    for line in sys.stdin.buffer:
+        sys.stdout.write(json.dumps(answer_line(checker, line)) + "\n")
     sys.stdout.flush()
 
 

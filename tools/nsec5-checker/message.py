@@ -7,8 +7,11 @@ import struct
 from collections import namedtuple
 
 TYPES = {
-    "A": 1, "NS": 2, "CNAME": 5, "SOA": 6, "PTR": 12, "MX": 15, "TXT": 16, "AAAA": 28, "SRV": 33, "DNAME": 39,
-    "DS": 43, "RRSIG": 46, "NSEC": 47, "DNSKEY": 48, "NSEC3": 50, "ANY": 255, "CAA": 257,
+    "A": 1, "NS": 2, "CNAME": 5, "SOA": 6, "PTR": 12, "HINFO": 13, "MX": 15, "TXT": 16, "RP": 17, "AFSDB": 18,
+    "KEY": 25, "AAAA": 28, "LOC": 29, "SRV": 33, "NAPTR": 35, "KX": 36, "CERT": 37, "DNAME": 39, "OPT": 41, "APL": 42,
+    "DS": 43, "SSHFP": 44, "IPSECKEY": 45, "RRSIG": 46, "NSEC": 47, "DNSKEY": 48, "DHCID": 49, "NSEC3": 50,
+    "NSEC3PARAM": 51, "TLSA": 52, "SMIMEA": 53, "HIP": 55, "CDS": 59, "CDNSKEY": 60, "OPENPGPKEY": 61, "CSYNC": 62,
+    "ZONEMD": 63, "SVCB": 64, "HTTPS": 65, "SPF": 99, "EUI48": 108, "EUI64": 109, "ANY": 255, "URI": 256, "CAA": 257,
     "NSEC5": 65280, "NSEC5KEY": 65281, "NSEC5PROOF": 65282,
 }  # fmt: skip
 NS, CNAME, SOA, DNAME, OPT, DS, RRSIG, DNSKEY, ANY = 2, 5, 6, 39, 41, 43, 46, 48, 255
@@ -91,13 +94,16 @@ def text(name):
 
 
 def read_type(given):
-    if isinstance(given, int):
-        return given
-    if given in TYPES:
-        return TYPES[given]
-    if given.startswith("TYPE"):
-        return int(given[4:])
-    raise ValueError(f"unknown type {given}")
+    """A number, a mnemonic in any case, or TYPEn for any type (RFC 3597 §5)."""
+    number = given
+    if isinstance(given, str):
+        mnemonic = given.upper()
+        digits = mnemonic.removeprefix("TYPE")
+        is_generic = digits != mnemonic and digits.isascii() and digits.isdigit()
+        number = int(digits) if is_generic else TYPES.get(mnemonic)
+    if type(number) is not int or not 0 <= number <= 0xFFFF:
+        raise ValueError(f"unknown type {given}: give a mnemonic, TYPEn or a number from 0 to 65535")
+    return number
 
 
 def is_at_or_below(name, ancestor):

@@ -8,9 +8,12 @@
 
 mod common;
 
-use nonesuch_authoritative::{Transport, answer};
+use nonesuch_authoritative::{Request, answer};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::{KeyPair, KeySet, SignOptions, sign};
+use nonesuch_proto::MAX_NAME;
+use nonesuch_server::query::Query;
+use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::Image;
 
 fn image(mechanism: &str) -> Result<Image, Box<dyn std::error::Error>> {
@@ -21,17 +24,19 @@ fn image(mechanism: &str) -> Result<Image, Box<dyn std::error::Error>> {
     }
     let keys = KeySet::new(&apex, vec![KeyPair::generate(&apex, 257, Algorithm::ED25519, None)?])?;
     let options = SignOptions::new(mechanism.parse()?, 1_750_000_000, 1_760_000_000);
-    Ok(Image::compile(sign(&contents, &keys, &options)?.contents())?)
+    Ok(Image::compile(sign(&contents, &keys, &options)?.contents())?.with_verified_chain())
 }
 
 /// Asks `count` times and tells how many octets the answers have.
 #[inline(never)]
 fn ask(image: &Image, queries: &[Vec<u8>], count: usize) -> usize {
     let (mut out, mut octets) = (Vec::with_capacity(4096), 0);
-    for query in queries.iter().cycle().take(count) {
-        if answer(image, query, Transport::Udp, &mut out) {
-            octets += out.len();
-        }
+    for message in queries.iter().cycle().take(count) {
+        let Ok(query) = Query::parse(message) else { continue };
+        let mut room = [0; MAX_NAME];
+        let request = Request::new(&query, &mut room, Transport::Udp, &Trailer::PLAIN);
+        answer(image, &request, &mut out);
+        octets += out.len();
     }
     octets
 }

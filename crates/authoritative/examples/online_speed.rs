@@ -6,14 +6,18 @@
 
 mod common;
 
-use nonesuch_authoritative::{Outcome, Published, Transport, answer_published};
+use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
+use nonesuch_authoritative::{Published, Responder, Shared};
 use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
-use nonesuch_dnssec::keys::KeyRecord;
-use nonesuch_dnssec::online::{Counters, DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, Workshop, prepare};
+use nonesuch_dnssec::keys::{KeyRecord, SyncKeys};
+use nonesuch_dnssec::online::{Counters, DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, prepare};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
+use nonesuch_net::{Answer, Handler as _};
+use nonesuch_server::trailer::Transport;
 use std::error::Error;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 const NOW: u32 = 1_750_000_000;
@@ -23,10 +27,15 @@ fn publish(mechanism: &str, algorithm: Algorithm) -> Result<Published, Box<dyn E
     let zone = contents.apex().clone();
     let Some(vrf) = mechanism.strip_prefix("nsec5/") else {
         let pair = KeyPair::generate(&zone, 257, algorithm, None)?;
-        let record = KeyRecord::parse(&pair.key_file_text())?;
+        let record = KeyRecord::of(&pair);
         let mechanism: Mechanism = mechanism.parse()?;
-        let options =
-            OnlineOptions { mechanism, records: vec![record], pairs: vec![pair], validity: DEFAULT_VALIDITY };
+        let options = OnlineOptions {
+            mechanism,
+            records: vec![record],
+            pairs: vec![pair],
+            validity: DEFAULT_VALIDITY,
+            sync: SyncKeys::default(),
+        };
         return Ok(Published::online(prepare(contents, options, &VerifyOptions::default())?)?);
     };
     let vrf = VrfPrivateKey::generate(VrfAlgorithm::from_name(vrf).ok_or("no such VRF")?)?;
@@ -57,23 +66,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     let queries = (0..count).map(|number| common::query(&format!("absent{number}.example."), 1));
     let queries: Vec<Vec<u8>> = queries.collect::<Result<_, _>>()?;
     let counters = Arc::new(Counters::default());
-    let mut workshop = Workshop::new(64 << 20, Arc::clone(&counters));
-    let (mut out, mut put_off, mut octets) = (Vec::with_capacity(4096), Vec::new(), 0);
+    let zones = Arc::new(Zones::new());
+    let zone = ServedZone::new(published, Arc::default());
+    zones.set(&"example.".parse()?, ZoneState::Serving(Arc::new(zone)));
+    let address = SocketAddr::from(([127, 0, 0, 1], 53));
+    let cache = (64 << 20, Arc::clone(&counters));
+    let mut responder = Responder::new(&Shared::new(zones), Transport::Udp, address, cache, 0);
+    let (mut out, mut deferred, mut octets) = (Vec::with_capacity(4096), Vec::new(), 0);
     let begun = cpu()?;
     for batch in queries.chunks(batch.max(1)) {
-        workshop.begin();
+        responder.begin();
         for query in batch {
-            if answer_published(&published, &mut workshop, NOW, query, Transport::Udp, &mut out)
-                == Outcome::Wanting
-            {
-                put_off.push(query);
+            out.clear();
+            if responder.answer(query, address, &mut out) == Answer::Later {
+                deferred.push(query);
             }
         }
-        published.make(&mut workshop, NOW);
-        for query in put_off.drain(..) {
-            answer_published(&published, &mut workshop, NOW, query, Transport::Udp, &mut out);
+        responder.make();
+        for query in deferred.drain(..) {
+            out.clear();
+            responder.answer_again(query, address, &mut out);
             octets += out.len();
         }
+        responder.end();
     }
     let micros = (cpu()? - begun) as f64 / 1000.0 / count.max(1) as f64;
     println!(

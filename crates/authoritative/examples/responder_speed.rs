@@ -10,14 +10,15 @@
 
 mod common;
 
-use nonesuch_authoritative::cookies::Cookies;
-use nonesuch_authoritative::limits::{LimitSettings, Limits, RateSettings};
 use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
-use nonesuch_authoritative::{Published, Responder, Settings, Shared, Transport, seconds_now};
+use nonesuch_authoritative::{Published, Responder, Settings, Shared};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
 use nonesuch_net::{Answer, BATCH, Handler as _};
 use nonesuch_proto::edns;
+use nonesuch_server::cookies::Cookies;
+use nonesuch_server::limits::{LimitSettings, Limits, RateSettings};
+use nonesuch_server::{clock::seconds_now, trailer::Transport};
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

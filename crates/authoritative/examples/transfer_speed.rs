@@ -2,12 +2,12 @@
 //!
 //!     cargo run --release -p nonesuch-authoritative --example transfer_speed -- ZONE [RUNS]
 
-use nonesuch_authoritative::Query;
-use nonesuch_authoritative::acl::AccessList;
 use nonesuch_authoritative::transfer::outbound::{Asked, Outgoing, Transfer, ZoneToSend, begin};
-use nonesuch_authoritative::tsig::{Key, Keys, Verified, sign_request};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::push_query;
+use nonesuch_server::acl::AccessList;
+use nonesuch_server::query::Query;
+use nonesuch_server::tsig::{Key, Keys, Verified, sign_request};
 use nonesuch_zone::Contents;
 use nonesuch_zone::load::load;
 use std::path::Path;

@@ -3,164 +3,95 @@
 mod denial;
 mod referral;
 
-use crate::Published;
-use crate::extended_errors::ExtendedError;
-use crate::limits::Class as ResponseClass;
 use crate::online::Online;
-use crate::query::{Malformed, Query};
-use crate::response::{Ending, Response, Section, Transport, UDP_PAYLOAD, datagram_octets};
+use crate::response::{Response, Section};
 use nonesuch_dnssec::denial::prove::{Denied, Proof};
-use nonesuch_dnssec::online::Workshop;
-use nonesuch_proto::message::{Header, Rcode, flags};
+use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, edns};
+use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::limits::Class as ResponseClass;
+use nonesuch_server::query::Query;
+use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, Lookup, NodeKind, Owner, TO_QUESTION, Template, push_fixed};
 
 /// CNAME and DNAME links that one response has at most: the target of the last one is looked up too.
 const MAX_LINKS: usize = 17;
 
-/// What came of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Nothing is to be sent.
-    Nothing,
-    /// The response is ready.
-    Ready,
-    /// The response lacks what the workshop has on its list: answer the message again when that is made.
-    Wanting,
-}
-
-/// A well-formed query on its way to its answer.
-#[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+/// A query, with all that its response depends on beside the zone.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
     pub(crate) query: &'a Query<'a>,
     /// The question name in lower case.
     pub(crate) name: NameRef<'a>,
     pub(crate) transport: Transport,
-    pub(crate) ending: &'a Ending<'a>,
+    pub(crate) trailer: &'a Trailer<'a>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Request<'a> {
+    /// The request of a `query` that came over `transport`. Its name in lower case is written to `room`.
     // Each query has one: a call would copy what the caller has already.
     #[inline(always)]
-    pub(crate) fn new(
+    pub fn new(
         query: &'a Query<'a>,
         room: &'a mut [u8; MAX_NAME],
         transport: Transport,
-        ending: &'a Ending<'a>,
+        trailer: &'a Trailer<'a>,
     ) -> Self {
-        Self { query, name: query.lower_name(room), transport, ending }
+        Self { query, name: query.lower_name(room), transport, trailer }
     }
 }
 
-impl Asked<'_> {
-    /// Octets that an answer over UDP may have.
-    pub(crate) fn datagram_octets(&self) -> usize {
-        datagram_octets(self.query)
-    }
-
+impl Request<'_> {
     /// Appends the OPT record of a response that is not built as others are, where it has one.
     pub(crate) fn push_opt_alone(&self, out: &mut Vec<u8>) {
         let Some(opt) = &self.query.opt else { return };
-        edns::push_opt(UDP_PAYLOAD, 0, opt.flags & edns::DO, out);
-        let Ending { reply, settings, tsig } = *self.ending;
-        reply.without_padding().push(settings, None, self.datagram_octets(), tsig, out);
+        let trailer = Trailer { reply: self.trailer.reply.without_padding(), ..*self.trailer };
+        let limit = trailer.datagram_octets(self.query);
+        trailer.push_opt(Rcode::NOERROR, opt.flags & edns::DO, None, limit, out);
     }
 }
 
-/// What a response came to, for those who limit what a client gets.
-#[derive(Clone, Copy)]
-pub(crate) struct Answered<'i> {
-    pub(crate) class: ResponseClass,
+/// Facts about a response that rate limiting and online signing need.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered<'i> {
+    /// The class under which the response is limited.
+    pub class: ResponseClass,
     /// The name in the zone that the response is of: the owner that answered, the cut, the apex.
-    pub(crate) source: NameRef<'i>,
-    /// Whether the workshop has to make something first.
-    pub(crate) wants: bool,
+    pub source: NameRef<'i>,
+    /// Whether the response lacks records that are generated online.
+    pub is_deferred: bool,
 }
 
-/// Answers `message` from `image` into `out`, which is emptied first; `false` where nothing is to be sent.
-pub fn answer(image: &Image, message: &[u8], transport: Transport, out: &mut Vec<u8>) -> bool {
-    answer_message(image, None, message, transport, out)
-}
-
-/// Answers `message` from a zone whose answers may have to be made: signed or proven when asked, at `now`, seconds since
-/// 1970 modulo 2^32. What the workshop has not is on its list then.
-pub fn answer_published(
-    published: &Published,
-    workshop: &mut Workshop,
-    now: u32,
-    message: &[u8],
-    transport: Transport,
-    out: &mut Vec<u8>,
-) -> Outcome {
-    let mut online = published.is_online().then(|| Online::new(published, workshop, now));
-    let is_answered = answer_message(published.image(), online.as_mut(), message, transport, out);
-    match (is_answered, online.is_some_and(|online| online.wants)) {
-        (_, true) => Outcome::Wanting,
-        (true, false) => Outcome::Ready,
-        (false, false) => Outcome::Nothing,
-    }
-}
-
-fn answer_message<'i>(
-    image: &'i Image,
-    online: Option<&mut Online<'i, '_>>,
-    message: &[u8],
-    transport: Transport,
-    out: &mut Vec<u8>,
-) -> bool {
-    out.clear();
-    match Query::parse(message) {
-        Ok(query) => {
-            let mut room = [0; MAX_NAME];
-            let asked = Asked::new(&query, &mut room, transport, &Ending::PLAIN);
-            if let Some((rcode, error)) = refuse(&query) {
-                decline(&asked, rcode, error, false, out);
-            } else if image.contains(asked.name) {
-                answer_from(image, online, &asked, out);
-            } else {
-                decline(&asked, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
-            }
-        }
-        Err(Malformed::Ignore) => return false,
-        Err(Malformed::Opcode(header)) => push_bare(header, Rcode::NOTIMP, out),
-        Err(Malformed::Form(header)) => push_bare(header, Rcode::FORMERR, out),
-    }
-    true
-}
-
-/// A header alone: of a message whose form is not understood nothing is repeated but its identifier.
-pub(crate) fn push_bare(header: Header, rcode: Rcode, out: &mut Vec<u8>) {
-    let copied = header.flags & (flags::OPCODE | flags::RD);
-    // The upper bits of a response code are in OPT (RFC 6891 §6.1.3).
-    let header = Header { id: header.id, flags: flags::QR | copied | rcode.0 & 0x0f, counts: [0; 4] };
-    out.extend_from_slice(&header.to_octets());
+/// Answers a query for a name in the zone of `image` into `out`, which is emptied first. Of a zone that is signed online, the
+/// response lacks the records that are generated online.
+#[inline]
+pub fn answer<'i>(image: &'i Image, request: &Request<'_>, out: &mut Vec<u8>) -> Answered<'i> {
+    answer_from(image, None, request, out)
 }
 
 /// A response without records: why, and whether the sender is to ask again over TCP.
 pub(crate) fn decline(
-    asked: &Asked<'_>,
+    request: &Request<'_>,
     rcode: Rcode,
     error: Option<ExtendedError>,
     truncate: bool,
     out: &mut Vec<u8>,
 ) {
-    let mut response = Response::begin(asked.query, asked.transport, asked.ending, out);
+    let mut response = Response::begin(request.query, request.transport, request.trailer, out);
     response.rcode = rcode;
     if let Some(error) = error {
         response.set_extended_error(error);
     }
-    response.finish(asked.query, truncate);
+    response.finish(request.query, truncate);
 }
 
-/// What is answered alike whatever the zone is.
+/// The response code of a query that no zone answers.
 pub(crate) fn refuse(query: &Query<'_>) -> Option<(Rcode, Option<ExtendedError>)> {
     if query.opt.is_some_and(|opt| opt.version != 0) {
         return Some((Rcode::BADVERS, None));
     }
     match query.qtype {
-        // Whoever offers transfers has looked at these before.
-        Rtype::AXFR | Rtype::IXFR => return Some((Rcode::REFUSED, Some(ExtendedError::TRANSFER_REFUSED))),
         Rtype::MAILA | Rtype::MAILB => return Some((Rcode::NOTIMP, None)),
         Rtype::OPT | Rtype::TSIG | Rtype::TKEY => return Some((Rcode::FORMERR, None)),
         // RFC 9824 §3.5.
@@ -170,15 +101,15 @@ pub(crate) fn refuse(query: &Query<'_>) -> Option<(Rcode, Option<ExtendedError>)
     (query.class != Class::IN).then_some((Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE)))
 }
 
-/// Answers a query for a name in the zone of `image`.
+/// As [`answer`], with the records that `online` generates or puts on its list.
 pub(crate) fn answer_from<'i>(
     image: &'i Image,
     mut online: Option<&mut Online<'i, '_>>,
-    asked: &Asked<'_>,
+    request: &Request<'_>,
     out: &mut Vec<u8>,
 ) -> Answered<'i> {
-    let query = asked.query;
-    let mut response = Response::begin(query, asked.transport, asked.ending, out);
+    let query = request.query;
+    let mut response = Response::begin(query, request.transport, request.trailer, out);
     response.authoritative = true;
     let compact_ok = query.opt.is_some_and(|opt| opt.flags & edns::CO != 0);
     if compact_ok && online.as_ref().is_some_and(|online| online.is_compact()) {
@@ -196,17 +127,17 @@ pub(crate) fn answer_from<'i>(
         proved: Vec::new(),
         applied: Vec::new(),
     };
-    let truncate = answerer.follow(asked.name);
+    let truncate = answerer.follow(request.name);
     let (class, source) = (answerer.class, answerer.source);
     response.finish(query, truncate);
-    Answered { class, source, wants: online.is_some_and(|online| online.wants) }
+    Answered { class, source, is_deferred: online.is_some_and(|online| online.wants) }
 }
 
 struct Answerer<'i, 'w, 'r, 'o> {
     image: &'i Image,
     qtype: Rtype,
     response: &'r mut Response<'o>,
-    /// What is made when asked; `None` where the image has it all.
+    /// The records that are generated online; `None` where the image has all.
     online: Option<&'r mut Online<'i, 'w>>,
     /// Whether the sender takes NXDOMAIN with a compact answer (RFC 9824 §5.1).
     compact_ok: bool,
@@ -373,7 +304,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         }
     }
 
-    /// Adds signatures made when asked, for a query for RRSIG: those of one RRset stand for all (RFC 8482 §4.1), so that
+    /// Adds signatures generated online, for a query for RRSIG: those of one RRset stand for all (RFC 8482 §4.1), so that
     /// nobody has a whole node signed with one query.
     fn add_made_signatures(&mut self, node: ImageNode<'i>, owner: Owner) -> bool {
         let Some(online) = &mut self.online else { return false };
@@ -394,10 +325,15 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         owner: Owner,
         matched: Option<(NameRef<'_>, ImageNode<'i>)>,
     ) -> bool {
+        let is_compact = self.online.as_ref().is_some_and(|online| online.is_compact());
+        if let Some((name, encloser)) = matched.filter(|_| !is_compact) {
+            // The record that covers the name may have the wildcard for owner too: noted first, it becomes the answer's record.
+            self.prove(Denied::CloserMatch { name, encloser });
+        }
         let Some(online) = &mut self.online else { return false };
         let (denied, signed_owner) = match matched {
             None => (Denied::Type { node }, node.name()),
-            Some((name, _)) if online.is_compact() => {
+            Some((name, _)) if is_compact => {
                 (Denied::WildcardType { name, encloser: node, wildcard: node }, name)
             }
             // What stands at the wildcard is what a name that it matches is answered with.
@@ -409,7 +345,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         true
     }
 
-    /// Adds an RRset of the zone, with its signatures where the query takes them: those of the image, or made when asked.
+    /// Adds an RRset of the zone, with its signatures where the query takes them: those of the image, or generated online.
     /// `expanded` is the name that a wildcard matched.
     fn add(&mut self, section: Section, template: Template<'i>, owner: Owner, expanded: Option<NameRef<'_>>) {
         let start = self.response.end();

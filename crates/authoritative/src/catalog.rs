@@ -1,14 +1,16 @@
 //! Catalog zones (RFC 9432): the list of a server's zones, as a zone that secondaries transfer.
 //!
-//! [`Catalog::read`] reads one, [`Registry`] says what changes for a consumer that has several, [`produce`] makes one. Nothing
+//! [`Catalog::read`] reads one, [`Registry`] says what changes for a consumer that has several, [`produce()`] makes one. Nothing
 //! here has I/O, and nothing is changed by a catalog that is broken: the one before stays.
 
+mod group;
 mod produce;
 mod read;
 mod registry;
 #[cfg(test)]
 mod tests;
 
+pub use group::Group;
 pub use produce::{ProduceError, produce};
 pub use read::CatalogError;
 pub use registry::Registry;
@@ -54,7 +56,7 @@ pub struct Member {
     /// The unique label: another one for the same zone means that all state of the zone is to be reset (RFC 9432 §5.4).
     pub label: Vec<u8>,
     /// The values of the `group` property (§4.3.2), in canonical order.
-    pub groups: Vec<Vec<u8>>,
+    pub groups: Vec<Group>,
     /// The catalog that the zone may move to (`coo` property, §4.3.1).
     pub new_owner: Option<Name>,
 }
@@ -69,7 +71,7 @@ pub enum Change {
         /// The catalog.
         catalog: Name,
         /// Its groups.
-        groups: Vec<Vec<u8>>,
+        groups: Vec<Group>,
     },
     /// It is not to be served any longer, and all that is stored of it is to be removed (§5.3).
     Remove {
@@ -81,7 +83,7 @@ pub enum Change {
         /// The zone.
         zone: Name,
         /// Its groups.
-        groups: Vec<Vec<u8>>,
+        groups: Vec<Group>,
     },
     /// Another catalog has it from now on (§4.3.1).
     Move {
@@ -92,7 +94,7 @@ pub enum Change {
         /// The catalog that has it.
         to: Name,
         /// Its groups.
-        groups: Vec<Vec<u8>>,
+        groups: Vec<Group>,
         /// Whether all that is stored of it is to be removed, and had anew.
         is_reset: bool,
     },
@@ -101,7 +103,7 @@ pub enum Change {
         /// The zone.
         zone: Name,
         /// Its groups.
-        groups: Vec<Vec<u8>>,
+        groups: Vec<Group>,
     },
     /// A catalog lists it, and it is served already, by another catalog or by the configuration: nothing is to be done but to say
     /// so (§5.2).
@@ -118,7 +120,7 @@ fn add(zone: &Name, catalog: &Name, member: &Member) -> Change {
 }
 
 /// What changes for a zone that stays in its catalog.
-fn compare(zone: &Name, (label, groups): (&[u8], &[Vec<u8>]), member: &Member) -> Option<Change> {
+fn compare(zone: &Name, (label, groups): (&[u8], &[Group]), member: &Member) -> Option<Change> {
     let (zone, others) = (zone.clone(), member.groups.clone());
     if label != member.label {
         Some(Change::Reset { zone, groups: others })

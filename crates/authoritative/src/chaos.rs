@@ -1,10 +1,10 @@
 //! What a server says of itself in class CH (RFC 4892): which of many it is, and which version runs.
 
-use crate::answer::{Asked, decline};
-use crate::extended_errors::ExtendedError;
+use crate::answer::{Request, decline};
 use crate::response::Response;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class, Rtype};
+use nonesuch_server::extended_errors::ExtendedError;
 
 /// The question name, as the first record's owner (RFC 1035 §4.1.4).
 const OWNER: [u8; 2] = [0xc0, 12];
@@ -34,13 +34,13 @@ impl Chaos {
 
     /// Answers a query of class CH; `true` where there was something to say. All else is refused.
     #[cold]
-    pub(crate) fn answer(&self, asked: &Asked<'_>, out: &mut Vec<u8>) -> bool {
-        let is_text = matches!(asked.query.qtype, Rtype::TXT | Rtype::ANY);
-        let Some(text) = self.find(asked.name.wire()).filter(|_| is_text) else {
-            decline(asked, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
+    pub(crate) fn answer(&self, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
+        let is_text = matches!(request.query.qtype, Rtype::TXT | Rtype::ANY);
+        let Some(text) = self.find(request.name.wire()).filter(|_| is_text) else {
+            decline(request, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
             return false;
         };
-        let mut response = Response::begin(asked.query, asked.transport, asked.ending, out);
+        let mut response = Response::begin(request.query, request.transport, request.trailer, out);
         response.authoritative = true;
         response.add_record(|out| {
             out.extend_from_slice(&OWNER);
@@ -52,7 +52,7 @@ impl Chaos {
             out.push(text.len() as u8);
             out.extend_from_slice(text);
         });
-        response.finish(asked.query, false);
+        response.finish(request.query, false);
         true
     }
 }

@@ -38,7 +38,8 @@ pub(crate) fn begins_as_image(path: &Path) -> Result<bool, OpenImageError> {
     Ok(is_image(&page))
 }
 
-/// Maps the image that the file at `path` begins with; `None` where it is no regular file, or does not begin as an image does.
+/// Maps the image that the file at `path` begins with; `None` where it is no regular file, does not begin as an image does, or has an
+/// image in an older version of the format, behind which the records of the zone can be read.
 /// A file that lacks octets behind its image is refused too: it is not what was written.
 ///
 /// # Errors
@@ -63,7 +64,10 @@ pub fn open_image(path: &Path) -> Result<Option<ImageFile>, OpenImageError> {
     }
     let map =
         Map::of_file(&file, usize::try_from(contents.start).unwrap_or(usize::MAX)).map_err(unreadable)?;
-    Ok(Some(ImageFile::open(map).map_err(unusable)?))
+    match ImageFile::open(map) {
+        Err(ImageFileError::Version(_)) => Ok(None),
+        opened => Ok(Some(opened.map_err(unusable)?)),
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +82,7 @@ mod tests {
         let compiled = Image::compile(&contents).unwrap();
         let mut octets = Vec::new();
         let nothing = Verification::Nothing;
-        image::file::write(&compiled, nothing, (&contents, nothing), &mut octets).unwrap();
+        image::file::write(&compiled, nothing, &contents, nothing, &mut octets).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("zone");
         std::fs::write(&path, &octets).unwrap();

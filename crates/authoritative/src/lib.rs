@@ -1,44 +1,51 @@
 //! The authoritative server: from query to response, transfers, and the zones that it serves.
 //!
-//! [`answer()`] is a pure function of an image and a query; where answers are signed or proven when asked,
-//! [`answer_published()`] takes a workshop and the time too. [`server`] puts them behind sockets, for all [`zones`]; what
-//! happens to a message on its way is in `responder`. What is served is a [`Published`] zone, and that is only made of a
-//! verified one.
+//! [`Responder`] is the one dispatcher from a message to its response. It finds the zone and calls [`answer()`], a pure function
+//! of an image and a query. [`server`] puts it behind sockets, for all [`zones`]. Only a [`Published`] zone is served, and that is
+//! only made of a verified one.
+//!
+//! # Answering a query
+//!
+//! ```
+//! # let text = b"$ORIGIN example.\n@ 3600 SOA ns h 1 7200 3600 1209600 3600\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n";
+//! # let zone = nonesuch_zone::read::read_text(text, "example.zone".as_ref(), None)?.contents;
+//! use nonesuch_authoritative::{Request, answer};
+//! use nonesuch_proto::message::{Message, flags, push_query};
+//! use nonesuch_proto::{MAX_NAME, Rtype};
+//! use nonesuch_server::query::Query;
+//! use nonesuch_server::trailer::{Trailer, Transport};
+//! use nonesuch_zone::Image;
+//!
+//! let image = Image::compile(&zone)?;
+//! let (mut octets, mut response) = (Vec::new(), Vec::new());
+//! push_query(&"ns.example.".parse()?, Rtype::A, 1, flags::RD, &mut octets);
+//! let query = Query::parse(&octets).expect("a query");
+//! let mut room = [0; MAX_NAME];
+//! let request = Request::new(&query, &mut room, Transport::Udp, &Trailer::PLAIN);
+//! answer(&image, &request, &mut response);
+//! assert_eq!(Message::parse(&response)?.records[0].rdata, [192, 0, 2, 1]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
-pub mod acl;
 mod answer;
 pub mod catalog;
 pub mod chaos;
-mod clock;
-pub mod cookies;
-pub mod extended_errors;
 mod image_file;
-pub mod limits;
-pub mod notify;
 mod online;
 mod published;
-mod query;
-pub mod reply_options;
 mod responder;
 mod response;
-pub mod secondary;
 pub mod server;
 pub mod service;
 mod settings;
-pub mod statistics;
-pub mod tap;
 pub mod transfer;
-pub mod tsig;
 pub mod zones;
 
-pub use answer::{Outcome, answer, answer_published};
-pub use clock::seconds_now;
+pub use answer::{Answered, Request, answer};
 pub use image_file::{OpenImageError, open_image};
 pub use published::{Published, Unverified};
-pub use query::{Malformed, Query};
 pub use responder::{Responder, Shared, TakeNotify};
-pub use response::Transport;
 pub use settings::Settings;
 
 #[cfg(test)]

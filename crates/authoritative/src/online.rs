@@ -1,7 +1,7 @@
 //! What an answer needs beside the image where records, signatures or proofs are made when asked.
 //!
-//! The workshop either has what is asked for, or puts it on its list. In that case the response is of no use: it is built
-//! again when the workshop has made what it wants ([`Outcome::Wanting`](crate::Outcome)).
+//! The online signer either has the signature or proof that a response needs, or puts it on its list. In that case the response
+//! is deferred ([`Answered::is_deferred`](crate::answer::Answered)): it is built again when everything on the list is made.
 
 use crate::Published;
 use crate::published::Denial;

@@ -4,6 +4,7 @@ use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, Prepared, Workshop};
 use nonesuch_dnssec::verify::Mode;
 use nonesuch_dnssec::{Mechanism, Verified};
 use nonesuch_proto::serial;
+use nonesuch_proto::timestamp::Rfc3339;
 use nonesuch_zone::image::{CompileError, ImageFile};
 use nonesuch_zone::{Contents, Image, Verification};
 use std::sync::Arc;
@@ -54,7 +55,10 @@ pub enum Unverified {
     #[error("the zone has NSEC5, and denials take its VRF key")]
     Nsec5,
     /// The signatures are not all valid at this time.
-    #[error("signatures are valid from {inception} to {expiration} (seconds since 1970), and it is {now}")]
+    #[error(
+        "signatures are valid from {} to {}, and it is {}",
+        Rfc3339(u64::from(*inception)), Rfc3339(u64::from(*expiration)), Rfc3339(u64::from(*now))
+    )]
     Time {
         /// The time.
         now: u32,
@@ -68,11 +72,11 @@ pub enum Unverified {
 impl Published {
     /// Compiles a verified zone.
     pub fn new(zone: &Verified) -> Result<Self, CompileError> {
-        Ok(Self::of(Image::compile(zone.contents())?, Denial::FromImage))
+        Ok(Self::of(Image::compile(zone.contents())?.with_verified_chain(), Denial::FromImage))
     }
 
     /// Compiles a zone that was not verified, or has faults and is to be served nevertheless. Proofs and signatures that it
-    /// lacks are missing from answers.
+    /// lacks are missing from answers; each proof is checked before it is sent.
     pub fn unverified(contents: &Contents) -> Result<Self, CompileError> {
         Ok(Self::of(Image::compile(contents)?, Denial::FromImage))
     }
@@ -108,7 +112,11 @@ impl Published {
             return Err(Unverified::Nsec5);
         }
         check_file(&file, mode, now)?;
-        Ok(Self::of(file.into_image(), Denial::FromImage))
+        let is_verified =
+            matches!(file.record().verification, Verification::Full { .. } | Verification::Structural { .. });
+        let image = file.into_image();
+        let image = if is_verified { image.with_verified_chain() } else { image };
+        Ok(Self::of(image, Denial::FromImage))
     }
 
     /// As [`Published::from_file`], of a zone with NSEC5; `prover` is of that zone.
@@ -247,7 +255,7 @@ mod tests {
         let contents = read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
         let compiled = Image::compile(&contents).unwrap();
         let mut octets = Vec::new();
-        image::file::write(&compiled, verification, (&contents, verification), &mut octets).unwrap();
+        image::file::write(&compiled, verification, &contents, verification, &mut octets).unwrap();
         ImageFile::open(octets).unwrap()
     }
 

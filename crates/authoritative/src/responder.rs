@@ -1,8 +1,25 @@
 //! The way of one message through the server, in one thread: what it is, who sent it, which zone it is about, what it may
-//! cost, what is sent back and what is counted.
+//! cost, what is sent back and what is counted. Each thread has a [`Responder`] for each address that it listens on.
 //!
-//! A query that wants neither signature, transfer nor work goes straight from [`Responder::answer`] to the image and back.
+//! 1. `Query::parse` reads the message as far as the answer depends on it. NOTIFY, UPDATE, other opcodes and malformed messages
+//!    go to `other` and `malformed`.
+//! 2. `tsig` verifies a TSIG record; the response is signed at the end.
+//! 3. `reply_options` and `cookies` read the EDNS options, and reserve their room in the response.
+//! 4. AXFR and IXFR go to `transfers`, which returns a stream of messages. Over TLS, zones are sent under TLS 1.3 and ALPN
+//!    `dot` alone (RFC 9103).
+//! 5. `chaos` answers class CH. Otherwise the zone table finds the closest enclosing zone. A zone that is not loaded or has
+//!    expired is answered with SERVFAIL and the reason, a client that `allow-query` denies with REFUSED. One flag
+//!    (`is_plain`) tells zones that need no such check and are not signed online.
+//! 6. `answer` builds the response from the zone's image. Online signatures and proofs are first charged to the client's prefix
+//!    (`limits`), and the time they take until they are sent to the worker's share (`online`).
+//! 7. `limits` decides whether a datagram is sent, dropped or truncated.
+//! 8. `count` counts, `tell` logs within bounds, and `tap` copies to dnstap. None of them delays a response.
+//!
+//! A query that needs neither signature, transfer nor work goes straight from [`Responder::answer`] to the image and back.
 //! All else branches off in functions of its own, marked cold.
+//!
+//! The zone table and [`Settings`] (keys, cookies, limits, options) are all that changes while the server runs. Both are read
+//! once for each batch of messages.
 
 mod count;
 mod malformed;
@@ -15,32 +32,33 @@ mod transfers;
 
 pub use shared::{Shared, TakeNotify};
 
-use crate::answer::{Asked, answer_from, decline, push_bare, refuse};
-use crate::clock::seconds_now;
-use crate::cookies::CookieStatus;
-use crate::extended_errors::ExtendedError;
-use crate::limits::online::thread_time;
-use crate::limits::{Action, Class, WorkerShare, hash_name};
+use crate::answer::{Request, answer, answer_from, decline, refuse};
 use crate::online::Online;
-use crate::query::{Malformed, Query};
-use crate::reply_options::{ReplyOptions, ReplySettings};
-use crate::response::{Ending, Transport};
 use crate::settings::Settings;
-use crate::statistics::{self, ThreadStatistics};
-use crate::tap::TapThread;
 use crate::transfer::outbound::Outgoing;
-use crate::tsig::{Signer, Verified};
 use crate::zones::{ServedZone, Slot, Table, View, ZoneState};
 use arc_swap::{ArcSwap, Cache};
 use nonesuch_dnssec::online::Workshop;
 use nonesuch_net::{Answer, BATCH, Handler, Stream, TlsSession};
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class as DnsClass, MAX_NAME, NameRef, Rtype};
+use nonesuch_secondary::notify::Secondaries;
+use nonesuch_server::clock::seconds_now;
+use nonesuch_server::cookies::CookieStatus;
+use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::limits::online::thread_time;
+use nonesuch_server::limits::{Action, Class, WorkerShare, hash_name};
+use nonesuch_server::query::{Malformed, Query};
+use nonesuch_server::reply_options::{ReplyOptions, ReplySettings};
+use nonesuch_server::statistics::{self, ThreadStatistics};
+use nonesuch_server::tap::TapThread;
+use nonesuch_server::trailer::{Trailer, Transport, push_bare};
+use nonesuch_server::tsig::{Signer, Verified};
 use other::push_opt_where_asked;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use transfers::ending_with_expiry;
+use transfers::trailer_with_expiry;
 
 /// One thread's answerer, behind one address.
 pub struct Responder {
@@ -82,6 +100,7 @@ struct Thread {
     tap: Option<TapThread>,
     outgoing: Arc<Outgoing>,
     notified: Option<TakeNotify>,
+    secondaries: Arc<Secondaries>,
     /// Zones that answers of the batch want something of.
     wanting: Vec<Arc<ServedZone>>,
     stream: Option<Box<dyn Stream>>,
@@ -255,7 +274,7 @@ impl Thread {
     ) -> Outcome {
         let Some(reply) = self.read_options(batch, query, sender) else {
             push_bare(query.header, Rcode::FORMERR, out);
-            push_opt_where_asked(message, Rcode::FORMERR, None, out);
+            push_opt_where_asked(batch, message, Rcode::FORMERR, None, out);
             if let Some(verified) = verified {
                 verified.signer().sign(out, batch.now);
             }
@@ -264,19 +283,19 @@ impl Thread {
         let mut signer = verified.map(Verified::signer);
         let tsig = signer.as_ref().map_or(0, Signer::octets);
         let mut room = [0; MAX_NAME];
-        let ending = Ending { reply, settings: &batch.reply, tsig };
-        let asked = Asked::new(query, &mut room, self.transport, &ending);
+        let trailer = Trailer { reply, settings: &batch.reply, tsig };
+        let request = Request::new(query, &mut room, self.transport, &trailer);
         let is_known_edns = query.opt.is_none_or(|opt| opt.version == 0);
         if matches!(query.qtype, Rtype::AXFR | Rtype::IXFR) && is_known_edns {
-            return self.transfer(batch, message, &asked, verified, sender, out);
+            return self.transfer(batch, message, &request, verified, sender, out);
         }
-        let limited = match self.answer_asked(batch, &asked, verified, sender, out) {
+        let limited = match self.answer_from_zone(batch, &request, verified, sender, out) {
             Ok(limited) => limited,
             Err(outcome) => return outcome,
         };
         if self.transport == Transport::Udp
             && verified.is_none()
-            && !self.admit(batch, &asked, limited, sender, out)
+            && !self.admit(batch, &request, limited, sender, out)
         {
             return Outcome::Nothing;
         }
@@ -301,64 +320,70 @@ impl Thread {
     }
 
     /// Answers from the zone that the name is in. The answer is of a class and a name, by which it is limited.
-    fn answer_asked(
+    fn answer_from_zone(
         &mut self,
         batch: &Batch,
-        asked: &Asked<'_>,
+        request: &Request<'_>,
         verified: Option<&Verified>,
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Result<(Class, u64), Outcome> {
         const ERROR: (Class, u64) = (Class::Error, 0);
-        if let Some((rcode, error)) = refuse(asked.query) {
-            if rcode == Rcode::REFUSED && asked.query.class == DnsClass::CH {
-                let is_answered = batch.settings.chaos.answer(asked, out);
-                let limited = (Class::Positive, self.hash(batch, asked.name));
+        if let Some((rcode, error)) = refuse(request.query) {
+            if rcode == Rcode::REFUSED && request.query.class == DnsClass::CH {
+                let is_answered = batch.settings.chaos.answer(request, out);
+                let limited = (Class::Positive, self.hash(batch, request.name));
                 return Ok(if is_answered { limited } else { ERROR });
             }
-            decline(asked, rcode, error, false, out);
+            decline(request, rcode, error, false, out);
             return Ok(ERROR);
         }
-        let Some(slot) = find_slot(&batch.table, asked) else {
-            decline(asked, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
+        let Some(slot) = find_slot(&batch.table, request) else {
+            decline(request, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
             return Ok(ERROR);
         };
+        if batch.settings.counts_zone_queries && !self.again {
+            slot.count_query();
+        }
         let state = slot.state();
         let zone = match &**state {
             ZoneState::Serving(zone) => zone,
-            other if !self.may_ask(other.policy(), asked, verified, sender.ip(), out) => return Ok(ERROR),
+            other if !self.may_ask(other.policy(), request, verified, sender.ip(), out) => return Ok(ERROR),
             ZoneState::NotReady(_) => {
-                decline(asked, Rcode::SERVFAIL, Some(ExtendedError::NOT_READY), false, out);
+                decline(request, Rcode::SERVFAIL, Some(ExtendedError::NOT_READY), false, out);
                 return Ok(ERROR);
             }
-            ZoneState::Expired(_) => {
-                decline(asked, Rcode::SERVFAIL, Some(ExtendedError::INVALID_DATA), false, out);
+            ZoneState::Failed(_) | ZoneState::Expired(_) => {
+                decline(request, Rcode::SERVFAIL, Some(ExtendedError::INVALID_DATA), false, out);
                 return Ok(ERROR);
             }
         };
         let (published, is_plain) = (zone.published(), zone.is_plain());
-        if !is_plain && !self.may_ask(zone.policy(), asked, verified, sender.ip(), out) {
+        if !is_plain && !self.may_ask(zone.policy(), request, verified, sender.ip(), out) {
             return Ok(ERROR);
         }
-        let ending;
-        let told;
-        let mut asked = asked;
-        if asked.ending.reply.wants_expire() {
-            ending = ending_with_expiry(slot, asked);
-            told = Asked { ending: &ending, ..*asked };
-            asked = &told;
+        if request.query.qtype == Rtype::SOA {
+            self.note_secondary(batch, slot, zone.policy(), (request, sender.ip()), None);
+        }
+        let trailer;
+        let with_expiry;
+        let mut request = request;
+        if request.trailer.reply.wants_expire() {
+            trailer = trailer_with_expiry(slot, request);
+            with_expiry = Request { trailer: &trailer, ..*request };
+            request = &with_expiry;
         }
         if is_plain || !published.is_online() {
-            let answered = answer_from(published.image(), None, asked, out);
+            let answered = answer(published.image(), request, out);
             return Ok((answered.class, self.hash(batch, answered.source)));
         }
         let before = self.workshop.mark();
         let mut online = Online::new(published, &mut self.workshop, batch.signing_time());
-        let answered = answer_from(published.image(), Some(&mut online), asked, out);
-        if !answered.wants {
+        let answered = answer_from(published.image(), Some(&mut online), request, out);
+        if !answered.is_deferred {
             return Ok((answered.class, self.hash(batch, answered.source)));
         }
-        if !self.may_work(batch, asked, sender.ip(), before, out) {
+        if !self.may_work(batch, request, sender.ip(), before, out) {
             return Ok(ERROR);
         }
         if !self.wanting.iter().any(|other| Arc::ptr_eq(other, zone)) {
@@ -377,13 +402,13 @@ impl Thread {
     fn admit(
         &mut self,
         batch: &Batch,
-        asked: &Asked<'_>,
+        request: &Request<'_>,
         (class, name): (Class, u64),
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> bool {
         let Some(limits) = &batch.settings.limits else { return true };
-        let cookie = asked.ending.reply.cookie();
+        let cookie = request.trailer.reply.cookie();
         let action = limits.response(batch.milliseconds, sender.ip(), class, name, cookie);
         if action != Action::Send {
             self.tell_limited(batch, limits, class, sender);
@@ -394,8 +419,8 @@ impl Thread {
                 self.statistics.drop(statistics::Dropped::RateLimited);
                 return false;
             }
-            Action::Truncate | Action::Refuse => decline(asked, Rcode::NOERROR, None, true, out),
-            Action::BadCookie => decline(asked, Rcode::BADCOOKIE, None, false, out),
+            Action::Truncate | Action::Refuse => decline(request, Rcode::NOERROR, None, true, out),
+            Action::BadCookie => decline(request, Rcode::BADCOOKIE, None, false, out),
         }
         self.statistics.slip();
         true
@@ -409,10 +434,10 @@ impl Thread {
 }
 
 /// The zone that a query is answered from. RFC 4035 §3.1.4.1: DS records are in the zone above the cut.
-fn find_slot<'t>(table: &'t Table, asked: &Asked<'_>) -> Option<&'t Arc<Slot>> {
-    let slot = table.find(asked.name)?;
-    if asked.query.qtype != Rtype::DS || slot.apex().view() != asked.name {
+fn find_slot<'t>(table: &'t Table, request: &Request<'_>) -> Option<&'t Arc<Slot>> {
+    let slot = table.find(request.name)?;
+    if request.query.qtype != Rtype::DS || slot.apex().view() != request.name {
         return Some(slot);
     }
-    asked.name.parent().and_then(|parent| table.find(parent)).or(Some(slot))
+    request.name.parent().and_then(|parent| table.find(parent)).or(Some(slot))
 }

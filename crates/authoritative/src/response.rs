@@ -1,52 +1,12 @@
 //! Building a response: sections, counts, truncation, OPT.
 
-use crate::Query;
-use crate::extended_errors::ExtendedError;
-use crate::reply_options::{ReplyOptions, ReplySettings};
-use nonesuch_proto::edns::{self, OPT_OCTETS};
+use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
 use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::query::Query;
+use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::image::{Owner, Position, TO_QUESTION, Template, push_fixed};
-
-/// UDP payload size that we announce and keep to: fits every path (RFC 9715 §3, RFC 6891 §6.2.5).
-pub(crate) const UDP_PAYLOAD: u16 = 1232;
-/// Largest message over TCP (RFC 1035 §4.2.2).
-const TCP_MESSAGE: usize = 65_535;
-/// Largest UDP message without EDNS (RFC 1035 §4.2.1).
-const PLAIN_UDP: usize = 512;
-
-/// How the query came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
-    /// UDP: responses are limited by the sender's payload size.
-    Udp,
-    /// TCP (RFC 7766).
-    Tcp,
-    /// TLS over TCP (RFC 7858).
-    Tls,
-}
-
-/// What a response ends in behind the records of the zone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ending<'s> {
-    /// Options that the query asks for.
-    pub(crate) reply: ReplyOptions,
-    /// What they hold.
-    pub(crate) settings: &'s ReplySettings,
-    /// Octets of the TSIG record that will stand behind OPT.
-    pub(crate) tsig: usize,
-}
-
-impl Ending<'static> {
-    /// OPT without options, where the query has OPT.
-    pub(crate) const PLAIN: Self =
-        Self { reply: ReplyOptions::NONE, settings: &ReplySettings::NONE, tsig: 0 };
-}
-
-/// Octets that an answer over UDP may have.
-pub(crate) fn datagram_octets(query: &Query<'_>) -> usize {
-    query.opt.map_or(PLAIN_UDP, |opt| usize::from(opt.payload.min(UDP_PAYLOAD)))
-}
 
 /// A response under construction.
 pub(crate) struct Response<'o> {
@@ -60,7 +20,7 @@ pub(crate) struct Response<'o> {
     limit: usize,
     /// Octets that the message may have.
     size: usize,
-    ending: &'o Ending<'o>,
+    trailer: &'o Trailer<'o>,
     has_opt: bool,
     /// Flags of the OPT record.
     opt_flags: u16,
@@ -83,21 +43,20 @@ impl<'o> Response<'o> {
     pub(crate) fn begin(
         query: &Query<'_>,
         transport: Transport,
-        ending: &'o Ending<'o>,
+        trailer: &'o Trailer<'o>,
         out: &'o mut Vec<u8>,
     ) -> Self {
         out.clear();
         out.extend_from_slice(&[0; HEADER]);
         out.extend_from_slice(query.question);
-        let size = if transport == Transport::Udp { datagram_octets(query) } else { TCP_MESSAGE };
-        let opt = if query.opt.is_some() { OPT_OCTETS + ending.reply.room(ending.settings) } else { 0 };
+        let size = trailer.message_octets(query, transport);
         Self {
             out,
             counts: [0; 3],
             question: query.name_length,
-            limit: size.saturating_sub(opt + ending.tsig),
+            limit: size.saturating_sub(trailer.room(query)),
             size,
-            ending,
+            trailer,
             has_opt: query.opt.is_some(),
             // RFC 3225 §3: DO is copied; the other flags are zero until they are defined (RFC 6891 §6.1.4).
             opt_flags: query.opt.map_or(0, |opt| opt.flags & edns::DO),
@@ -293,7 +252,8 @@ impl<'o> Response<'o> {
             word |= flags::AA;
         }
         if self.has_opt {
-            self.push_opt();
+            self.counts[2] += 1;
+            self.trailer.push_opt(self.rcode, self.opt_flags, self.extended_error, self.size, self.out);
         }
         word |= self.rcode.0 & 0x0f;
         let [answers, authorities, additional] = self.counts;
@@ -302,13 +262,6 @@ impl<'o> Response<'o> {
         if let Some(front) = self.out.first_chunk_mut() {
             *front = header.to_octets();
         }
-    }
-
-    fn push_opt(&mut self) {
-        edns::push_opt(UDP_PAYLOAD, (self.rcode.0 >> 4) as u8, self.opt_flags, self.out);
-        self.counts[2] += 1;
-        let Ending { reply, settings, tsig } = *self.ending;
-        reply.push(settings, self.extended_error, self.size, tsig, self.out);
     }
 }
 

@@ -1,12 +1,12 @@
 //! The server: sockets, and in each of their threads a [`Responder`].
 
 use crate::responder::{Responder, Shared};
-use crate::response::Transport;
 use nonesuch_dnssec::online::{Counters, OnlineCounters};
 use nonesuch_net::tcp::{self, TcpCounters, TcpOptions, TcpServer};
 use nonesuch_net::tls::IdentitySlot;
 use nonesuch_net::udp::{self, UdpCounters, UdpOptions, UdpServer};
 use nonesuch_net::{Listeners, NetError, bind, bind_tcp, has_address};
+use nonesuch_server::trailer::Transport;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 

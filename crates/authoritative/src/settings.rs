@@ -2,10 +2,10 @@
 //! a whole.
 
 use crate::chaos::Chaos;
-use crate::cookies::Cookies;
-use crate::limits::Limits;
-use crate::reply_options::ReplySettings;
-use crate::tsig::Keys;
+use nonesuch_server::cookies::Cookies;
+use nonesuch_server::limits::Limits;
+use nonesuch_server::reply_options::ReplySettings;
+use nonesuch_server::tsig::Keys;
 use std::sync::Arc;
 
 /// What a reload may change while the sockets stay. By default nothing is signed, limited or added.
@@ -19,6 +19,8 @@ pub struct Settings {
     pub limits: Option<Arc<Limits>>,
     /// Options of responses.
     pub reply: ReplySettings,
+    /// Whether the queries for each zone are counted.
+    pub counts_zone_queries: bool,
     /// What is said of the server itself.
     pub chaos: Chaos,
 }

@@ -5,6 +5,7 @@ mod allowed;
 mod cases;
 mod checker;
 mod cookie_alone;
+mod counted;
 mod form;
 mod large;
 mod letter_case;
@@ -20,28 +21,35 @@ mod validated;
 mod zones;
 
 use crate::published::Denial;
-use crate::{Outcome, Published, Transport, answer, answer_published};
+use crate::zones::{ServedZone, ZoneState, Zones};
+use crate::{Published, Responder, Shared};
 use checker::Chain;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey, VrfPublicKey};
 use nonesuch_crypto::{Algorithm, PrivateKey, PublicKey, key_tag};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
 use nonesuch_dnssec::denial::{Made, Mapping};
-use nonesuch_dnssec::keys::{KeyRecord, Nsec5Key};
+use nonesuch_dnssec::keys::{KeyRecord, Nsec5Key, SyncKeys};
 use nonesuch_dnssec::online::{
-    Counters, DEFAULT_VALIDITY, Nsec5Prover, Nsec5Zone, OnlineOptions, Workshop, prepare,
+    Counters, DEFAULT_VALIDITY, Nsec5Prover, Nsec5Zone, OnlineCounters, OnlineOptions, prepare,
 };
 use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, VerifyOptions, sign};
+use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Record, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, edns, rdata};
+use nonesuch_server::trailer::Transport;
 use nonesuch_zone::{Contents, Image, ImageFile, Verification, image, read};
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 const INCEPTION: u32 = 1_750_000_000;
 const NOW: u32 = INCEPTION + 3600;
 const ID: u16 = 0x5a17;
+/// The address of client and server.
+const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 53);
 /// Without DNSSEC, and signed in each way.
 const SIGNINGS: [Option<Mechanism>; 4] =
     [None, Some(Mechanism::Nsec), Some(Mechanism::Nsec3), Some(Mechanism::Nsec3OptOut)];
@@ -67,14 +75,73 @@ fn vrf(algorithm: VrfAlgorithm) -> VrfPrivateKey {
     VrfPrivateKey::from_secret(algorithm, &[5; 32]).unwrap()
 }
 
+/// The threads of a server with one zone, one for each transport.
+struct Server {
+    zone: Arc<ServedZone>,
+    counters: Arc<Counters>,
+    responders: Mutex<[Responder; 3]>,
+}
+
+impl Server {
+    fn new(apex: &Name, published: Published) -> Self {
+        let zone = Arc::new(ServedZone::new(published, Arc::default()));
+        let zones = Arc::new(Zones::new());
+        zones.set(apex, ZoneState::Serving(Arc::clone(&zone)));
+        let (shared, counters) = (Shared::new(zones), Arc::new(Counters::default()));
+        let responder =
+            |transport| Responder::new(&shared, transport, ADDRESS, (1 << 20, Arc::clone(&counters)), 0);
+        let responders = Mutex::new([Transport::Udp, Transport::Tcp, Transport::Tls].map(responder));
+        Self { zone, counters, responders }
+    }
+
+    fn send(&self, octets: &[u8], transport: Transport, now: u32) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.send_batch(&[octets], transport, now, |_, response| out.clone_from(response));
+        (!out.is_empty()).then_some(out)
+    }
+
+    /// Sends `queries` in one batch; `take` gets the number and the response of each that is answered. Returns how many answers
+    /// were deferred.
+    fn send_batch(
+        &self,
+        queries: &[&[u8]],
+        transport: Transport,
+        now: u32,
+        mut take: impl FnMut(usize, &Vec<u8>),
+    ) -> usize {
+        let responder = &mut self.responders.lock().unwrap()[transport as usize];
+        let (mut out, mut deferred) = (Vec::with_capacity(4096), Vec::new());
+        responder.begin_at(Instant::now(), u64::from(now), || None);
+        for (number, query) in queries.iter().enumerate() {
+            out.clear();
+            match responder.answer(query, ADDRESS, &mut out) {
+                Answer::Ready => take(number, &out),
+                Answer::Nothing => {}
+                Answer::Later => deferred.push(number),
+                Answer::Stream => panic!("a stream"),
+            }
+        }
+        if !deferred.is_empty() {
+            responder.make_at(Instant::now());
+        }
+        let batches = self.counters.read().batches;
+        for &number in &deferred {
+            out.clear();
+            assert!(responder.answer_again(queries[number], ADDRESS, &mut out));
+            take(number, &out);
+        }
+        assert_eq!(self.counters.read().batches, batches, "what was deferred is there in the second pass");
+        responder.end_at(Instant::now());
+        deferred.len()
+    }
+}
+
 /// A zone as it was before signing and as it is served.
 struct Zone {
     plain: Contents,
-    published: Published,
+    server: Server,
     /// The same image, written to a file and opened, where answers are made of that alone.
-    from_file: Option<Image>,
-    workshop: Mutex<Workshop>,
-    counters: Arc<Counters>,
+    from_file: Option<Server>,
     signing: Option<Mechanism>,
 }
 
@@ -157,9 +224,10 @@ impl Way {
         let pair = csk(plain.apex(), self.algorithm, mechanism);
         let options = OnlineOptions {
             mechanism,
-            records: vec![KeyRecord::parse(&pair.key_file_text()).unwrap()],
+            records: vec![KeyRecord::of(&pair)],
             pairs: vec![pair],
             validity: DEFAULT_VALIDITY,
+            sync: SyncKeys::default(),
         };
         let verify = VerifyOptions { now: Some(NOW), ..VerifyOptions::default() };
         Published::online(prepare(contents, options, &verify).unwrap()).unwrap()
@@ -179,10 +247,20 @@ impl Zone {
 
     fn from_contents(plain: Contents, way: &Way) -> Self {
         let published = way.publish(&plain);
-        let from_file = (!published.is_online()).then(|| reopen(published.image()));
-        let counters = Arc::new(Counters::default());
-        let workshop = Mutex::new(Workshop::new(1 << 20, Arc::clone(&counters)));
-        Self { plain, published, from_file, workshop, counters, signing: way.signing }
+        let from_file = (!published.is_online()).then(|| {
+            let image = reopen(published.image());
+            Server::new(plain.apex(), Published::of(image, Denial::FromImage))
+        });
+        let server = Server::new(plain.apex(), published);
+        Self { plain, server, from_file, signing: way.signing }
+    }
+
+    fn image(&self) -> &Image {
+        self.server.zone.published().image()
+    }
+
+    fn counters(&self) -> OnlineCounters {
+        self.server.counters.read()
     }
 
     fn is_compact(&self) -> bool {
@@ -202,22 +280,12 @@ impl Zone {
     }
 
     fn send(&self, octets: &[u8], transport: Transport) -> Option<Vec<u8>> {
-        let mut out = vec![1, 2, 3];
-        let workshop = &mut *self.workshop.lock().unwrap();
-        workshop.begin();
-        let mut outcome = answer_published(&self.published, workshop, NOW, octets, transport, &mut out);
-        if outcome == Outcome::Wanting {
-            self.published.make(workshop, NOW);
-            outcome = answer_published(&self.published, workshop, NOW, octets, transport, &mut out);
-            assert_eq!(outcome, Outcome::Ready, "what was wanted is there in the second pass");
+        let response = self.server.send(octets, transport, NOW);
+        if let Some(from_file) = &self.from_file {
+            let again = from_file.send(octets, transport, NOW);
+            assert_eq!(response, again, "an image answers the same from a file");
         }
-        let made = (outcome == Outcome::Ready).then_some(out);
-        if let Some(image) = &self.from_file {
-            let mut out = Vec::new();
-            let again = answer(image, octets, transport, &mut out).then_some(out);
-            assert_eq!(made, again, "an image answers the same from a file");
-        }
-        made
+        response
     }
 
     /// Asks, and judges the response by the oracle and the checker.
@@ -292,7 +360,7 @@ impl Zone {
 
     /// The public keys of the zone, with their tags.
     fn public_keys(&self) -> Vec<(u16, PublicKey)> {
-        let apex = self.published.image().find_exact(self.published.image().apex()).unwrap();
+        let apex = self.image().find_exact(self.image().apex()).unwrap();
         let dnskeys = apex.template(Rtype::DNSKEY).map(|template| template.expand()).unwrap_or_default();
         dnskeys
             .iter()
@@ -330,7 +398,7 @@ impl Zone {
 
     /// The hash that an NSEC5PROOF record proves for its owner.
     fn verify_proof(&self, owner: &Name, rdata: &[u8]) -> Option<[u8; 32]> {
-        let apex = self.published.image().find_exact(self.published.image().apex())?;
+        let apex = self.image().find_exact(self.image().apex())?;
         let (.., key) = apex.template(Rtype::NSEC5KEY)?.expand().into_iter().next()?;
         let key = Nsec5Key::from_rdata(&key)?;
         let public = VrfPublicKey::parse(key.algorithm(), &key.rdata()[1..]).ok()?;
@@ -350,7 +418,7 @@ fn reopen(image: &Image) -> Image {
         read::read_text(b"example. SOA . . 1 1 1 1 1\n", Path::new("zone"), None).unwrap().contents;
     let mut octets = Vec::new();
     let nothing = Verification::Nothing;
-    image::file::write(image, nothing, (&contents, nothing), &mut octets).unwrap();
+    image::file::write(image, nothing, &contents, nothing, &mut octets).unwrap();
     ImageFile::open(octets).unwrap().into_image()
 }
 

@@ -4,12 +4,14 @@
 //! place. So one zone of many is replaced at the cost of one.
 
 use crate::Published;
-use crate::acl::{AccessList, Remote};
 use arc_swap::{ArcSwap, ArcSwapOption, Cache, Guard};
 use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_server::acl::{AccessList, Prefix, Remote};
 use nonesuch_zone::image::Owner;
 use nonesuch_zone::{Contents, Journal};
 use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -26,6 +28,22 @@ pub struct ZonePolicy {
     pub also_notify: Vec<Remote>,
     /// Whether the zone is transferred from a primary.
     pub is_secondary: bool,
+}
+
+impl ZonePolicy {
+    /// The addresses of the first entry for `address` in the access lists for transfers and for NOTIFY, else the address alone where
+    /// a server with that address is notified. Ignores keys.
+    #[must_use]
+    pub fn entry_of(&self, address: IpAddr) -> Option<Prefix> {
+        let entries = self.transfer.entries().iter().chain(self.notify_from.entries());
+        let prefixes = entries.filter(|entry| !entry.is_denied).filter_map(|entry| entry.prefix);
+        let address = address.to_canonical();
+        let notified = || {
+            let is_its = |remote: &&Remote| remote.address.ip().to_canonical() == address;
+            self.also_notify.iter().find(is_its).and_then(|_| Prefix::of_host(address))
+        };
+        prefixes.into_iter().find(|prefix| prefix.contains(address)).or_else(notified)
+    }
 }
 
 /// A zone as it is served: never changed, replaced as a whole.
@@ -109,8 +127,10 @@ impl ServedZone {
 pub enum ZoneState {
     /// It is answered from.
     Serving(Arc<ServedZone>),
-    /// It has not been loaded or transferred, or could not be.
+    /// It is being loaded, or waits for its first transfer.
     NotReady(Arc<ZonePolicy>),
+    /// Its version was rejected or cannot be read, and there is no other.
+    Failed(Arc<ZonePolicy>),
     /// No primary was reached within the zone's time to expire (RFC 1035 §3.3.13).
     Expired(Arc<ZonePolicy>),
 }
@@ -127,7 +147,7 @@ impl ZoneState {
     pub fn policy(&self) -> &Arc<ZonePolicy> {
         match self {
             Self::Serving(zone) => zone.policy(),
-            Self::NotReady(policy) | Self::Expired(policy) => policy,
+            Self::NotReady(policy) | Self::Failed(policy) | Self::Expired(policy) => policy,
         }
     }
 }
@@ -139,9 +159,23 @@ pub struct Slot {
     state: ArcSwap<ZoneState>,
     /// When the zone expires, where it is transferred from a primary and that is known.
     expires: ArcSwapOption<Instant>,
+    /// Queries for names in the zone, where they are counted.
+    queries: AtomicU64,
 }
 
 impl Slot {
+    /// Counts a query for a name in the zone.
+    #[cold]
+    pub fn count_query(&self) {
+        self.queries.fetch_add(1, Relaxed);
+    }
+
+    /// Queries for names in the zone, since it came or the server started.
+    #[must_use]
+    pub fn queries(&self) -> u64 {
+        self.queries.load(Relaxed)
+    }
+
     /// The zone's name, in lower case.
     #[must_use]
     pub const fn apex(&self) -> &Name {
@@ -228,7 +262,12 @@ impl Table {
         let key = apex.wire().into();
         self.slots.insert(
             key,
-            Arc::new(Slot { apex, state: ArcSwap::from_pointee(state), expires: ArcSwapOption::empty() }),
+            Arc::new(Slot {
+                apex,
+                state: ArcSwap::from_pointee(state),
+                expires: ArcSwapOption::empty(),
+                queries: AtomicU64::new(0),
+            }),
         );
     }
 

@@ -8,9 +8,9 @@ mod peers;
 mod primary;
 
 use nonesuch_authoritative::transfer::outbound::{TransferKind, TransferOutcome};
-use nonesuch_authoritative::tsig;
 use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
+use nonesuch_server::tsig;
 use nonesuch_zone::Contents;
 use nonesuch_zone::read::read_text;
 use peers::{Program, SECRET, Secondary, apex, records_of};

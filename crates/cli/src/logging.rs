@@ -43,17 +43,19 @@ pub(crate) enum Format {
 struct Handle {
     level: reload::Handle<LevelFilter, Registry>,
     style: Mutex<Style>,
+    /// Whether only warnings, errors and requested data are printed.
+    is_quiet: bool,
     /// Between the threads of a server and standard error.
     queue: OnceLock<Arc<Queue>>,
 }
 
 /// How long the end of a server waits for the reader of its log.
-const END_LIMIT: Duration = Duration::from_secs(2);
+pub(crate) const END_LIMIT: Duration = Duration::from_secs(2);
 
 static LOG: OnceLock<Handle> = OnceLock::new();
 
-/// Starts the log, for a command with this many `-v`.
-pub(crate) fn start(verbose: u8) {
+/// Starts the log, for a command with this many `-v`, or with `-q`.
+pub(crate) fn start(verbose: u8, is_quiet: bool) {
     let level = match verbose {
         0 => Level::WARN,
         1 => Level::INFO,
@@ -61,7 +63,7 @@ pub(crate) fn start(verbose: u8) {
     };
     let (filter, handle) = reload::Layer::new(LevelFilter::from_level(level));
     let style = Mutex::new(style_of(Format::Auto));
-    if LOG.set(Handle { level: handle, style, queue: OnceLock::new() }).is_ok() {
+    if LOG.set(Handle { level: handle, style, is_quiet, queue: OnceLock::new() }).is_ok() {
         let log = Log {
             direct: Mutex::new(Box::new(std::io::stderr())),
             style: current_style,
@@ -75,8 +77,19 @@ pub(crate) fn start(verbose: u8) {
 pub(crate) fn configure(level: Level, format: Format) {
     let Some(handle) = LOG.get() else { return };
     *handle.style.lock().unwrap_or_else(PoisonError::into_inner) = style_of(format);
+    let level = if handle.is_quiet { level.min(Level::WARN) } else { level };
     // It fails only when the log is gone, which lasts as long as the process.
     let _ = handle.level.reload(LevelFilter::from_level(level));
+}
+
+/// Whether only warnings, errors and requested data are printed (`-q`).
+pub(crate) fn is_quiet() -> bool {
+    LOG.get().is_some_and(|handle| handle.is_quiet)
+}
+
+/// Whether lines are JSON.
+pub(crate) fn is_json() -> bool {
+    current_style() == Style::Json
 }
 
 /// Queues all further lines for a writer thread: logging waits for no reader.
@@ -90,11 +103,13 @@ pub(crate) fn start_queue() -> std::io::Result<()> {
 
 /// Prints a line that is no event, after the lines in the queue; `None` where the queue is not started.
 pub(crate) fn print_queued(stream: Stream, line: &str) -> Option<()> {
-    current_queue()?.push(stream, format!("{line}\n"));
+    // On standard error: why a command fails.
+    let level = if stream == Stream::Error { Level::ERROR } else { Level::INFO };
+    current_queue()?.push(stream, level, format!("{line}\n"));
     Some(())
 }
 
-/// Waits until all that was logged is written, but for no reader longer than two seconds.
+/// Waits until all that was logged is written, but for no reader longer than [`END_LIMIT`].
 pub(crate) fn flush() {
     if let Some(queue) = current_queue() {
         queue.flush(END_LIMIT);
@@ -154,7 +169,7 @@ impl<S: Subscriber> Layer<S> for Log {
         }
         let line = render((self.style)(), jiff::Timestamp::now(), level, &fields);
         if let Some(queue) = queue {
-            return queue.push(Stream::Error, line);
+            return queue.push(Stream::Error, level, line);
         }
         // No one is left to report to where the log cannot be written.
         let _ = self.direct.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());

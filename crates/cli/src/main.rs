@@ -4,67 +4,71 @@
 //! start.
 #![forbid(unsafe_code)]
 
+mod access;
 mod arguments;
-mod beside;
+mod atomic_file;
+mod certificate;
 mod commands;
 mod config;
+mod control_protocol;
 mod error;
 mod files;
 mod keys;
 mod logging;
 mod metrics;
+mod nsec5;
+mod outcome;
 mod progress;
+mod root;
+mod server;
 mod zones;
 
 use arguments::{Arguments, Command, ZoneCommand};
 use clap::Parser as _;
 use error::Failure;
+use outcome::Outcome;
 use std::process::ExitCode;
-
-/// How a command ended.
-enum Outcome {
-    Done,
-    /// The answer is "no".
-    No,
-}
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    logging::start(arguments.verbose);
+    logging::start(arguments.verbose, arguments.quiet);
     let status = match run(arguments.command) {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::No) => ExitCode::from(1),
-        // A reader that has seen enough, as `head` has, is no error.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            files::say(&format!("nonesuch: error: {failure}"));
-            ExitCode::from(match failure.is_no() {
-                true => 1,
-                false if failure.is_of_system() => 3,
-                false => 2,
-            })
-        }
+        Ok(Outcome::Done) => 0,
+        Ok(Outcome::No) => 1,
+        Ok(Outcome::Ended(status)) => status,
+        Err(failure) => report(&failure),
     };
     logging::flush();
+    ExitCode::from(status)
+}
+
+/// Reports why the command was not carried out; returns the exit status.
+fn report(failure: &Failure) -> u8 {
+    let status = failure.exit_status();
+    match status {
+        0 => {}
+        _ if logging::is_json() => tracing::error!("nonesuch: error: {failure}"),
+        _ => files::say(&format!("nonesuch: error: {failure}")),
+    }
     status
 }
 
 fn run(command: Command) -> Result<Outcome, Failure> {
     match command {
-        Command::Compare(arguments) => commands::compare::run(&arguments),
-        Command::Zone(ZoneCommand::Sign(arguments)) => commands::sign::run(&arguments),
-        Command::Zone(ZoneCommand::Verify(arguments)) => commands::verify::run(&arguments),
-        Command::Zone(ZoneCommand::Compile(arguments)) => commands::compile::run(&arguments),
-        Command::Zone(ZoneCommand::Diff(arguments)) => commands::diff::run(&arguments),
-        Command::Zone(ZoneCommand::Stat(arguments)) => commands::stat::run(&arguments),
-        Command::Zone(ZoneCommand::Print(arguments)) => commands::print::run(&arguments),
-        Command::Zone(ZoneCommand::Generate(arguments)) => commands::generate::run(&arguments),
-        Command::Key(command) => commands::key::run(&command),
-        Command::Serve(arguments) => commands::serve::run(&arguments),
-        Command::Query(arguments) => commands::query::run(&arguments),
-        Command::Load(arguments) => commands::load::run(&arguments),
-        Command::Lab(command) => commands::lab::run(&command),
-        Command::Ctl(arguments) => commands::ctl::run(&arguments),
-        Command::Manual(arguments) => commands::manual::run(&arguments),
+        Command::Compare(arguments) => Ok(commands::compare::run(&arguments)?),
+        Command::Zone(ZoneCommand::Sign(arguments)) => Ok(commands::sign::run(&arguments)?),
+        Command::Zone(ZoneCommand::Verify(arguments)) => Ok(commands::verify::run(&arguments)?),
+        Command::Zone(ZoneCommand::Compile(arguments)) => Ok(commands::compile::run(&arguments)?),
+        Command::Zone(ZoneCommand::Diff(arguments)) => Ok(commands::diff::run(&arguments)?),
+        Command::Zone(ZoneCommand::Stat(arguments)) => Ok(commands::stat::run(&arguments)?),
+        Command::Zone(ZoneCommand::Print(arguments)) => Ok(commands::print::run(&arguments)?),
+        Command::Zone(ZoneCommand::Generate(arguments)) => Ok(commands::generate::run(&arguments)?),
+        Command::Key(command) => Ok(commands::key::run(&command)?),
+        Command::Serve(arguments) => Ok(commands::serve::run(&arguments)?),
+        Command::Query(arguments) => Ok(commands::query::run(&arguments)?),
+        Command::Load(arguments) => Ok(commands::load::run(&arguments)?),
+        Command::Lab(command) => Ok(commands::lab::run(&command)?),
+        Command::Ctl(arguments) => Ok(commands::ctl::run(&arguments)?),
+        Command::Manual(arguments) => Ok(commands::manual::run(&arguments)?),
     }
 }

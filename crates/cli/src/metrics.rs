@@ -13,11 +13,11 @@ mod text;
 pub(crate) use http::{MetricsError, MetricsServer, bind};
 
 use crate::logging::LogCounters;
-use nonesuch_authoritative::statistics;
-use nonesuch_authoritative::tap::TapCounters;
 use nonesuch_dnssec::online::OnlineCounters;
 use nonesuch_net::tcp::TcpCounters;
 use nonesuch_net::udp::UdpCounters;
+use nonesuch_server::statistics;
+use nonesuch_server::tap::TapCounters;
 use std::net::TcpListener;
 
 /// Zones up to which each has gauges of its own, by default.
@@ -82,6 +82,21 @@ pub(crate) struct ZoneRow {
     pub(crate) records: Option<u64>,
     /// Whether its newest version was refused, or it is a catalog that is broken.
     pub(crate) is_refused: bool,
+    /// Queries for names in it, where they are counted.
+    pub(crate) queries: Option<u64>,
+    /// Of a secondary zone: when its primaries were and are asked.
+    pub(crate) refresh: Option<RefreshTimes>,
+}
+
+/// Times of a secondary zone, in seconds since 1970.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RefreshTimes {
+    /// The last successful refresh.
+    pub(crate) refreshed: Option<u64>,
+    /// The next refresh.
+    pub(crate) next: Option<u64>,
+    /// When the zone expires or expired.
+    pub(crate) expires: Option<u64>,
 }
 
 /// Serves what `source` gives at the time of each request, on an address that was bound.

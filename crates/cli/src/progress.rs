@@ -1,5 +1,6 @@
 //! Progress of long work: a bar on a terminal, nothing in a pipe.
 
+use crate::logging;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
@@ -25,7 +26,7 @@ pub(crate) fn spinner(what: &str) -> ProgressBar {
 }
 
 fn styled(total: u64, what: &str, template: &str) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
+    let target = if std::io::stderr().is_terminal() && !logging::is_quiet() {
         ProgressDrawTarget::stderr()
     } else {
         ProgressDrawTarget::hidden()
@@ -40,6 +41,14 @@ fn set_template(bar: &ProgressBar, template: &str) {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
+}
+
+/// How many of a kind of things are done.
+#[derive(Clone, Copy)]
+pub(crate) struct Count {
+    pub(crate) done: u64,
+    /// The name of the kind, in the plural.
+    pub(crate) name: &'static str,
 }
 
 /// A line that says since when something goes on, and from its first step on a bar whose message says how many of several
@@ -62,12 +71,12 @@ impl Rates {
         !self.bar.is_hidden()
     }
 
-    /// `done` steps of `total` are done, and of each of `counts` so many.
-    pub(crate) fn tell(&self, done: u64, total: u64, counts: &[(u64, &str)]) {
+    /// Shows that `done` steps of `total` are done, and how far each of `counts` is.
+    pub(crate) fn show(&self, done: u64, total: u64, counts: &[Count]) {
         let (begun, before) = self.first.get_or_init(|| {
             set_template(&self.bar, "{msg} {wide_bar} {percent} %, {eta} left");
             self.bar.reset_eta();
-            (Instant::now(), counts.iter().map(|(count, _)| *count).collect())
+            (Instant::now(), counts.iter().map(|count| count.done).collect())
         });
         self.bar.set_length(total);
         self.bar.set_position(done);
@@ -84,11 +93,10 @@ impl Rates {
 }
 
 /// How many of each of `counts` came in each of `seconds`, to what was there `before`.
-fn rates(counts: &[(u64, &str)], before: &[u64], seconds: f64) -> String {
-    let each = counts
-        .iter()
-        .zip(before)
-        .map(|((count, name), before)| format!("{} {name}/s", rate(count.saturating_sub(*before), seconds)));
+fn rates(counts: &[Count], before: &[u64], seconds: f64) -> String {
+    let each = counts.iter().zip(before).map(|(count, before)| {
+        format!("{} {}/s", rate(count.done.saturating_sub(*before), seconds), count.name)
+    });
     each.collect::<Vec<_>>().join(", ")
 }
 
@@ -103,8 +111,8 @@ mod tests {
 
     #[test]
     fn rates_leave_out_what_was_done_before_the_first_step() {
-        let counts = [(1_500, "signatures"), (2_000_100, "records")];
+        let counts = [Count { done: 1_500, name: "signatures" }, Count { done: 2_000_100, name: "records" }];
         assert_eq!(rates(&counts, &[500, 100], 2.0), "500 signatures/s, 1,000,000 records/s");
-        assert_eq!(rates(&[(7, "names")], &[7], 1.0), "0 names/s");
+        assert_eq!(rates(&[Count { done: 7, name: "names" }], &[7], 1.0), "0 names/s");
     }
 }

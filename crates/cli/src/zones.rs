@@ -1,23 +1,86 @@
-//! What several commands do with zones: read one and say what is odd, the time, trust anchors.
+//! What several commands do with zones: read one and log warnings, verify it, the time, trust anchors.
 
-use crate::error::Failure;
-use crate::files::{input_name, is_standard, read_input, say};
-use crate::progress;
+use crate::files::{FileError, input_name, is_standard, read_input, say};
+use crate::progress::{self, Count, Rates};
+use nonesuch_dnssec::VerifyOptions;
+use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
 use nonesuch_dnssec::facts::{DenialFacts, KeyFacts, VrfKeyFacts};
-use nonesuch_dnssec::verify::Anchor;
+use nonesuch_dnssec::verify::{Aids, Anchor, Progress, Report, VerifyProgress, verify_aided};
 use nonesuch_proto::{Name, Rtype};
-use nonesuch_zone::{Contents, Loaded, load, load_octets, read};
+use nonesuch_zone::{Contents, LoadError, Loaded, ReadError, Warning, load, load_octets, read};
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::io;
-use std::path::Path;
+use std::mem::discriminant;
+use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Reads a zone file or a compiled zone, `-` from standard input; warnings go to the log.
-pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, Failure> {
-    Ok(load_zone(path, origin)?.contents)
+/// What is said of a zone whose key set alone is signed.
+pub(crate) const KEY_SET: &str = "the key set is signed and nothing else, as `nonesuch zone sign --only-keys` leaves it: serve it \
+    with `nonesuch serve FILE --denial MECHANISM --keys DIR`, or sign the zone as a whole";
+
+/// Why a zone is not read, or what is made of it not written.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub(crate) enum ZoneError {
+    File(#[from] FileError),
+    Load(#[from] LoadError),
 }
 
-/// As [`read_zone`], with what was verified before a compiled zone was compiled.
-pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<Loaded, Failure> {
+/// Why there are no trust anchors.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub(crate) enum AnchorError {
+    File(#[from] FileError),
+    Records(#[from] ReadError),
+    #[error("{}: holds no DS or DNSKEY record of {zone}", path.display())]
+    NoAnchor {
+        path: PathBuf,
+        zone: Name,
+    },
+}
+
+/// Reads a zone file or a compiled zone, `-` from standard input; warnings go to the log.
+pub(crate) fn read_zone(path: &Path, origin: Option<&Name>) -> Result<Contents, LoadError> {
+    let loaded = load_zone(path, origin)?;
+    log_warnings(path, &loaded.warnings);
+    Ok(loaded.contents)
+}
+
+/// Faults, warnings and findings of one kind that are listed of a zone by default.
+pub(crate) const OF_ONE_KIND: usize = 20;
+
+/// The first entries of each kind, in their order.
+pub(crate) fn first_of_each_kind<T, K: Eq + Hash>(
+    all: &[T],
+    limit: usize,
+    kind: impl Fn(&T) -> K,
+) -> Vec<&T> {
+    let mut counts: HashMap<K, usize> = HashMap::new();
+    let is_listed = |entry: &&T| {
+        let count = counts.entry(kind(entry)).or_default();
+        *count += 1;
+        *count <= limit
+    };
+    all.iter().filter(is_listed).collect()
+}
+
+/// Logs warnings about the zone that was read from `path`: the first 20 of each kind.
+pub(crate) fn log_warnings(path: &Path, warnings: &[Warning]) {
+    let name = input_name(path).display();
+    let listed = first_of_each_kind(warnings, OF_ONE_KIND, discriminant);
+    for warning in &listed {
+        tracing::warn!("{name}: {warning}");
+    }
+    if listed.len() < warnings.len() {
+        tracing::warn!("{name}: the list ends at {OF_ONE_KIND} of {} warnings", warnings.len());
+    }
+}
+
+/// As [`read_zone`], with the warnings, which are not logged.
+pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<Loaded, LoadError> {
     let name = input_name(path).display();
     let line = progress::spinner(&format!("reading {name}"));
     let begun = Instant::now();
@@ -33,10 +96,24 @@ pub(crate) fn load_zone(path: &Path, origin: Option<&Name>) -> Result<Loaded, Fa
         let rate = progress::rate(records, seconds);
         say(&format!("{name}: {records} records read in {seconds:.2} s, {rate} records/s"));
     }
-    for warning in &loaded.warnings {
-        tracing::warn!("{name}: {warning}");
-    }
     Ok(loaded)
+}
+
+/// Verifies, and shows on a terminal how far it has come.
+pub(crate) fn verify_with_progress(
+    contents: &Contents,
+    options: &VerifyOptions,
+    evidence: &Nsec5Evidence<'_>,
+) -> Report {
+    let bar = Rates::new("verifying");
+    let tell = |at: VerifyProgress| {
+        let signatures = Count { done: at.signatures, name: "signatures" };
+        bar.show(at.names, at.total_names, &[signatures, Count { done: at.names, name: "names" }]);
+    };
+    let progress = bar.is_seen().then_some(&tell as Progress<'_>);
+    let report = verify_aided(contents, options, &Aids { evidence: *evidence, progress, earlier: None });
+    bar.end();
+    report
 }
 
 /// A DNSKEY record for reports.
@@ -74,7 +151,7 @@ pub(crate) fn now_or(time: Option<u32>) -> u32 {
 }
 
 /// Reads the DS and DNSKEY records of `zone` from a file.
-pub(crate) fn read_anchors(path: &Path, zone: &Name) -> Result<Vec<Anchor>, Failure> {
+pub(crate) fn read_anchors(path: &Path, zone: &Name) -> Result<Vec<Anchor>, AnchorError> {
     let text = read_input(path)?;
     let records = read::read_records(&text, input_name(path), &Name::root())?;
     let anchors: Vec<Anchor> = records
@@ -87,7 +164,7 @@ pub(crate) fn read_anchors(path: &Path, zone: &Name) -> Result<Vec<Anchor>, Fail
         })
         .collect();
     if anchors.is_empty() {
-        return Err(Failure::NoAnchor { path: path.to_path_buf(), zone: zone.clone() });
+        return Err(AnchorError::NoAnchor { path: path.to_path_buf(), zone: zone.clone() });
     }
     Ok(anchors)
 }

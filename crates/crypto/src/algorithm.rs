@@ -1,8 +1,17 @@
 //! The table of algorithms: numbers, mnemonics, sizes and the code that makes, reads and uses keys of each.
 //!
-//! To add an algorithm, add a scheme and a row here, and a module that implements [`Signer`](crate::key::Signer) and
-//! [`Verifier`](crate::key::Verifier). Numbers: IANA, DNS Security Algorithm Numbers (RFC 4034, appendix A.1); 249 and
-//! 251 as in SIDN's testbed for post-quantum algorithms.
+//! To add an algorithm, add a [`Scheme`] and a row to [`ALGORITHMS`], a constant of [`Algorithm`], and a module that implements
+//! [`Signer`](crate::key::Signer) and [`Verifier`](crate::key::Verifier). An algorithm and its NSEC5 alias are two rows of one
+//! scheme. A faster form for many signatures goes into `sign_batch` and `verify_batch` of these traits; it must accept exactly
+//! what the single check accepts. If the algorithm is not final, the scheme's `experimental` field says why, for those who
+//! generate such a key. The RFC's test vectors go into `rfc_tests.rs`.
+//!
+//! Signer, verifier, key files and `compare --all` read the table. To be in the default comparison an algorithm needs an entry
+//! in `USUAL` of `nonesuch-lab`. Tests compare `docs/algorithms.md` and the kinds of keys of the interoperation tests with
+//! the table.
+//!
+//! Numbers: IANA, DNS Security Algorithm Numbers (RFC 4034, appendix A.1); 249 and 251 as in SIDN's testbed for post-quantum
+//! algorithms.
 
 use std::fmt;
 use std::str::FromStr;

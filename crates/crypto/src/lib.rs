@@ -50,6 +50,7 @@ mod rsa_ffi;
 pub mod vrf;
 mod wipe;
 
+pub use crate::pkcs8::{decode_pem, pkcs8_algorithms};
 pub use algorithm::{
     ALGORITHMS, Algorithm, AlgorithmEntry, KeyLengths, Scheme, TABLES_DIGEST, UnknownMnemonic, tables_digest,
 };
@@ -60,4 +61,3 @@ pub use key::{PrivateKey, PublicKey};
 pub use nsec3::nsec3_hash;
 #[doc(hidden)]
 pub use p256::without_lanes;
-pub use pkcs8::{decode_pem, pkcs8_algorithms};

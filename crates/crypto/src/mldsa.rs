@@ -2,9 +2,9 @@
 //! seed of 32. DNSSEC uses pure ML-DSA with an empty context.
 //!
 //! Two libraries, each where it is the faster: `libcrux-ml-dsa` signs, since it takes the randomness as an argument
-//! (deterministic signatures, FIPS 204, section 3.4, which aws-lc's interface does not offer); aws-lc verifies. Both
-//! choose their kernel at run time. The feature `portable` keeps libcrux to its portable one; aws-lc's choice is masked
-//! by the variable `OPENSSL_ia32cap`.
+//! (deterministic signatures, FIPS 204, section 3.4, which aws-lc's interface does not offer; without them neither the draft's
+//! example nor the same zone twice could be made); aws-lc verifies. Both choose their kernel at run time. The feature
+//! `portable` keeps libcrux to its portable one; aws-lc's choice is masked by the variable `OPENSSL_ia32cap`.
 
 use aws_lc_rs::rand;
 use aws_lc_rs::signature::{ML_DSA_44, ParsedPublicKey};

@@ -1,5 +1,5 @@
 //! The arithmetic of P-256 (FIPS 186-4, section D.1.2.3), for its VRF and for ECDSA in batches: what single signatures need is in
-//! aws-lc.
+//! aws-lc. A VRF proof multiplies one point by two secret scalars, which can share the doublings; no library offers that.
 //!
 //! What is for secrets takes constant time; what is for public values says so, and branches on them.
 
@@ -13,13 +13,15 @@ mod multiply;
 mod nonce;
 mod point;
 mod scalar;
+mod statement;
 mod sum;
 mod table;
 #[cfg(test)]
 mod tests;
+mod windows;
 
+pub(crate) use self::engine::Engine;
 pub use self::engine::without_lanes;
-pub(crate) use self::engine::{Engine, Statement};
 #[cfg(test)]
 pub(crate) use self::field::PRIME;
 #[cfg(test)]
@@ -30,6 +32,7 @@ pub(crate) use self::multiply::{
 pub(crate) use self::nonce::nonce_of_digest;
 pub(crate) use self::point::{Affine, COMPRESSED, EVEN, Encoded, Jacobian};
 pub(crate) use self::scalar::{Scalar, ScalarForm};
+pub(crate) use self::statement::Statement;
 pub(crate) use self::table::{Table, Workspace, multiply_both};
 #[cfg(test)]
 pub(crate) use self::tests::ORDER;

@@ -2,23 +2,18 @@
 //! them: RSA (RFC 8017), P-256 and P-384 (RFC 5915), Ed25519 and Ed448 (RFC 8410). They are read, not written.
 
 use data_encoding::BASE64;
+use pkcs8::der::Decode as _;
+use pkcs8::der::asn1::OctetStringRef;
+use pkcs8::{ObjectIdentifier, PrivateKeyInfoRef};
+use sec1::EcPrivateKey;
 use zeroize::Zeroizing;
 
 use crate::algorithm::Algorithm;
 use crate::bind_format::{self, PRIVATE_KEY};
-use crate::der::{self, INTEGER, OCTET_STRING, Reader, SEQUENCE};
+use crate::der;
 use crate::error::KeyError;
 use crate::key::PrivateKey;
 use crate::rsa::FIELDS;
-
-const BIT_STRING: u8 = 0x03;
-const OBJECT_IDENTIFIER: u8 = 0x06;
-/// `attributes [0] IMPLICIT SET` of `OneAsymmetricKey`, and `parameters [0]` of `ECPrivateKey`.
-const CONTEXT_0: u8 = 0xa0;
-/// `publicKey [1] IMPLICIT BIT STRING` of `OneAsymmetricKey`.
-const CONTEXT_1_PRIMITIVE: u8 = 0x81;
-/// `publicKey [1]` of `ECPrivateKey`, which is explicit.
-const CONTEXT_1: u8 = 0xa1;
 
 const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const END: &str = "-----END PRIVATE KEY-----";
@@ -36,111 +31,89 @@ enum Form {
 
 /// A kind of key: how it is named, and which algorithms have such keys.
 struct Kind {
-    oid: &'static [u8],
+    oid: ObjectIdentifier,
     /// The named curve, where the identifier needs one.
-    curve: Option<&'static [u8]>,
+    curve: Option<ObjectIdentifier>,
     form: Form,
     algorithms: &'static [Algorithm],
 }
 
-/// id-ecPublicKey, 1.2.840.10045.2.1 (RFC 5480, section 2.1.1).
-const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
+/// id-ecPublicKey (RFC 5480, section 2.1.1).
+const EC_PUBLIC_KEY: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 
 static KINDS: [Kind; 5] = [
-    // rsaEncryption, 1.2.840.113549.1.1.1 (RFC 8017, appendix A.1).
+    // rsaEncryption (RFC 8017, appendix A.1).
     Kind {
-        oid: &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1],
+        oid: ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1"),
         curve: None,
         form: Form::Rsa,
         algorithms: &[Algorithm::RSASHA256, Algorithm::RSASHA512],
     },
-    // secp256r1, 1.2.840.10045.3.1.7.
+    // secp256r1.
     Kind {
         oid: EC_PUBLIC_KEY,
-        curve: Some(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7]),
+        curve: Some(ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7")),
         form: Form::Ec,
         algorithms: &[Algorithm::ECDSAP256SHA256],
     },
-    // secp384r1, 1.3.132.0.34.
+    // secp384r1.
     Kind {
         oid: EC_PUBLIC_KEY,
-        curve: Some(&[0x2b, 0x81, 4, 0, 0x22]),
+        curve: Some(ObjectIdentifier::new_unwrap("1.3.132.0.34")),
         form: Form::Ec,
         algorithms: &[Algorithm::ECDSAP384SHA384],
     },
-    // id-Ed25519, 1.3.101.112 (RFC 8410, section 3).
-    Kind { oid: &[0x2b, 0x65, 0x70], curve: None, form: Form::Edwards, algorithms: &[Algorithm::ED25519] },
-    // id-Ed448, 1.3.101.113.
-    Kind { oid: &[0x2b, 0x65, 0x71], curve: None, form: Form::Edwards, algorithms: &[Algorithm::ED448] },
+    // id-Ed25519 (RFC 8410, section 3).
+    Kind {
+        oid: ObjectIdentifier::new_unwrap("1.3.101.112"),
+        curve: None,
+        form: Form::Edwards,
+        algorithms: &[Algorithm::ED25519],
+    },
+    // id-Ed448.
+    Kind {
+        oid: ObjectIdentifier::new_unwrap("1.3.101.113"),
+        curve: None,
+        form: Form::Edwards,
+        algorithms: &[Algorithm::ED448],
+    },
 ];
 
-/// A `PrivateKeyInfo` or `OneAsymmetricKey`, taken apart.
+/// A `PrivateKeyInfo` or `OneAsymmetricKey` of a kind that is known.
 struct Info<'a> {
     kind: &'static Kind,
-    key: &'a [u8],
-    /// The public key that stands beside the private one, where there is one.
-    public: Option<&'a [u8]>,
+    fields: PrivateKeyInfoRef<'a>,
 }
 
 impl<'a> Info<'a> {
     fn parse(der: &'a [u8]) -> Result<Self, KeyError> {
-        let Fields { identifier, key, public } = Fields::split(der).ok_or(KeyError::NotPkcs8)?;
-        let mut identifier = Reader(identifier);
-        let oid = identifier.value(OBJECT_IDENTIFIER).ok_or(KeyError::NotPkcs8)?;
-        let curve = identifier.value(OBJECT_IDENTIFIER);
-        let fits = |kind: &&Kind| kind.oid == oid && (kind.curve.is_none() || kind.curve == curve);
+        let fields = PrivateKeyInfoRef::from_der(der).map_err(|_| KeyError::NotPkcs8)?;
+        let curve = fields.algorithm.parameters_oid().ok();
+        let fits =
+            |kind: &&Kind| kind.oid == fields.algorithm.oid && (kind.curve.is_none() || kind.curve == curve);
         let kind = KINDS.iter().find(fits).ok_or(KeyError::Pkcs8Kind)?;
-        Ok(Self { kind, key, public })
+        Ok(Self { kind, fields })
+    }
+
+    /// The octets of the private key, in the form of its kind.
+    fn key(&self) -> &'a [u8] {
+        self.fields.private_key.as_bytes()
     }
 
     /// The scalar or seed of a key on a curve, and the public key that stands beside it.
     fn scalar(&self) -> Option<(&'a [u8], Option<&'a [u8]>)> {
-        let mut outer = Reader(self.key);
+        let public = match &self.fields.public_key {
+            // A public key has whole octets.
+            Some(bits) => Some(bits.as_bytes()?),
+            None => None,
+        };
         if self.kind.form == Form::Edwards {
-            let seed = outer.value(OCTET_STRING)?;
-            return outer.0.is_empty().then_some((seed, self.public));
+            let seed = <&OctetStringRef>::from_der(self.key()).ok()?;
+            return Some((seed.as_bytes(), public));
         }
-        let mut fields = Reader(outer.value(SEQUENCE)?);
-        fields.value(INTEGER)?;
-        let scalar = fields.value(OCTET_STRING)?;
-        fields.value(CONTEXT_0);
-        let inner = match fields.value(CONTEXT_1) {
-            Some(explicit) => Some(without_unused_bits(Reader(explicit).value(BIT_STRING)?)?),
-            None => None,
-        };
-        (outer.0.is_empty() && fields.0.is_empty()).then_some((scalar, inner.or(self.public)))
+        let key = EcPrivateKey::from_der(self.key()).ok()?;
+        Some((key.private_key, key.public_key.or(public)))
     }
-}
-
-/// The fields of a `OneAsymmetricKey` (RFC 5958, section 2).
-struct Fields<'a> {
-    identifier: &'a [u8],
-    key: &'a [u8],
-    public: Option<&'a [u8]>,
-}
-
-impl<'a> Fields<'a> {
-    fn split(der: &'a [u8]) -> Option<Self> {
-        let mut outer = Reader(der);
-        let mut fields = Reader(outer.value(SEQUENCE)?);
-        // Version 0, or 1 where a public key may follow.
-        if !matches!(fields.value(INTEGER)?, [0 | 1]) {
-            return None;
-        }
-        let identifier = fields.value(SEQUENCE)?;
-        let key = fields.value(OCTET_STRING)?;
-        fields.value(CONTEXT_0);
-        let public = match fields.value(CONTEXT_1_PRIMITIVE) {
-            Some(bits) => Some(without_unused_bits(bits)?),
-            None => None,
-        };
-        (outer.0.is_empty() && fields.0.is_empty()).then_some(Self { identifier, key, public })
-    }
-}
-
-/// The octets of a BIT STRING, which in keys are whole.
-fn without_unused_bits(bits: &[u8]) -> Option<&[u8]> {
-    bits.strip_prefix(&[0])
 }
 
 /// The algorithms of which the PKCS#8 key `der` may be one: an RSA key does not say with which hash function it signs.
@@ -152,6 +125,9 @@ pub fn pkcs8_algorithms(der: &[u8]) -> Result<&'static [Algorithm], KeyError> {
 }
 
 /// The octets of the first `PRIVATE KEY` in a PEM text (RFC 7468, section 10); wiped from memory when dropped.
+///
+/// The PEM decoder of `pkcs8` is stricter than the parsers that RFC 7468 section 3 asks for: it wants lines of 64 characters
+/// and takes no blanks around them, and it reads no other than the first block of a file.
 ///
 /// # Errors
 /// [`KeyError::NotPkcs8`] where there is none, where it is encrypted, or its Base64 is damaged.
@@ -188,7 +164,7 @@ impl PrivateKey {
         }
         let invalid = || KeyError::InvalidPrivateKey(algorithm);
         if info.kind.form == Form::Rsa {
-            let numbers = der::read_rsa_private_key(info.key).ok_or_else(invalid)?;
+            let numbers = der::read_rsa_private_key(info.key()).ok_or_else(invalid)?;
             let fields: Vec<(&str, &[u8])> =
                 FIELDS.into_iter().zip(numbers.iter().map(|number| number.as_slice())).collect();
             return Self::from_bind(&bind_format::render(entry, &fields));
@@ -237,11 +213,26 @@ mod tests {
         BASE64.decode(base64.as_bytes()).unwrap()
     }
 
+    const INTEGER: u8 = 0x02;
+    const BIT_STRING: u8 = 0x03;
+    const OCTET_STRING: u8 = 0x04;
+    const OBJECT_IDENTIFIER: u8 = 0x06;
+    const SEQUENCE: u8 = 0x30;
+    /// `publicKey [1] IMPLICIT BIT STRING` of `OneAsymmetricKey`.
+    const CONTEXT_1_PRIMITIVE: u8 = 0x81;
+    /// `publicKey [1]` of `ECPrivateKey`, which is explicit.
+    const CONTEXT_1: u8 = 0xa1;
+
     /// An element of less than 65,536 octets.
     fn element(tag: u8, content: &[&[u8]]) -> Vec<u8> {
         let content = content.concat();
         let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
-        [&[tag, 0x82, high, low], content.as_slice()].concat()
+        let length = match content.len() {
+            0..=0x7f => vec![low],
+            0x80..=0xff => vec![0x81, low],
+            _ => vec![0x82, high, low],
+        };
+        [&[tag], length.as_slice(), content.as_slice()].concat()
     }
 
     /// PKCS#8 of `key`, of this kind, with a public key if the form has room for one. Where it has one, an ECDSA scalar
@@ -265,8 +256,9 @@ mod tests {
                 element(SEQUENCE, &[&[INTEGER, 1, 1], &scalar, &public.unwrap_or_default()])
             }
         };
-        let curve = kind.curve.map(|curve| element(OBJECT_IDENTIFIER, &[curve])).unwrap_or_default();
-        let identifier = element(SEQUENCE, &[&element(OBJECT_IDENTIFIER, &[kind.oid]), &curve]);
+        let curve =
+            kind.curve.map(|curve| element(OBJECT_IDENTIFIER, &[curve.as_bytes()])).unwrap_or_default();
+        let identifier = element(SEQUENCE, &[&element(OBJECT_IDENTIFIER, &[kind.oid.as_bytes()]), &curve]);
         let outer = public.filter(|_| kind.form == Form::Edwards);
         let outer = outer.map(|key| element(CONTEXT_1_PRIMITIVE, &[&bits(key)])).unwrap_or_default();
         element(
@@ -384,8 +376,11 @@ mod tests {
             let identifier = element(
                 SEQUENCE,
                 &[
-                    &element(OBJECT_IDENTIFIER, &[kind.oid]),
-                    &kind.curve.map(|curve| element(OBJECT_IDENTIFIER, &[curve])).unwrap_or_default(),
+                    &element(OBJECT_IDENTIFIER, &[kind.oid.as_bytes()]),
+                    &kind
+                        .curve
+                        .map(|curve| element(OBJECT_IDENTIFIER, &[curve.as_bytes()]))
+                        .unwrap_or_default(),
                 ],
             );
             for inner in [&[][..], &[OCTET_STRING, 1, 1], &[SEQUENCE, 0], &[7; 40]] {

@@ -2,7 +2,7 @@
 //! and signature.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use data_encoding::{BASE64, HEXLOWER};
 use proptest::prelude::ProptestConfig;
@@ -308,13 +308,9 @@ fn draft_westerbaan_dnssec_mldsa_section_6() {
     .check();
 }
 
-/// The folder of keys of the public test data; `None`, and a line that says so, where there is none.
-fn test_keys(test: &str) -> Option<PathBuf> {
-    let Some(data) = std::env::var_os("NONESUCH_DATA") else {
-        eprintln!("{test}: skipped, NONESUCH_DATA is not set");
-        return None;
-    };
-    Some(Path::new(&data).join("rfc-zones/test-data"))
+/// The folder of keys of the public test data.
+fn test_keys() -> Option<PathBuf> {
+    nonesuch_testing::data("rfc-zones/test-data")
 }
 
 /// Flags, algorithm and public key of the DNSKEY record in a `.key` file.
@@ -330,7 +326,7 @@ fn read_key_file(text: &str) -> (u16, Algorithm, Vec<u8>) {
 
 #[test]
 fn key_files_of_the_test_data_match() {
-    let Some(folder) = test_keys("key_files_of_the_test_data_match") else { return };
+    let Some(folder) = test_keys() else { return };
     let mut seen = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -354,7 +350,7 @@ fn key_files_of_the_test_data_match() {
 
 #[test]
 fn ds_files_of_the_test_data_match() {
-    let Some(folder) = test_keys("ds_files_of_the_test_data_match") else { return };
+    let Some(folder) = test_keys() else { return };
     let mut seen = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -9,6 +9,8 @@ use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{
     self, ParsedPublicKey, RsaKeyPair, RsaParameters, RsaPublicKeyComponents, RsaSignatureEncoding,
 };
+use pkcs8::PrivateKeyInfoRef;
+use pkcs8::der::Decode as _;
 use zeroize::Zeroizing;
 
 use crate::algorithm::{Algorithm, Generation};
@@ -161,7 +163,8 @@ fn generate_small(bits: u16) -> Option<RsaNumbers> {
 
 fn generate_large(size: KeySize) -> Option<RsaNumbers> {
     let key: Pkcs8V1Der<'_> = RsaKeyPair::generate(size).ok()?.as_der().ok()?;
-    der::read_rsa_private_key(der::read_pkcs8(key.as_ref())?)
+    let info = PrivateKeyInfoRef::from_der(key.as_ref()).ok()?;
+    der::read_rsa_private_key(info.private_key.as_bytes())
 }
 
 /// Reads the numbers of a private key file.

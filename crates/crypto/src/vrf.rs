@@ -2,7 +2,8 @@
 //! verify. Octets in, octets out: that the input of NSEC5 is a name in canonical form is the caller's business.
 //!
 //! RFC 9381 and, for the choice of suites and their numbers, "Making NSEC5 Practical for DNSSEC", section 4, and
-//! draft-vcelak-nsec5. [`VRF_ALGORITHMS`] is the one place that knows which there are.
+//! draft-vcelak-nsec5. [`VRF_ALGORITHMS`] is the one place that knows which there are. To add one, add a row there, a module
+//! in `vrf/`, and its vectors to `tests/vrf-vectors.json`.
 //!
 //! - [`VrfPrivateKey`] proves: a proof and the hash that it proves, for one input or for many at once.
 //! - [`VrfPublicKey`] verifies. It is parsed and validated once (RFC 9381, section 5.4.5).

@@ -234,7 +234,7 @@ fn skips(test: &str) -> bool {
     let major = version.ok().and_then(|text| text.strip_prefix("OpenSSL ")?.split('.').next()?.parse().ok());
     let is_old = major.is_none_or(|major: u32| major < 3);
     if is_old {
-        eprintln!("skipped: {test}: no openssl 3 is installed");
+        nonesuch_testing::skip(&format!("{test}: no openssl 3 is installed"));
     }
     is_old
 }

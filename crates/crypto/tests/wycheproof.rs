@@ -67,13 +67,9 @@ const fn verify(
     File { name, kind: Kind::Verify(algorithm), counts }
 }
 
-/// The folder of the files; `None`, and a line that says so, where there is none.
-fn folder(test: &str) -> Option<PathBuf> {
-    let Some(data) = std::env::var_os("NONESUCH_DATA") else {
-        eprintln!("skipped: {test}: NONESUCH_DATA is not set");
-        return None;
-    };
-    Some(Path::new(&data).join("wycheproof/testvectors_v1"))
+/// The folder of the files.
+fn folder() -> Option<PathBuf> {
+    nonesuch_testing::data("wycheproof/testvectors_v1")
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -241,7 +237,7 @@ fn run(file: &File, folder: &Path) {
 
 #[test]
 fn every_case_of_every_file() {
-    let Some(folder) = folder("every_case_of_every_file") else { return };
+    let Some(folder) = folder() else { return };
     for file in FILES {
         run(file, &folder);
     }
@@ -249,7 +245,7 @@ fn every_case_of_every_file() {
 
 #[test]
 fn every_file_of_the_folder_is_handled() {
-    let Some(folder) = folder("every_file_of_the_folder_is_handled") else { return };
+    let Some(folder) = folder() else { return };
     let mut found: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

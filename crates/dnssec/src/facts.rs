@@ -15,6 +15,11 @@ use nonesuch_zone::compiled::Uniform;
 use nonesuch_zone::{Contents, Node, Rrset, StoredZone};
 use std::fmt;
 
+/// The types at the apex that a key-signing key signs.
+pub(crate) const KEY_SET: [Rtype; 3] = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
+/// The types that tell the parent of keys (RFC 7344).
+pub(crate) const SYNC: [Rtype; 2] = [Rtype::CDS, Rtype::CDNSKEY];
+
 /// A DNSKEY record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KeyFacts {
@@ -252,7 +257,17 @@ pub fn is_signed(contents: &Contents) -> bool {
 #[must_use]
 pub fn is_key_set(contents: &Contents) -> bool {
     let is_signed = contents.nodes().next().is_some_and(|apex| apex.signatures(Rtype::DNSKEY).is_some());
-    is_signed && crate::online::prepare::has_only_key_set(contents)
+    is_signed && has_only_key_set(contents)
+}
+
+/// Whether nothing of DNSSEC is in the zone but keys at its apex and signatures over them.
+pub(crate) fn has_only_key_set(contents: &Contents) -> bool {
+    let apex = contents.apex().view();
+    let is_other = |node: Node<'_>, rrset: Rrset<'_>| match rrset.rtype() {
+        Rtype::RRSIG => node.index() > 0 || !KEY_SET.contains(&rrset.covered()),
+        rtype => is_made_by_signing(rtype, node.name(), apex),
+    };
+    !contents.nodes().any(|node| node.rrsets().any(|rrset| is_other(node, rrset)))
 }
 
 /// Of the zone keys with this DNSKEY RDATA, those whose algorithm has a number that only zones with NSEC5 use: validators

@@ -1,19 +1,26 @@
 //! Key pairs of a zone: DNSKEY, DS, CDS and CDNSKEY RDATA (RFC 4034 §2 and §5, RFC 7344), key files, and which key
 //! signs what ([`KeySet`]).
 
+pub mod directory;
 mod ds;
+mod error;
 mod file;
 mod record;
 mod role;
 mod set;
+mod sync;
+mod times;
 mod vrf;
 
-pub use ds::{cds_rdata, ds_rdata};
-pub use file::{KeyFileError, KeyTimes};
+pub use ds::ds_rdata;
+pub use error::KeyFileError;
 pub use record::KeyRecord;
 pub(crate) use role::published_roles;
 pub use role::{Role, roles};
-pub use set::{KeySet, KeySetError};
+pub use set::{KeySet, KeySetError, Timing};
+pub use sync::SyncKeys;
+pub(crate) use sync::{DELETE_CDNSKEY, DELETE_CDS};
+pub use times::{KeyEvent, KeyPhase, KeyTimes, SyncPhase};
 pub use vrf::{Nsec5Key, proofs_file_name};
 
 use nonesuch_crypto::{Algorithm, KeyError, PrivateKey, key_tag};
@@ -77,6 +84,11 @@ impl KeyPair {
         self.private.hedge();
     }
 
+    /// Revokes the key (RFC 5011 §2.1): its key tag becomes another one.
+    pub const fn revoke(&mut self) {
+        self.flags |= REVOKE;
+    }
+
     /// The private key.
     #[must_use]
     pub const fn private(&self) -> &PrivateKey {
@@ -123,6 +135,12 @@ impl KeyPair {
     pub fn base_name(&self) -> String {
         base_name(&self.owner, self.algorithm(), self.tag())
     }
+}
+
+/// Keys by their tags: `key 7`, `keys 7, 8`.
+pub(crate) fn describe_keys(tags: &[u16]) -> String {
+    let list: Vec<String> = tags.iter().map(u16::to_string).collect();
+    format!("{} {}", if tags.len() == 1 { "key" } else { "keys" }, list.join(", "))
 }
 
 fn base_name(owner: &Name, algorithm: Algorithm, tag: u16) -> String {

@@ -1,8 +1,82 @@
 //! Signing and verifying zones, denial of existence, and the keys for it (RFC 4033, 4034, 4035, 5155).
 //!
 //! Everything here is pure: no I/O, no clock; the time is passed in. The order of life of a zone is in the types:
-//! [`sign::sign`] makes a [`Signed`] zone of contents, [`verify::into_verified`] a [`Verified`] one, and
-//! [`verify::into_verified_changed`] one of a zone and what was verified before.
+//! [`sign::sign`] makes a [`Signed`] zone of contents, [`verify::into_verified`] a [`Verified`] one.
+//!
+//! # Signing a zone
+//!
+//! `zone` is what [`nonesuch_zone::read`] makes of a zone file.
+//!
+//! ```
+//! # let text = b"$ORIGIN example.\n@ 3600 SOA ns h 1 7200 3600 1209600 3600\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n";
+//! # let zone = nonesuch_zone::read::read_text(text, "example.zone".as_ref(), None)?.contents;
+//! use nonesuch_crypto::Algorithm;
+//! use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
+//!
+//! let now = 1_767_225_600;
+//! let key = KeyPair::generate(zone.apex(), 257, Algorithm::ED25519, None)?;
+//! let keys = KeySet::new(zone.apex(), vec![key])?;
+//! let options = SignOptions::new(Mechanism::Nsec, now, now + 14 * 86_400);
+//! let signed = sign(&zone, &keys, &options)?;
+//! assert!(signed.statistics().signatures > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Verifying a zone
+//!
+//! ```
+//! # let text = b"$ORIGIN example.\n@ 3600 SOA ns h 1 7200 3600 1209600 3600\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n";
+//! # let zone = nonesuch_zone::read::read_text(text, "example.zone".as_ref(), None)?.contents;
+//! # use nonesuch_crypto::Algorithm;
+//! # use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
+//! # let now = 1_767_225_600;
+//! # let key = KeyPair::generate(zone.apex(), 257, Algorithm::ED25519, None)?;
+//! # let keys = KeySet::new(zone.apex(), vec![key])?;
+//! # let signed = sign(&zone, &keys, &SignOptions::new(Mechanism::Nsec, now, now + 1_209_600))?.into_contents();
+//! use nonesuch_dnssec::{VerifyOptions, into_verified};
+//!
+//! let options = VerifyOptions { now: Some(now), ..VerifyOptions::default() };
+//! let verified = into_verified(signed, &options).map_err(|unverified| unverified.1.faults[0].clone())?;
+//! assert_eq!(verified.mechanism(), Some(Mechanism::Nsec));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Validating a response
+//!
+//! `response` answers the query for the address of `ns.example.`, whose zone has the trusted `dnskeys`.
+//!
+//! ```
+//! # let text = b"$ORIGIN example.\n@ 3600 SOA ns h 1 7200 3600 1209600 3600\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n";
+//! # let zone = nonesuch_zone::read::read_text(text, "example.zone".as_ref(), None)?.contents;
+//! # use nonesuch_crypto::Algorithm;
+//! # use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, sign};
+//! # let now = 1_767_225_600;
+//! # let key = KeyPair::generate(zone.apex(), 257, Algorithm::ED25519, None)?;
+//! # let keys = KeySet::new(zone.apex(), vec![key])?;
+//! # let signed = sign(&zone, &keys, &SignOptions::new(Mechanism::Nsec, now, now + 1_209_600))?.into_contents();
+//! # use nonesuch_proto::message::{Header, Message, Record, Section, flags};
+//! # use nonesuch_proto::{Class, Name};
+//! # let name: Name = "ns.example.".parse()?;
+//! # let node = signed.nodes().find(|node| node.name() == name.view()).unwrap();
+//! # let record = |rtype, rdata: &[u8]| Record {
+//! #     section: Section::Answer, owner: name.clone(), rtype, class: Class::IN, ttl: 3600, rdata: rdata.to_vec(),
+//! # };
+//! # let rrsets = [node.rrset(Rtype::A), node.signatures(Rtype::A)].into_iter().flatten();
+//! # let records = rrsets.flat_map(|rrset| rrset.rdatas().map(move |rdata| (rrset.rtype(), rdata)));
+//! # let records = records.map(|(rtype, rdata)| record(rtype, rdata)).collect();
+//! # let header = Header { id: 1, flags: flags::QR | flags::AA, counts: [1, 2, 0, 0] };
+//! # let response = Message { header, questions: vec![(name.clone(), Rtype::A, Class::IN)], records };
+//! # let dnskeys = signed.apex_rrset(Rtype::DNSKEY).unwrap().rdatas();
+//! use nonesuch_dnssec::validate::{Budget, Limits, Question, Status, TrustedKeys, validate};
+//! use nonesuch_proto::Rtype;
+//!
+//! let mut budget = Budget::new(Limits::default());
+//! let keys = TrustedKeys::new(zone.apex(), dnskeys, budget.limits());
+//! let question = Question { name: name.view(), rtype: Rtype::A };
+//! let validation = validate(question, &response, &keys, now, &mut budget);
+//! assert_eq!(validation.status, Status::Secure);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod denial;
@@ -20,7 +94,7 @@ pub mod verify;
 pub use denial::{Mechanism, Nsec3Params};
 pub use keys::{KeyPair, KeySet};
 pub use sign::{SignOptions, Signed, sign};
-pub use verify::{Verified, VerifyOptions, into_verified, into_verified_changed, verify, verify_with};
+pub use verify::{Verified, VerifyOptions, into_verified, verify, verify_with};
 
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,20 @@
 //! What the step from one version of a signed zone to the next breaks for validators that still hold what they have of the
-//! previous version: its DNSKEY RRset, or the DS records of the keys that sign it (RFC 6781 §4.1, RFC 7583 §3).
+//! previous version: its DNSKEY RRset, RRsets with their signatures, or the DS records of the keys that sign it (RFC 6781 §4.1,
+//! RFC 7583 §3).
 //!
-//! [`transition`] is a pure function of both versions. It does not know how long ago the previous version was published, so it
-//! reports no step that only needs time, such as removing a key that signed before.
+//! The signer, `zone diff` and the server call [`transition`]. It is a pure function of both versions. It does not know how
+//! long ago the previous version was published, so it reports no step that only needs time, such as removing a key whose
+//! signatures another key's signatures have replaced.
 
 use crate::denial::Mapping;
-use crate::keys::{REVOKE, SEP};
+use crate::facts::is_key_set;
+use crate::keys::{REVOKE, Role, SEP, describe_keys, published_roles};
 use crate::rrsig::Rrsig;
 use nonesuch_crypto::{Algorithm, key_tag};
-use nonesuch_proto::{Name, Rtype, serial};
-use nonesuch_zone::Contents;
+use nonesuch_proto::{Name, NameRef, Rtype, serial};
+use nonesuch_zone::compiled::{ChunkFacts, Uniform};
+use nonesuch_zone::image::SignatureFields;
+use nonesuch_zone::{Base, Contents, Found, Image, Rrset};
 
 /// The keys of one version of a signed zone, and the kind of its denial chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +67,13 @@ impl KeyState {
         self.expires.is_some_and(|expires| serial::is_before(expires, now))
     }
 
+    /// RDATA of the keys that may sign data, by their roles. Not each of them need sign.
+    #[must_use]
+    pub fn data_keys(&self) -> Vec<Vec<u8>> {
+        let keys = published_roles(&self.dnskeys).into_iter().filter(|(.., role)| *role != Role::Ksk);
+        keys.map(|(rdata, ..)| rdata.to_vec()).collect()
+    }
+
     /// The keys that the parent's DS records may name: signers of the DNSKEY RRset that are not revoked, with the SEP flag where
     /// any has it; all keys where the signers are not known.
     fn entry_points(&self) -> Vec<&[u8]> {
@@ -89,10 +101,10 @@ pub const fn denial_kind(has_nsec: bool, has_nsec3param: bool, has_nsec5key: boo
     }
 }
 
-/// What signs the data of the next version.
+/// What signs the data of one version.
 #[derive(Clone, Copy, Debug)]
 pub enum DataSigners<'d> {
-    /// All of these keys sign each RRset.
+    /// All of these keys sign each RRset. Without keys, the signers are not known.
     Keys {
         /// The zone.
         apex: &'d Name,
@@ -100,7 +112,23 @@ pub enum DataSigners<'d> {
         keys: &'d [Vec<u8>],
     },
     /// The RRSIG records of the zone.
-    Zone(&'d Contents),
+    Zone(Base<'d>),
+    /// The RRSIG records of an image.
+    Image {
+        /// The image.
+        image: &'d Image,
+        /// RDATA of the keys that sign all other RRsets online; none where nothing is signed online.
+        online: &'d [Vec<u8>],
+    },
+}
+
+/// One version of a signed zone.
+#[derive(Clone, Copy, Debug)]
+pub struct Version<'v> {
+    /// Its keys.
+    pub keys: &'v KeyState,
+    /// What signs its data.
+    pub data: DataSigners<'v>,
 }
 
 /// What breaks validators that hold the previous version's keys.
@@ -134,6 +162,20 @@ pub enum TransitionFault {
         /// Tags of the keys.
         tags: Vec<u16>,
     },
+    /// An RRset of the previous version is signed only by keys that the next DNSKEY RRset does not have.
+    #[error(
+        "{owner} {rtype} of the previous version is signed only by {}, absent from the new DNSKEY RRset: bogus for validators that \
+         have this {rtype} RRset cached",
+        describe_keys(tags)
+    )]
+    RemovedSigners {
+        /// Owner of the first such RRset in canonical order.
+        owner: Name,
+        /// Its type.
+        rtype: Rtype,
+        /// Tags of the keys.
+        tags: Vec<u16>,
+    },
     /// The kind of the denial chain changes under the same serial: secondaries keep the previous chain, and validators get proofs
     /// of both.
     #[error("the denial chain changes from {} to {} under the same serial {serial}: raise the serial", kind(*previous), kind(*next))]
@@ -155,87 +197,159 @@ const fn kind(mapping: Mapping) -> &'static str {
     }
 }
 
-/// Keys by their tags: `key 7`, `keys 7, 8`.
-pub(crate) fn describe_keys(tags: &[u16]) -> String {
-    let list: Vec<String> = tags.iter().map(u16::to_string).collect();
-    format!("{} {}", if tags.len() == 1 { "key" } else { "keys" }, list.join(", "))
-}
-
 /// Faults in one line.
 #[must_use]
 pub fn list_faults(faults: &[TransitionFault]) -> String {
     faults.iter().map(TransitionFault::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Lists what the step from `previous` to `next` breaks, at most one fault of each kind.
+/// Lists what the step from `previous` to `next` breaks, at most one fault of each kind. Signatures of the previous version that
+/// have expired at `now`, in seconds since 1970 modulo 2^32, do not count.
 #[must_use]
-pub fn transition(previous: &KeyState, next: &KeyState, data: DataSigners<'_>) -> Vec<TransitionFault> {
+pub fn transition(previous: Version<'_>, next: Version<'_>, now: Option<u32>) -> Vec<TransitionFault> {
     let mut faults = Vec::new();
-    let (before, after) = (previous.entry_points(), next.signing_keys());
+    let (before, after) = (previous.keys.entry_points(), next.keys.signing_keys());
     if !before.iter().any(|key| after.contains(key)) {
         faults.push(TransitionFault::KeySigners { previous: tags(&before), next: tags(&after) });
     }
-    faults.extend(unknown_data_signers(previous, next, data));
-    if let (Some(old), Some(new), true) = (previous.denial, next.denial, previous.serial == next.serial)
+    if let Some((owner, rtype, tags)) = find_foreign(next, previous.keys, None) {
+        faults.push(TransitionFault::DataSigners { owner, rtype, tags });
+    }
+    if let Some((owner, rtype, tags)) = find_foreign(previous, next.keys, now) {
+        faults.push(TransitionFault::RemovedSigners { owner, rtype, tags });
+    }
+    let (serial, kinds) = (next.keys.serial, (previous.keys.denial, next.keys.denial));
+    if let ((Some(old), Some(new)), true) = (kinds, previous.keys.serial == serial)
         && old != new
     {
-        faults.push(TransitionFault::DenialKind { serial: next.serial, previous: old, next: new });
+        faults.push(TransitionFault::DenialKind { serial, previous: old, next: new });
     }
     faults
 }
 
-/// As [`transition`], of two zones; nothing where one of them is not signed.
+/// As [`transition`], of two zones; nothing where one of them is not signed. No signature counts as expired.
 #[must_use]
 pub fn transition_between(previous: &Contents, next: &Contents) -> Vec<TransitionFault> {
-    match (KeyState::of(previous), KeyState::of(next)) {
-        (Some(before), Some(after)) => transition(&before, &after, DataSigners::Zone(next)),
-        _ => Vec::new(),
-    }
+    let (Some(before), Some(after)) = (KeyState::of(previous), KeyState::of(next)) else { return Vec::new() };
+    let online = before.data_keys();
+    let data = if is_key_set(previous) {
+        DataSigners::Keys { apex: previous.apex(), keys: &online }
+    } else {
+        DataSigners::Zone(previous.into())
+    };
+    let next = Version { keys: &after, data: DataSigners::Zone(next.into()) };
+    transition(Version { keys: &before, data }, next, None)
 }
 
-/// The first RRset that is signed only by keys absent from the previous DNSKEY RRset.
-fn unknown_data_signers(
-    previous: &KeyState,
-    next: &KeyState,
-    data: DataSigners<'_>,
-) -> Option<TransitionFault> {
-    let is_known = |key: &Vec<u8>| previous.dnskeys.contains(key);
-    match data {
-        DataSigners::Keys { keys, .. } if keys.is_empty() || keys.iter().any(is_known) => None,
-        DataSigners::Keys { apex, keys } => {
-            let tags = keys.iter().map(|key| key_tag(key)).collect();
-            Some(TransitionFault::DataSigners { owner: apex.clone(), rtype: Rtype::SOA, tags })
+/// Owner and type of an RRset, and the tags of the keys that sign it.
+type SignedRrset = (Name, Rtype, Vec<u16>);
+
+/// The first RRset of `version` that is signed only by keys absent from the DNSKEY RRset of `other`.
+fn find_foreign(version: Version<'_>, other: &KeyState, now: Option<u32>) -> Option<SignedRrset> {
+    let is_shared = |key: &Vec<u8>| other.dnskeys.contains(key);
+    // Signatures are by published keys, or verifying finds them.
+    if version.keys.dnskeys.iter().all(is_shared) {
+        return None;
+    }
+    let by_keys = |apex: NameRef<'_>, keys: &[Vec<u8>]| {
+        let is_foreign = !keys.is_empty() && !keys.iter().any(is_shared);
+        is_foreign.then(|| (apex.to_name(), Rtype::SOA, keys.iter().map(|key| key_tag(key)).collect()))
+    };
+    let search = Search { known: shared_signers(&version.keys.dnskeys, &other.dnskeys), now };
+    match version.data {
+        DataSigners::Keys { apex, keys } => by_keys(apex.view(), keys),
+        DataSigners::Zone(zone) => search.in_zone(zone),
+        DataSigners::Image { image, online } => {
+            by_keys(image.apex(), online).or_else(|| search.in_image(image))
         }
-        // Signatures are by published keys, or verifying finds them.
-        DataSigners::Zone(_) if next.dnskeys.iter().all(is_known) => None,
-        DataSigners::Zone(zone) => find_unknown_signers(previous, next, zone),
     }
 }
 
-fn find_unknown_signers(previous: &KeyState, next: &KeyState, zone: &Contents) -> Option<TransitionFault> {
-    // A signature is known where the previous DNSKEY RRset has its key, and the next one no other key that looks so.
-    let known: Vec<Signer> = previous
-        .dnskeys
-        .iter()
-        .filter_map(|key| Some((key, Signer::of_key(key)?)))
-        .filter(|(key, signer)| {
-            let is_other = |other: &&Vec<u8>| Signer::of_key(other) == Some(*signer);
-            next.dnskeys.contains(key) || !next.dnskeys.iter().any(|other| is_other(&other))
+/// The signers of signatures by one of `own` keys that `other` has too. Of keys with one tag and algorithm a signature counts for
+/// `other` unless the key that made it is certainly another one.
+fn shared_signers(own: &[Vec<u8>], other: &[Vec<u8>]) -> Vec<Signer> {
+    let signers = other.iter().filter_map(|key| Some((key, Signer::of_key(key)?)));
+    let is_shared = |(key, signer): &(&Vec<u8>, Signer)| {
+        own.contains(key) || !own.iter().any(|own| Signer::of_key(own) == Some(*signer))
+    };
+    signers.filter(is_shared).map(|(_, signer)| signer).collect()
+}
+
+/// A search for RRsets that no known key signs. The DNSKEY RRset does not count: its signers are compared by themselves.
+struct Search {
+    known: Vec<Signer>,
+    /// When signatures must not have expired; `None`: at no time.
+    now: Option<u32>,
+}
+
+impl Search {
+    fn in_zone(&self, zone: Base<'_>) -> Option<SignedRrset> {
+        let in_nodes = |places| {
+            let mut sets =
+                zone.nodes(places).flat_map(|found| found.node.rrsets().map(move |rrset| (found, rrset)));
+            sets.find_map(|(found, rrset)| self.in_rrset(found, rrset))
+        };
+        match zone {
+            Base::Contents(contents) => in_nodes(0..contents.node_count()),
+            Base::Stored(stored) => {
+                let mut chunks = stored.chunks().filter(|chunk| !self.knows(*chunk));
+                chunks.find_map(|chunk| in_nodes(chunk.places()))
+            }
+        }
+    }
+
+    /// Whether a known key signs each RRset of a chunk, by the directory of the compiled zone.
+    fn knows(&self, chunk: ChunkFacts<'_>) -> bool {
+        match chunk.signers() {
+            Uniform::Nothing => true,
+            Uniform::Always(pattern) => {
+                let is_known = |[algorithm, tag @ ..]: &[u8; 3]| {
+                    let (algorithm, tag) = (Algorithm(*algorithm), u16::from_be_bytes(*tag));
+                    self.known.contains(&Signer { tag, algorithm })
+                };
+                !self.has_expired(chunk.expirations().0) && pattern.as_chunks().0.iter().any(is_known)
+            }
+            Uniform::Mixed => false,
+        }
+    }
+
+    fn in_rrset(&self, found: Found<'_>, rrset: Rrset<'_>) -> Option<SignedRrset> {
+        let is_key_set = found.place == 0 && rrset.covered() == Rtype::DNSKEY;
+        if rrset.rtype() != Rtype::RRSIG || is_key_set {
+            return None;
+        }
+        let fields = rrset.rdatas().filter_map(Rrsig::parse);
+        let tags = self.foreign(fields.map(|fields| (Signer::of_fields(&fields), fields.expiration)))?;
+        Some((found.node.name().to_name(), rrset.covered(), tags))
+    }
+
+    fn in_image(&self, image: &Image) -> Option<SignedRrset> {
+        let mut sets = image.nodes().flat_map(|node| node.templates().map(move |template| (node, template)));
+        sets.find_map(|(node, template)| {
+            let is_key_set = node.is_apex() && template.rtype() == Rtype::DNSKEY;
+            let tags = self
+                .foreign(template.signatures().map(|fields| (Signer::of_image(fields), fields.expiration)));
+            tags.filter(|_| !is_key_set).map(|tags| (node.name().to_name(), template.rtype(), tags))
         })
-        .map(|(_, signer)| signer)
-        .collect();
-    let is_known = |rdata: &[u8]| Signer::of_signature(rdata).is_some_and(|signer| known.contains(&signer));
-    let sets = zone.nodes().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset)));
-    let mut unknown = sets.filter(|(node, rrset)| {
-        let is_key_set = node.index() == 0 && rrset.covered() == Rtype::DNSKEY;
-        rrset.rtype() == Rtype::RRSIG && !is_key_set && !rrset.rdatas().any(is_known)
-    });
-    let (node, rrset) = unknown.next()?;
-    let mut tags: Vec<u16> =
-        rrset.rdatas().filter_map(Signer::of_signature).map(|signer| signer.tag).collect();
-    tags.sort_unstable();
-    tags.dedup();
-    Some(TransitionFault::DataSigners { owner: node.name().to_name(), rtype: rrset.covered(), tags })
+    }
+
+    /// The tags of `signatures` over one RRset, each a signer and an expiration, where there are some and no known key made one.
+    fn foreign(&self, signatures: impl Iterator<Item = (Signer, u32)>) -> Option<Vec<u16>> {
+        let mut tags = Vec::new();
+        for (signer, _) in signatures.filter(|(_, expiration)| !self.has_expired(*expiration)) {
+            if self.known.contains(&signer) {
+                return None;
+            }
+            tags.push(signer.tag);
+        }
+        tags.sort_unstable();
+        tags.dedup();
+        (!tags.is_empty()).then_some(tags)
+    }
+
+    fn has_expired(&self, expiration: u32) -> bool {
+        self.now.is_some_and(|now| serial::is_before(expiration, now))
+    }
 }
 
 /// A key as an RRSIG record names it.
@@ -250,12 +364,12 @@ impl Signer {
         Some(Self { tag: key_tag(dnskey), algorithm: Algorithm(*dnskey.get(3)?) })
     }
 
-    fn of_signature(rrsig: &[u8]) -> Option<Self> {
-        Rrsig::parse(rrsig).as_ref().map(Self::of_fields)
-    }
-
     const fn of_fields(fields: &Rrsig<'_>) -> Self {
         Self { tag: fields.tag, algorithm: fields.algorithm }
+    }
+
+    const fn of_image(fields: SignatureFields) -> Self {
+        Self { tag: fields.tag, algorithm: Algorithm(fields.algorithm) }
     }
 }
 

@@ -24,8 +24,8 @@ pub(crate) use reason::Refusal;
 pub use reason::{Insecurity, Reason, Undecided};
 
 use keys::Standing;
-use nonesuch_proto::message::{Message, Rcode, flags};
-use nonesuch_proto::{Class, Name, NameRef, Rtype};
+use nonesuch_proto::message::{Message, Rcode, Section, flags};
+use nonesuch_proto::{Class, Name, Rtype};
 use walk::Walk;
 
 /// Validates a response to `question` from the trusted `keys` of its zone at `now`, in seconds since 1970 modulo 2^32.
@@ -56,11 +56,28 @@ pub fn validate(
     };
     let rcode = match &proved {
         Some(Proved::NxDomain) => Rcode::NXDOMAIN,
-        Some(Proved::Overlong) => YXDOMAIN,
+        Some(Proved::Overlong) => Rcode::YXDOMAIN,
         Some(_) => Rcode::NOERROR,
         None => response.rcode(),
     };
     Validation { status, proved, aliases, rcode, rrsets, work }
+}
+
+impl TrustedKeys {
+    /// Validates a response to the question for the NSEC5KEY set of the zone, and takes the keys where it is Secure. Without
+    /// that, denials by NSEC5 stay bogus.
+    pub fn learn_nsec5_keys(&mut self, response: &Message, now: u32, budget: &mut Budget) -> Validation {
+        let apex = self.apex().to_name();
+        let question = Question { name: apex.view(), rtype: Rtype::NSEC5KEY };
+        let validation = validate(question, response, self, now, budget);
+        if validation.status == Status::Secure && validation.proved == Some(Proved::Answer) {
+            let keys = response.section(Section::Answer).filter(|record| {
+                (record.rtype, record.class) == (Rtype::NSEC5KEY, Class::IN) && record.owner == apex
+            });
+            self.set_nsec5_keys(keys.map(|record| record.rdata.as_slice()), budget.limits());
+        }
+        validation
+    }
 }
 
 /// As [`validate`], of the octets of a message.
@@ -85,9 +102,6 @@ pub fn validate_octets(
     }
 }
 
-/// RFC 6672 §2.2: the substituted name is too long.
-const YXDOMAIN: Rcode = Rcode(6);
-
 /// Whether there is an answer to the question at all, of a zone whose keys can be used.
 fn check_answer(question: Question<'_>, response: &Message, keys: &TrustedKeys) -> Result<(), Status> {
     let undecided = |why| Err(Status::Indeterminate(why));
@@ -101,7 +115,7 @@ fn check_answer(question: Question<'_>, response: &Message, keys: &TrustedKeys) 
     if !is_asked(question, response) {
         return undecided(Undecided::OtherQuestion);
     }
-    if !matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN | YXDOMAIN) {
+    if !matches!(response.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN) {
         return undecided(Undecided::Rcode(response.rcode()));
     }
     if question.rtype != Rtype::ANY && question.rtype.is_meta() {
@@ -124,9 +138,4 @@ fn is_asked(question: Question<'_>, response: &Message) -> bool {
         name.view() == question.name && *rtype == question.rtype && *class == Class::IN
     };
     response.questions.len() <= 1 && response.questions.iter().all(is_same)
-}
-
-/// `*.encloser`, where that is a name: below an encloser of more than 253 octets nothing stands.
-pub(crate) fn wildcard_below(encloser: NameRef<'_>) -> Option<Name> {
-    Name::wildcard_below(encloser).ok()
 }

@@ -6,14 +6,17 @@
 pub(crate) mod child;
 mod earlier;
 mod keys;
+mod options;
 mod report;
 mod signatures;
 mod watch;
+mod zone;
 pub(crate) mod zonemd;
 
 pub use earlier::Earlier;
+pub use options::{Anchor, Mode, VerifyOptions};
 pub use report::{Fault, Reason, Report, VerifyWarning, count_faults};
-pub use watch::VerifyProgress;
+pub use watch::{Progress, VerifyProgress};
 
 use crate::denial::nsec5::Nsec5Evidence;
 use crate::denial::{Mapping, Mechanism, is_made_by_signing, nsec, nsec3, nsec5};
@@ -21,54 +24,21 @@ use crate::facts::{KeyFacts, alias_keys};
 use crate::keys::Nsec5Key;
 use keys::ZoneKeys;
 use nonesuch_proto::{NameRef, Rtype};
-use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
+use nonesuch_zone::{Contents, Node, Rrset, Standing};
 pub(crate) use report::Findings;
-use watch::Watch;
+pub(crate) use zone::{Zone, check_bitmap};
 
-/// What the DNSKEY RRset is to be matched with.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Anchor {
-    /// RDATA of a DS record.
-    Ds(Vec<u8>),
-    /// RDATA of a DNSKEY record.
-    Dnskey(Vec<u8>),
-}
+/// Raised with each change after which a zone may be found sound that was not before: what servers have stored of rejected versions is
+/// forgotten then.
+pub const VERDICTS: u32 = 1;
 
-/// How much is verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Mode {
-    /// Everything.
-    #[default]
-    Full,
-    /// Everything but the mathematics of signatures: that they are there and their fields fit, bit maps and chain.
-    Structural,
-}
-
-/// What is verified, and against what.
-#[derive(Clone, Debug, Default)]
-pub struct VerifyOptions {
-    /// The time that signatures must be valid at, in seconds since 1970 modulo 2^32; times are not checked where
-    /// `None`.
-    pub now: Option<u32>,
-    /// Trust anchors or DS records of which one at least must match a key that signs the DNSKEY RRset; any key will
-    /// do where there are none.
-    pub anchors: Vec<Anchor>,
-    /// How much is verified.
-    pub mode: Mode,
-}
-
-/// A zone that was verified without fault; made by [`into_verified`] and [`into_verified_changed`] alone.
+/// A zone that was verified without fault; made by [`into_verified`] and [`into_verified_with`] alone.
 ///
 /// An unsigned zone has nothing to verify and is taken too.
 #[derive(Debug)]
 pub struct Verified {
     contents: Contents,
     report: Report,
-    mode: Mode,
-    /// The time that signatures were valid at.
-    at: Option<u32>,
 }
 
 impl Verified {
@@ -95,22 +65,7 @@ impl Verified {
     pub const fn mechanism(&self) -> Option<Mechanism> {
         self.report.mechanism
     }
-
-    /// Whether all its signatures are known to be good: now, or in the version before where they are the same.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.mode == Mode::Full
-    }
-
-    /// What verifying the next version may rely on; `None` where the signatures were not verified.
-    #[must_use]
-    pub fn earlier(&self) -> Option<Earlier<'_>> {
-        self.is_full().then(|| Earlier::recorded(&self.contents, self.at))
-    }
 }
-
-/// What follows how far verifying has come, from any thread.
-pub type Progress<'p> = &'p (dyn Fn(VerifyProgress) + Sync);
 
 /// What verifying a zone may use beside the zone itself.
 #[derive(Clone, Copy, Default)]
@@ -136,18 +91,6 @@ pub fn into_verified(
     into_verified_with(contents, options, &Aids::default())
 }
 
-/// As [`into_verified`] in what it refuses, for the next version of a zone that was verified before ([`Aids::earlier`]).
-///
-/// # Errors
-/// As [`into_verified`].
-pub fn into_verified_changed(
-    earlier: &Earlier<'_>,
-    contents: Contents,
-    options: &VerifyOptions,
-) -> Result<Verified, Box<(Contents, Report)>> {
-    into_verified_with(contents, options, &Aids { earlier: Some(*earlier), ..Aids::default() })
-}
-
 /// As [`into_verified`], with what helps.
 ///
 /// # Errors
@@ -169,43 +112,7 @@ pub fn into_verified_with(
     if !report.is_sound() {
         return Err(Box::new((contents, report)));
     }
-    let mode = if aids.earlier.is_some() { Mode::Full } else { options.mode };
-    Ok(Verified { contents, report, mode, at: options.now })
-}
-
-/// What the checks need of a zone.
-pub(crate) struct Zone<'z> {
-    pub(crate) contents: &'z Contents,
-    pub(crate) standings: Vec<Standing>,
-    /// TTL that RFC 9077 wants of the chain's records.
-    pub(crate) chain_ttl: u32,
-    watch: Watch<'z>,
-}
-
-impl<'z> Zone<'z> {
-    /// Nodes that have records of their own: neither the chain's nor signatures. Those of the zone are its chain.
-    pub(crate) fn chained(&self) -> Vec<u32> {
-        let nodes = self.contents.nodes().zip(&self.standings);
-        let chained = nodes.filter(|(node, standing)| standing.is_in_zone() && self.owns_data(*node));
-        chained.map(|(node, _)| node.index() as u32).collect()
-    }
-
-    pub(crate) fn standing(&self, node: Node<'z>) -> Standing {
-        self.standings[node.index()]
-    }
-
-    /// Whether a node has records other than signatures and those of the chain.
-    pub(crate) fn owns_data(&self, node: Node<'_>) -> bool {
-        self.rtypes(node).any(|rtype| !matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3))
-    }
-
-    /// The types of a node without the NSEC5 records of a chain.
-    pub(crate) fn rtypes<'n>(&self, node: Node<'n>) -> impl Iterator<Item = Rtype> + use<'n, '_, 'z> {
-        let apex = self.contents.apex().view();
-        let is_chain =
-            move |rtype: &Rtype| *rtype == Rtype::NSEC5 && nsec5::is_chain_owner(node.name(), apex);
-        node.rrsets().map(Rrset::rtype).filter(move |rtype| !is_chain(rtype))
-    }
+    Ok(Verified { contents, report })
 }
 
 /// Verifies a zone and reports all its faults; of an unsigned zone with ZONEMD records its digest. In a zone with NSEC5
@@ -219,13 +126,6 @@ pub fn verify(contents: &Contents, options: &VerifyOptions) -> Report {
 #[must_use]
 pub fn verify_with(contents: &Contents, options: &VerifyOptions, evidence: &Nsec5Evidence<'_>) -> Report {
     verify_aided(contents, options, &Aids { evidence: *evidence, ..Aids::default() })
-}
-
-/// Verifies the next version of a zone that was verified before ([`Aids::earlier`]), and reports all its faults: those that
-/// verifying in full reports.
-#[must_use]
-pub fn verify_changed(earlier: &Earlier<'_>, contents: &Contents, options: &VerifyOptions) -> Report {
-    verify_aided(contents, options, &Aids { earlier: Some(*earlier), ..Aids::default() })
 }
 
 /// As [`verify`], with what helps. Stored proofs are verified all, whatever was verified before.
@@ -257,8 +157,7 @@ pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_
         findings.fault(apex.view(), Some(Rtype::DNSKEY), Reason::NoDnskey);
         return findings.into_report(None);
     }
-    let watch = Watch::new(contents, aids.progress);
-    let zone = Zone { contents, standings: standings(contents), chain_ttl: soa.negative_ttl(), watch };
+    let zone = Zone::new(contents, soa.negative_ttl(), aids.progress);
     let keys = ZoneKeys::read(contents, &mut findings);
     let known = aids.earlier.filter(|earlier| earlier.has_keys_of(contents));
     findings.keys_changed = aids.earlier.is_some() && known.is_none();
@@ -314,8 +213,7 @@ pub(crate) fn verify_key_set(contents: &Contents, keys: &Contents, options: &Ver
     zonemd::check(contents, soa.serial, &mut findings);
     if keys.node_count() > 0 {
         let options = VerifyOptions { mode: Mode::Full, ..options.clone() };
-        let watch = Watch::new(keys, None);
-        let zone = Zone { contents: keys, standings: standings(keys), chain_ttl: soa.negative_ttl(), watch };
+        let zone = Zone::new(keys, soa.negative_ttl(), None);
         let zone_keys = ZoneKeys::read(keys, &mut findings);
         let mut signing_keys = signatures::check(&zone, &zone_keys, &options, None, &mut findings);
         signing_keys.sort_unstable();
@@ -420,26 +318,5 @@ fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
                 findings.fault(node.name(), Some(rrset.rtype()), Reason::UnexpectedRecords);
             }
         }
-    }
-}
-
-/// Compares the bit map of a chain's record at `owner` with the types that it should show.
-pub(crate) fn check_bitmap(
-    node: Node<'_>,
-    rtype: Rtype,
-    expected: &[Rtype],
-    map: &[u8],
-    findings: &mut Findings,
-) {
-    if !nonesuch_proto::bitmap::is_valid(map) {
-        findings.fault(node.name(), Some(rtype), Reason::MalformedRecord);
-        return;
-    }
-    let has = |found: Rtype| nonesuch_proto::bitmap::contains(map, found);
-    for &missing in expected.iter().filter(|expected| !has(**expected)) {
-        findings.fault(node.name(), Some(rtype), Reason::BitmapMissing(missing));
-    }
-    for extra in nonesuch_proto::bitmap::types(map).filter(|found| expected.binary_search(found).is_err()) {
-        findings.fault(node.name(), Some(rtype), Reason::BitmapExtra(extra));
     }
 }

@@ -8,30 +8,34 @@
 mod cells;
 mod figures;
 mod measure;
-mod present;
-pub(crate) mod server;
+mod report;
 mod subject;
 
 pub use crate::machine::Machine;
+pub use crate::measure::ServerError;
 pub use cells::{Cell, KeyKind, KeyKindError, Selection, cells};
 pub use figures::{Comparison, FORMAT, LoadFigures, Measured, Row, Work};
-pub use present::{JSON_FILE, PAGE_FILE};
-pub use server::ServerError;
 pub use subject::{QUERIES, Subject, SubjectError, ZoneFacts, strip};
 
 use crate::load::LoadError;
 use crate::machine::{self, Places};
+use crate::presentation::PresentationError;
 use nonesuch_crypto::KeyError;
 use nonesuch_dnssec::keys::KeySetError;
 use nonesuch_dnssec::sign::SignError;
 use nonesuch_dnssec::verify::Fault;
-use nonesuch_proto::{Name, timestamp};
+use nonesuch_proto::Name;
+use nonesuch_proto::timestamp::Rfc3339;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Name of the file for machines.
+pub const JSON_FILE: &str = "compare.json";
+/// Name of the file for people.
+pub const PAGE_FILE: &str = "report.html";
 /// Names of the generated zone that is compared on where there is no other: with it the default cells take less than
 /// two minutes on two CPUs.
 pub const DEFAULT_NAMES: u64 = 20_000;
@@ -191,6 +195,9 @@ pub enum CompareError {
     /// The text is no comparison.
     #[error("this is no comparison as `nonesuch compare` writes it: {0}")]
     Json(serde_json::Error),
+    /// There is no report of it.
+    #[error(transparent)]
+    Report(#[from] PresentationError),
     /// The text is a comparison of another version.
     #[error(
         "this comparison has format {found}, but format {FORMAT} is read: make it anew with this version"
@@ -249,7 +256,7 @@ pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError>
     let machine = Machine::here(places);
     Ok(Comparison {
         format: FORMAT,
-        date: rfc3339(options.now),
+        date: Rfc3339(options.now.into()).to_string(),
         command: options.command.clone(),
         seconds_per_load: options.seconds_per_load,
         rounds: ROUNDS,
@@ -261,26 +268,12 @@ pub fn compare(options: &CompareOptions<'_>) -> Result<Comparison, CompareError>
 }
 
 fn notes(machine: &Machine, pin: bool, places: Option<Places>) -> Vec<String> {
-    let mut notes = Vec::new();
-    if !machine.optimised {
-        let remedy = "make it again with a release build (cargo run --release)";
-        notes.push(format!("A build with the checks of a debug build was measured: {remedy}."));
-    }
+    let mut notes: Vec<String> = machine.note_of_debug_build().into_iter().collect();
     if pin && places.is_none() {
         let effect = "server and load generator took turns on it, and queries/s say little";
         notes.push(format!("There is one CPU only: {effect}."));
     }
     notes
-}
-
-/// A time in the form of RFC 3339, in UTC.
-pub(crate) fn rfc3339(seconds: u32) -> String {
-    let mut digits = Vec::with_capacity(14);
-    timestamp::push(seconds, &mut digits);
-    let digits = String::from_utf8_lossy(&digits);
-    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
-    let (date, time) = ([part(0, 4), part(4, 6), part(6, 8)], [part(8, 10), part(10, 12), part(12, 14)]);
-    format!("{}T{}Z", date.join("-"), time.join(":"))
 }
 
 /// A file that is removed when this is dropped.

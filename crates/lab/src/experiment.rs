@@ -1,30 +1,28 @@
 //! Experiments: questions with a method, described in TOML, that leave data and a report.
 //!
-//! A [`Definition`] says what is asked, by which [`Method`], with which parameters. [`run`] turns it into [`Results`]:
+//! A [`Definition`] says what is asked, by which [`Method`], with which parameters. [`run()`] turns it into [`Results`]:
 //! a record (machine, versions, command, parameters) and a table of raw data. [`store`] keeps both in a folder, as
 //! JSON, CSV and Parquet, with a report that is made of them alone and can be made again.
 //!
 //! Another experiment is one more file in `experiments/`; another method is a variant of [`Method`] with a module.
 
 pub mod csv;
-pub mod data;
 mod definition;
 pub mod echo;
 mod error;
-pub mod level;
 mod method;
+mod parameters;
 pub mod parquet_file;
-pub mod published;
 mod results;
 mod run;
 pub mod signing;
-mod statistics;
 pub mod store;
 pub mod verification;
 
+pub use crate::presentation::{PresentationError, Report};
+pub use crate::statistics::Statistics;
 pub use definition::{Choices, Definition, built_in};
 pub use error::{DefinitionError, RunError, StoreError};
-pub use method::{About, Method, Report};
-pub use results::{FORMAT, Record, Results, UnreadableColumn};
-pub use run::{RunOptions, Step, run};
-pub use statistics::Statistics;
+pub use method::Method;
+pub use results::{FORMAT, Record, Results, run};
+pub use run::{RunOptions, Step};

@@ -28,7 +28,7 @@ mod worker;
 
 pub use queries::{QueryList, QueryListError, SkipReason, SkippedLine};
 pub use report::{Latency, LoadReport};
-pub use schedule::Arrivals;
+pub use schedule::{Arrivals, ArrivalsError};
 pub use sources::{Sources, SourcesError};
 
 use tally::Tally;

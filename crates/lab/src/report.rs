@@ -16,6 +16,7 @@ mod table;
 pub use chart::{Axis, Bar, Chart, Reference, Series};
 pub use number::{duration, figure, grouped, ratio};
 pub use scale::Scale;
+pub(crate) use table::printable;
 pub use table::{Align, Column, Table};
 
 /// A whole report.

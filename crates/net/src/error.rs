@@ -135,6 +135,20 @@ pub enum TlsError {
         /// What the system said.
         source: io::Error,
     },
+    /// The path is not one of a regular file.
+    #[error("{}: is no regular file: give a file in PEM form, no pipe, device or directory", path.display())]
+    NoRegularFile {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A file is too long.
+    #[error("{}: is longer than {octets} octets, which no certificates and no key are: give a file in PEM form", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        octets: usize,
+    },
     /// A file holds no certificate.
     #[error("{}: holds no certificate: give a file in PEM form, with lines BEGIN CERTIFICATE and END CERTIFICATE", path.display())]
     NoCertificate {

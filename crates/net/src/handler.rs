@@ -1,5 +1,5 @@
-//! What answers messages: a closure, or a handler that puts answers off to make many of their parts together, and that
-//! answers with a stream of messages where one is not enough.
+//! What answers messages: a closure, or a handler that defers answers to make many of their parts together, and that
+//! answers with a stream of messages where one is not enough. This crate calls its steps and knows nothing of their meaning.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@
 //! store into memory of its own.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// How long a loop may wait where no supervisor asks for reports.
@@ -14,7 +14,14 @@ const UNWATCHED_PAUSE: Duration = Duration::from_secs(3600);
 #[derive(Clone, Debug, Default)]
 pub struct Heartbeats {
     limit: Option<Duration>,
-    loops: Arc<Mutex<Vec<Watched>>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    loops: Vec<Watched>,
+    /// The last check.
+    checked: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -31,7 +38,8 @@ impl Heartbeats {
     /// Expects a report of each loop within `limit`. By default none are expected.
     #[must_use]
     pub fn new(limit: Duration) -> Self {
-        Self { limit: Some(limit), loops: Arc::default() }
+        let state = State { checked: Some(Instant::now()), ..State::default() };
+        Self { limit: Some(limit), state: Arc::new(Mutex::new(state)) }
     }
 
     /// Adds a loop, which is expected to report from now on until the value is dropped.
@@ -45,19 +53,25 @@ impl Heartbeats {
                 seen: 0,
                 since: Instant::now(),
             };
-            self.loops.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
+            self.lock().loops.push(watched);
         }
         Heartbeat { reports, pause: self.limit.map_or(UNWATCHED_PAUSE, |limit| limit / 2) }
     }
 
-    /// The names of the loops that have not reported within the limit. To be called several times within it: a report is noticed only
-    /// here.
+    /// The names of the loops that have not reported within the limit. Call it every half of the limit: a report is noticed only
+    /// here. The time before a call that comes later than three quarters of the limit does not count: the whole process stood still
+    /// (SIGSTOP, a paused virtual machine), and its loops have until the next call to report.
     #[must_use]
     pub fn silent(&self, now: Instant) -> Vec<String> {
         let mut silent = Vec::new();
-        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
-        loops.retain_mut(|watched| {
+        let state = &mut *self.lock();
+        let elapsed = state.checked.map_or(Duration::ZERO, |checked| now.saturating_duration_since(checked));
+        let is_late = self.limit.is_some_and(|limit| elapsed > limit / 4 * 3);
+        let standstill = if is_late { elapsed } else { Duration::ZERO };
+        state.checked = Some(now);
+        state.loops.retain_mut(|watched| {
             let Some(reports) = watched.reports.upgrade() else { return false };
+            watched.since += standstill;
             let reports = reports.load(Relaxed);
             if reports != watched.seen {
                 (watched.seen, watched.since) = (reports, now);
@@ -69,11 +83,14 @@ impl Heartbeats {
         silent
     }
 
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Reports of all loops so far.
     #[cfg(test)]
     pub(crate) fn reports(&self) -> u64 {
-        let loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
-        loops.iter().filter_map(|watched| Some(watched.reports.upgrade()?.load(Relaxed))).sum()
+        self.lock().loops.iter().filter_map(|watched| Some(watched.reports.upgrade()?.load(Relaxed))).sum()
     }
 }
 
@@ -112,11 +129,38 @@ mod tests {
         one.report();
         assert!(heartbeats.silent(began).is_empty());
         other.report();
-        assert_eq!(heartbeats.silent(began + limit), ["one"]);
-        assert_eq!(heartbeats.silent(began + limit * 2), ["one", "other"]);
+        let mut checks = 0;
+        let mut check = || {
+            checks += 1;
+            heartbeats.silent(began + limit / 2 * checks)
+        };
+        assert!(check().is_empty());
+        assert_eq!(check(), ["one"]);
+        assert_eq!(check(), ["one", "other"]);
         one.report();
         drop(other);
-        assert!(heartbeats.silent(began + limit * 3).is_empty());
+        assert!(check().is_empty());
+    }
+
+    /// After a stop of the whole process (SIGSTOP, a virtual machine that was paused) the check may run before the loops.
+    #[test]
+    fn a_check_that_is_late_itself_gives_the_loops_until_the_next_one() {
+        let limit = Duration::from_secs(30);
+        let heartbeats = Heartbeats::new(limit);
+        let (sound, hung) = (heartbeats.register("sound"), heartbeats.register("hung"));
+        let began = Instant::now();
+        [&sound, &hung].into_iter().for_each(Heartbeat::report);
+        assert!(heartbeats.silent(began).is_empty());
+        assert!(heartbeats.silent(began + limit / 2).is_empty());
+        let woken = began + limit * 10;
+        assert!(heartbeats.silent(woken).is_empty());
+        sound.report();
+        assert_eq!(heartbeats.silent(woken + limit / 2), ["hung"]);
+        // A loop that hung before the stop hangs still.
+        let woken = woken + limit * 10;
+        assert_eq!(heartbeats.silent(woken), ["hung"]);
+        sound.report();
+        assert_eq!(heartbeats.silent(woken + limit / 2), ["hung"]);
     }
 
     #[test]
@@ -125,6 +169,6 @@ mod tests {
         let heartbeat = heartbeats.register("one");
         assert_eq!(heartbeat.pause(), UNWATCHED_PAUSE);
         assert!(heartbeats.silent(Instant::now() + UNWATCHED_PAUSE * 2).is_empty());
-        assert!(heartbeats.loops.lock().unwrap().is_empty());
+        assert!(heartbeats.lock().loops.is_empty());
     }
 }

@@ -35,6 +35,10 @@ impl Map {
 /// By default glibc raises both bounds to what was freed last, up to 32 and 64 MiB, and each of its arenas, eight for each CPU,
 /// keeps so much: memory grows for hours until each has had the largest work to do. [`release_free_memory`] does not help,
 /// since it leaves the ends of all arenas but the first (mallopt(3), `M_TRIM_THRESHOLD`).
+///
+/// The system's allocator is used rather than `mimalloc`, which keeps what is freed: reading and compiling a zone allocate much
+/// and free nearly all of it. With 100,000 signed delegations (NSEC, P-256) the server then had 245 MiB resident under
+/// mimalloc, and 111 MiB under glibc's allocator. Answering from an image allocates nothing under either.
 pub fn keep_little_free_memory() {
     #[cfg(target_env = "gnu")]
     bound_free_memory();

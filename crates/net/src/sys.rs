@@ -7,7 +7,7 @@
 use std::io;
 use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ExitStatus};
 use std::ptr;
@@ -632,7 +632,8 @@ pub struct ChildUsage {
     pub peak_resident_kib: u64,
 }
 
-/// Waits for the end of a child and tells what it has cost (wait4(2)).
+/// Waits for the end of a child and tells what it has cost (wait4(2)). `/proc` counts CPU time in steps of 10 ms, and is gone when
+/// the process ends.
 ///
 /// # Errors
 /// When it was waited for before.
@@ -665,6 +666,17 @@ pub fn wait_with_usage(child: Child) -> io::Result<(ExitStatus, ChildUsage)> {
         peak_resident_kib: usage.ru_maxrss.max(0) as u64,
     };
     Ok((ExitStatus::from_raw(status), usage))
+}
+
+/// Sends `octets` on the socket that this process has inherited as the descriptor `number`.
+///
+/// # Errors
+/// Those of send(2): also where nobody reads at the other end, or `number` is no socket.
+pub fn send_inherited(number: RawFd, octets: &[u8]) -> io::Result<()> {
+    // SAFETY: the pointer and the length are those of `octets`, which the kernel only reads. The descriptor is neither closed nor
+    // taken over: of any other number nothing becomes unsound.
+    let sent = unsafe { libc::send(number, octets.as_ptr().cast(), octets.len(), libc::MSG_NOSIGNAL) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Ends the reading of a datagram socket, which wakes a thread that waits in a receive call.

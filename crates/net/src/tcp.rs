@@ -7,20 +7,17 @@
 //! room for a new one (RFC 7766 section 6.2.3), those first that have asked nothing yet.
 //!
 //! The progress of a peer that takes answers is the number of octets that it has acknowledged. Streams have two limits of their own:
-//! the time in which the peer acknowledges nothing, and the time in all.
+//! the time in which the peer acknowledges 16 KiB, and the time in all.
 //!
 //! A connection that waits takes 1.2 KB of memory over TCP and 9 KB over TLS, the system's socket aside; a TLS handshake takes 7 KB
 //! and the octets that the client has sent in it, 64 KiB at most; a connection whose peer does not read takes 32 KiB, one answer, and over TLS
 //! up to 64 KiB of records. All but connections that wait count in the limit for all. The example `idle_connections` measures it.
 
-use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::runtime::{Builder, Runtime};
@@ -31,13 +28,14 @@ use crate::error::{NetError, Transport};
 use crate::handler::Handler;
 use crate::tls::IdentitySlot;
 use counters::Counters;
-use table::{End, Place, Table};
+use shared::Shared;
 
 mod accept;
 mod connection;
 mod counters;
 mod metered;
 mod options;
+mod shared;
 mod table;
 
 pub use counters::{TcpCounters, TcpStatistics};
@@ -46,16 +44,11 @@ pub use options::{Exempt, TcpOptions};
 /// The names of the servers' threads.
 const TCP_THREAD: &str = "tcp";
 const TLS_THREAD: &str = "tls";
-/// Octets that one read takes at most.
-const READ_SIZE: usize = 1 << 14;
 /// Octets that may wait in the system and not be on their way yet, for each connection: a peer that does not read does not
 /// fill the system's memory in place of ours.
 const UNSENT_MAX: u32 = 1 << 15;
 /// Room in the system for octets that are not read yet, for each connection; queries are short.
 const RECEIVE_BUFFER: usize = 1 << 15;
-/// The idle timeout is said in steps of this (RFC 7828 section 3.1).
-const IDLE_STEP_MS: u128 = 100;
-
 /// A running TCP server. Dropping it stops it.
 #[derive(Debug)]
 pub struct TcpServer {
@@ -100,7 +93,7 @@ impl Drop for TcpServer {
     }
 }
 
-/// Serves the connections of `listener`, which comes from [`bind`](crate::bind), on a thread of its own.
+/// Serves the connections of `listener`, which comes from [`bind`](crate::bind()), on a thread of its own.
 ///
 /// `make_handler` makes the handler in that thread: a [`Handler`], or a closure that is given a message without its length,
 /// its sender and an empty buffer, and returns whether the buffer holds an answer to send. The length before the answer
@@ -179,85 +172,6 @@ fn register(runtime: &Runtime, listener: TcpListener) -> io::Result<tokio::net::
     socket.set_tcp_notsent_lowat(UNSENT_MAX)?;
     let _context = runtime.enter();
     tokio::net::TcpListener::from_std(listener)
-}
-
-/// What the tasks of one server share, all on one thread.
-struct Shared<H> {
-    options: TcpOptions,
-    counters: Arc<Counters>,
-    table: RefCell<Table>,
-    /// The handler and the buffer that it answers into. Never borrowed while a task waits.
-    handler: RefCell<(H, Vec<u8>)>,
-    /// What is read goes here first.
-    scratch: RefCell<Vec<u8>>,
-    /// The idle timeout that the handler was told, in steps.
-    idle_steps: Cell<u128>,
-}
-
-impl<H> Shared<H> {
-    fn new(options: TcpOptions, counters: Arc<Counters>, handler: H) -> Self {
-        Self {
-            options,
-            counters,
-            table: RefCell::default(),
-            handler: RefCell::new((handler, Vec::with_capacity(1 << 16))),
-            scratch: RefCell::default(),
-            idle_steps: Cell::new(u128::MAX),
-        }
-    }
-
-    fn count(&self, end: End) {
-        match end {
-            // Those that make room are counted by who makes them.
-            End::Orderly | End::Evicted => {}
-            End::TimedOut => _ = self.counters.timed_out.fetch_add(1, Relaxed),
-            End::Broken => _ = self.counters.broken.fetch_add(1, Relaxed),
-        }
-    }
-}
-
-impl<H> Shared<H>
-where
-    H: Handler,
-{
-    /// Ends the connections that have taken too long.
-    fn sweep(&self) {
-        let mut table = self.table.borrow_mut();
-        let idle = self.options.idle_timeout_at(table.len());
-        table.sweep(&self.options, idle);
-        self.tell_idle_timeout(idle);
-    }
-
-    fn tell_idle_timeout(&self, idle: Duration) {
-        let steps = idle.as_millis() / IDLE_STEP_MS;
-        if self.idle_steps.replace(steps) != steps {
-            self.handler.borrow_mut().0.set_idle_timeout(idle);
-        }
-    }
-}
-
-/// A connection's place in the table, which is given back when it ends, however it does.
-struct Seat<H> {
-    id: u64,
-    place: Rc<Place>,
-    shared: Rc<Shared<H>>,
-}
-
-impl<H> Seat<H> {
-    /// Notes the octets of the connection's buffers.
-    fn hold(&self, octets: usize) {
-        if self.place.held.get() != octets {
-            let evicted = self.shared.table.borrow_mut().hold(self.id, octets, &self.shared.options);
-            self.shared.counters.evicted.fetch_add(evicted as u64, Relaxed);
-        }
-    }
-}
-
-impl<H> Drop for Seat<H> {
-    fn drop(&mut self) {
-        self.shared.table.borrow_mut().leave(self.id);
-        self.shared.counters.open.fetch_sub(1, Relaxed);
-    }
 }
 
 #[cfg(test)]

@@ -6,8 +6,10 @@
 mod believed;
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -35,6 +37,9 @@ const VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
 /// RFC 9103 §7.2: zones are transferred over TLS 1.3 alone.
 const TRANSFER_VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13];
 
+/// Octets that a file of certificates or of a private key may have.
+pub const PEM_OCTETS: usize = 1 << 20;
+
 /// A server's certificates and private key.
 #[derive(Clone)]
 pub struct ServerIdentity {
@@ -54,8 +59,7 @@ impl ServerIdentity {
     /// [`TlsError`] names the file and what to do: also where the key is not that of the first certificate.
     pub fn load(certificates: &Path, key: &Path) -> Result<Self, TlsError> {
         let chain = read_certificates(certificates)?;
-        let octets = fs::read(key).map_err(|source| TlsError::Read { path: key.to_owned(), source })?;
-        let octets = Zeroizing::new(octets);
+        let octets = read_pem(key)?;
         let private =
             PrivateKeyDer::from_pem_slice(&octets).map_err(|_| TlsError::NoKey { path: key.to_owned() })?;
         let provider = Arc::new(aws_lc_rs::default_provider());
@@ -157,10 +161,11 @@ impl ClientTls {
         versions: &[&'static SupportedProtocolVersion],
     ) -> Result<Self, TlsError> {
         let trusted = read_certificates(authorities)?;
-        let refused = |reason: String| TlsError::Certificate { path: authorities.to_owned(), reason };
+        let refused =
+            |error: Error| TlsError::Certificate { path: authorities.to_owned(), reason: error.to_string() };
         let provider = Arc::new(aws_lc_rs::default_provider());
         let believed = Believed::new(trusted, &provider).map_err(refused)?;
-        Self::new((Arc::new(Trust::Some(believed)), true), provider, hostname, versions)
+        Self::new(Trust::Some(believed), provider, hostname, versions)
     }
 
     /// Believes every server: what is sent is hidden from those who only listen (the opportunistic profile of RFC 8310
@@ -177,7 +182,7 @@ impl ClientTls {
         versions: &[&'static SupportedProtocolVersion],
     ) -> Result<Self, TlsError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        Self::new((Arc::new(Trust::All(Arc::clone(&provider))), false), provider, hostname, versions)
+        Self::new(Trust::All(Arc::clone(&provider)), provider, hostname, versions)
     }
 
     /// Whether the server's certificate is verified.
@@ -187,16 +192,17 @@ impl ClientTls {
     }
 
     fn new(
-        (trust, authenticated): (Arc<Trust>, bool),
+        trust: Trust,
         provider: Arc<CryptoProvider>,
         hostname: Option<&str>,
         versions: &[&'static SupportedProtocolVersion],
     ) -> Result<Self, TlsError> {
+        let authenticated = matches!(trust, Trust::Some(_));
         let mut configuration = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(versions)
             .map_err(|error| TlsError::Library { reason: error.to_string() })?
             .dangerous()
-            .with_custom_certificate_verifier(trust)
+            .with_custom_certificate_verifier(Arc::new(trust))
             .with_no_client_auth();
         configuration.alpn_protocols = vec![ALPN.to_vec()];
         configuration.enable_early_data = false;
@@ -219,8 +225,30 @@ fn read_hostname(text: &str) -> Result<ServerName<'static>, TlsError> {
     ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Hostname { text: text.to_owned() })
 }
 
+/// Reads a regular file of at most [`PEM_OCTETS`] octets; they are wiped from memory when dropped.
+fn read_pem(path: &Path) -> Result<Zeroizing<Vec<u8>>, TlsError> {
+    let failed = |source| TlsError::Read { path: path.to_owned(), source };
+    let check = |metadata: io::Result<fs::Metadata>| {
+        let is_file = metadata.map_err(failed)?.is_file();
+        if is_file { Ok(()) } else { Err(TlsError::NoRegularFile { path: path.to_owned() }) }
+    };
+    // To open a device may set it to work.
+    check(fs::metadata(path))?;
+    // A pipe that took the file's place meanwhile must not block.
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(failed)?;
+    check(file.metadata())?;
+    // Room for all of it: a vector that grows leaves a copy behind that is not wiped.
+    let mut octets = Zeroizing::new(Vec::with_capacity(PEM_OCTETS + 1));
+    file.take(PEM_OCTETS as u64 + 1).read_to_end(&mut octets).map_err(failed)?;
+    if octets.len() > PEM_OCTETS {
+        return Err(TlsError::TooLong { path: path.to_owned(), octets: PEM_OCTETS });
+    }
+    Ok(octets)
+}
+
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let octets = fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })?;
+    let octets = read_pem(path)?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&octets).collect();
     let certificates = certificates
         .map_err(|error| TlsError::Certificate { path: path.to_owned(), reason: error.to_string() })?;

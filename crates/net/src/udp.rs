@@ -143,12 +143,6 @@ pub struct UdpStatistics {
 }
 
 impl UdpStatistics {
-    /// The counters of each worker, in the order of the sockets.
-    #[must_use]
-    pub fn by_worker(&self) -> Vec<UdpCounters> {
-        self.workers.iter().map(WorkerCounters::read).collect()
-    }
-
     /// The sums over all workers.
     #[must_use]
     pub fn total(&self) -> UdpCounters {
@@ -211,7 +205,7 @@ impl Drop for UdpServer {
     }
 }
 
-/// Starts one worker for each of `sockets`, which come from [`bind`](crate::bind).
+/// Starts one worker for each of `sockets`, which come from [`bind`](crate::bind()).
 ///
 /// In each worker, `make_handler(worker)` makes its handler: a [`Handler`], or a closure that is given a datagram, its
 /// sender and an empty buffer, and returns whether the buffer holds an answer to send.

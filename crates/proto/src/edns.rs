@@ -75,6 +75,7 @@ impl<'a> Opt<'a> {
 }
 
 /// Appends an OPT record without options.
+#[inline]
 pub fn push_opt(payload: u16, extended_rcode: u8, opt_flags: u16, out: &mut Vec<u8>) {
     let [p, q] = payload.to_be_bytes();
     let [f, g] = opt_flags.to_be_bytes();

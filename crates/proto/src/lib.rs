@@ -6,6 +6,7 @@
 
 pub mod bitmap;
 pub mod edns;
+mod escape;
 pub mod message;
 mod name;
 mod neighbours;

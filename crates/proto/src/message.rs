@@ -28,6 +28,16 @@ pub mod flags {
     pub const OPCODE: u16 = 0x7800;
 }
 
+/// Opcodes (RFC 1035 §4.1.1).
+pub mod opcode {
+    /// A standard query.
+    pub const QUERY: u8 = 0;
+    /// NOTIFY (RFC 1996).
+    pub const NOTIFY: u8 = 4;
+    /// UPDATE (RFC 2136).
+    pub const UPDATE: u8 = 5;
+}
+
 /// A response code; values above 15 need EDNS (RFC 6891 §6.1.3).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rcode(pub u16);

@@ -410,8 +410,8 @@ fn push_label(text: &[u8], at: &mut usize, wire: &mut Vec<u8>) -> Result<bool, N
         match octet {
             b'.' => return Ok(true),
             b'\\' => {
-                let (octet, used) =
-                    crate::text::unescape(text.get(*at..).unwrap_or_default()).ok_or(NameError::BadEscape)?;
+                let (octet, used) = crate::escape::unescape(text.get(*at..).unwrap_or_default())
+                    .ok_or(NameError::BadEscape)?;
                 wire.push(octet);
                 *at += used;
             }
@@ -465,15 +465,6 @@ impl FromStr for Name {
     /// Reads an absolute name; a missing final dot is supplied.
     fn from_str(text: &str) -> Result<Self, NameError> {
         Self::from_text(text.as_bytes(), Some(NameRef::ROOT))
-    }
-}
-
-impl fmt::Display for NameRef<'_> {
-    /// Presentation form, absolute, with RFC 1035 §5.1 escapes.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = Vec::with_capacity(self.0.len() + 8);
-        crate::text::push_name(*self, &mut text);
-        f.pad(&String::from_utf8_lossy(&text))
     }
 }
 

@@ -1,6 +1,9 @@
 //! The lexical parts of presentation form (RFC 1035 §5.1): escapes, character strings, tokens.
 
+pub use crate::escape::{push_unescaped, unescape};
+
 use crate::NameRef;
+use std::fmt;
 
 /// One token of a zone-file entry: octets as written, escapes not yet resolved.
 #[derive(Clone, Copy, Debug)]
@@ -11,44 +14,6 @@ pub struct Token<'a> {
     pub quoted: bool,
     /// Offset of the first octet in the text that was read.
     pub at: usize,
-}
-
-/// Resolves an escape whose backslash stands before `rest`; returns the octet and how many octets of
-/// `rest` it took.
-#[must_use]
-pub fn unescape(rest: &[u8]) -> Option<(u8, usize)> {
-    match rest {
-        [a, b, c, ..] if a.is_ascii_digit() => {
-            if !(b.is_ascii_digit() && c.is_ascii_digit()) {
-                return None;
-            }
-            let value = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
-            u8::try_from(value).ok().map(|value| (value, 3))
-        }
-        [a, ..] if !a.is_ascii_digit() => Some((*a, 1)),
-        _ => None,
-    }
-}
-
-/// Appends `octets` with escapes resolved; `None` where an escape is malformed.
-#[must_use]
-pub fn push_unescaped(octets: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    if !octets.contains(&b'\\') {
-        out.extend_from_slice(octets);
-        return Some(());
-    }
-    let mut rest = octets;
-    while let Some((&octet, tail)) = rest.split_first() {
-        rest = tail;
-        if octet == b'\\' {
-            let (octet, used) = unescape(rest)?;
-            out.push(octet);
-            rest = &rest[used..];
-        } else {
-            out.push(octet);
-        }
-    }
-    Some(())
 }
 
 /// Whether an octet of a label stands for itself in every reader's eyes: letters, digits, hyphen and underscore.
@@ -84,6 +49,15 @@ pub fn push_name(name: NameRef<'_>, out: &mut Vec<u8>) {
             }
         }
         out.push(b'.');
+    }
+}
+
+impl fmt::Display for NameRef<'_> {
+    /// Presentation form, absolute, with RFC 1035 §5.1 escapes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Vec::with_capacity(self.len() + 8);
+        push_name(*self, &mut text);
+        f.pad(&String::from_utf8_lossy(&text))
     }
 }
 

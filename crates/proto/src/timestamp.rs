@@ -1,4 +1,7 @@
-//! RRSIG times in presentation form (RFC 4034 §3.2): `YYYYMMDDHHmmSS` in UTC, or seconds since 1970.
+//! RRSIG times in presentation form (RFC 4034 §3.2): `YYYYMMDDHHmmSS` in UTC, or seconds since 1970; and times for people
+//! ([`Rfc3339`]).
+
+use std::fmt;
 
 /// Reads `YYYYMMDDHHmmSS` or an unsigned number of seconds, modulo 2^32.
 #[must_use]
@@ -9,6 +12,19 @@ pub fn parse(text: &[u8]) -> Option<u32> {
     if text.len() != 14 {
         return std::str::from_utf8(text).ok()?.parse().ok();
     }
+    // RFC 4034 §3.1.5: times are modulo 2^32.
+    parse_digits(text).map(|seconds| seconds as u32)
+}
+
+/// Reads `YYYYMMDDHHmmSS` as seconds since 1970; `None` for a time that 32 bits do not hold, before 1970 or after 2106.
+#[must_use]
+pub fn parse_absolute(text: &[u8]) -> Option<u32> {
+    let is_whole = text.len() == 14 && text.iter().all(u8::is_ascii_digit);
+    if is_whole { parse_digits(text)?.try_into().ok() } else { None }
+}
+
+/// The seconds since 1970 of 14 digits.
+fn parse_digits(text: &[u8]) -> Option<i64> {
     let field =
         |from: usize, to: usize| text[from..to].iter().fold(0i64, |n, d| n * 10 + i64::from(d - b'0'));
     let (year, month, day) = (field(0, 4), field(4, 6), field(6, 8));
@@ -19,8 +35,7 @@ pub fn parse(text: &[u8]) -> Option<u32> {
         && minute < 60
         && second < 60;
     let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
-    // RFC 4034 §3.1.5: times are modulo 2^32.
-    valid.then_some(seconds as u32)
+    valid.then_some(seconds)
 }
 
 /// Appends `YYYYMMDDHHmmSS` of a time within 2^31 seconds of 1970-2106's middle, read as unsigned.
@@ -38,6 +53,18 @@ pub fn push(seconds: u32, out: &mut Vec<u8>) {
         of_day % 60,
     ];
     out.extend(pairs.iter().flat_map(|pair| [b'0' + (pair / 10) as u8, b'0' + (pair % 10) as u8]));
+}
+
+/// A time in seconds since 1970, displayed in UTC as RFC 3339 has it: `2026-11-22T19:00:00Z`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rfc3339(pub u64);
+
+impl fmt::Display for Rfc3339 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = civil_from_days((self.0 / 86_400) as i64);
+        let (hour, minute, second) = (self.0 / 3600 % 24, self.0 / 60 % 60, self.0 % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
 }
 
 const fn days_in_month(year: i64, month: i64) -> i64 {
@@ -84,6 +111,37 @@ mod tests {
         assert_eq!(parse(b"1504414800"), Some(1_504_414_800));
         for bad in ["20230229000000", "20171301000000", "20170903240000", "2017090305000x", ""] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn absolute_times_are_14_digits_between_1970_and_2106() {
+        for (text, seconds) in [
+            ("19700101000000", Some(0)),
+            ("20271231000000", Some(1_830_211_200)),
+            ("21060207062815", Some(u32::MAX)),
+            ("21060207062816", None),
+            ("19691231235959", None),
+            ("00000101000000", None),
+            ("20271231", None),
+            ("1830211200", None),
+            ("2027123100000x", None),
+            ("20271331000000", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_absolute(text.as_bytes()), seconds, "{text}");
+        }
+        assert_eq!(parse(b"21060207062816"), Some(0), "modulo 2^32");
+    }
+
+    #[test]
+    fn times_for_people_are_rfc_3339_in_utc() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (u64::from(u32::MAX), "2106-02-07T06:28:15Z"),
+        ] {
+            assert_eq!(Rfc3339(seconds).to_string(), text);
         }
     }
 

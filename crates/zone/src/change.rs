@@ -72,12 +72,6 @@ impl ChangeSet {
         Self { removed, added, removed_lines: Vec::new(), added_lines: Vec::new() }
     }
 
-    /// What is removed and what is added.
-    #[must_use]
-    pub fn into_sides(self) -> (Contents, Contents) {
-        (self.removed, self.added)
-    }
-
     /// The zone.
     #[must_use]
     pub const fn apex(&self) -> &Name {
@@ -199,7 +193,9 @@ fn compare_nodes(
         let x = if order.is_le() { left.next() } else { None };
         let y = if order.is_ge() { right.next() } else { None };
         match (x, y) {
-            (Some(x), Some(y)) if x.ttl() == y.ttl() => compare_rrsets((a, x), (b, y), removed, added),
+            (Some(x), Some(y)) if x.ttl() == y.ttl() => {
+                compare_rrsets(Placed { node: a, rrset: x }, Placed { node: b, rrset: y }, removed, added)
+            }
             (x, y) => {
                 x.into_iter().for_each(|rrset| removed.push_rrset(a, rrset));
                 y.into_iter().for_each(|rrset| added.push_rrset(b, rrset));
@@ -208,26 +204,28 @@ fn compare_nodes(
     }
 }
 
-fn compare_rrsets(
-    (a, x): (Node<'_>, Rrset<'_>),
-    (b, y): (Node<'_>, Rrset<'_>),
-    removed: &mut Side,
-    added: &mut Side,
-) {
-    let (mut left, mut right) = (x.rdatas().peekable(), y.rdatas().peekable());
+/// An RRset and its node.
+#[derive(Clone, Copy)]
+struct Placed<'z> {
+    node: Node<'z>,
+    rrset: Rrset<'z>,
+}
+
+fn compare_rrsets(before: Placed<'_>, after: Placed<'_>, removed: &mut Side, added: &mut Side) {
+    let (mut left, mut right) = (before.rrset.rdatas().peekable(), after.rrset.rdatas().peekable());
     loop {
         let order = match (left.peek(), right.peek()) {
             (None, None) => return,
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (Some(old), Some(new)) if old == new => Ordering::Equal,
-            (Some(old), Some(new)) => rdata::cmp_canonical(x.rtype(), old, new),
+            (Some(old), Some(new)) => rdata::cmp_canonical(before.rrset.rtype(), old, new),
         };
         let old = if order.is_le() { left.next() } else { None };
         let new = if order.is_ge() { right.next() } else { None };
         if old != new {
-            old.into_iter().for_each(|rdata| removed.push_record(a, x, rdata));
-            new.into_iter().for_each(|rdata| added.push_record(b, y, rdata));
+            old.into_iter().for_each(|rdata| removed.push_record(before.node, before.rrset, rdata));
+            new.into_iter().for_each(|rdata| added.push_record(after.node, after.rrset, rdata));
         }
     }
 }

@@ -7,7 +7,7 @@
 //! | 8 | magic `89 4e 53 43 5a 0d 0a 1a`: no text begins so, and a transfer as text spoils it |
 //! | 4 | version of the format, 2 |
 //! | 4 | mark of the byte order, 0x01020304 |
-//! | 4 | flags: 1 the zone has a DNSKEY RRset at its apex |
+//! | 4 | flags: 1 the zone has a DNSKEY RRset at its apex, 2 it has RRsets whose records had different TTLs |
 //! | 4 | what was verified before the file was made: 0 nothing, 1 structure, 2 everything |
 //! | 4 | time at which that was valid, in seconds since 1970 modulo 2^32 |
 //! | 4 | serial of the zone |
@@ -27,7 +27,8 @@
 //! A chunk holds consecutive names with their RRsets, and nothing in it depends on what stands before it: for each name
 //! its length and, in the upper three octets, its number of RRsets (4 octets); for each RRset type and type covered in 2
 //! each, TTL, number of records and octets of the records in 4 each; the names in wire form; the records, each with its
-//! length in two octets (big-endian, as RDATA is) before it.
+//! length in two octets (big-endian, as RDATA is) before it. The first bit of the number of records says that the records
+//! had different TTLs, of which this is the lowest; it is set where flag 2 is, and nowhere else.
 //!
 //! The directory has the patterns, each with its length in two octets before it, and an entry for each chunk: number of
 //! names and of RRsets, octets of names and of records; number of records, of RRSIG records, of RRsets that have some,
@@ -82,10 +83,15 @@ const DIGEST: usize = 32;
 /// Octets of a name's and of an RRset's entry in a chunk.
 const NODE: usize = 4;
 const RRSET: usize = 16;
+/// Bit in the number of records of an RRset: its records had different TTLs (RFC 2181 §5.2). Each record takes two octets or more of
+/// less than 2^32, so that no number needs the bit.
+const MIXED_TTLS: u32 = 1 << 31;
 /// A chunk is ended when it has so many octets. Short ones are sooner free of changes, long ones sooner hashed.
 pub const CHUNK: u32 = 2048;
 /// Flag: the zone has a DNSKEY RRset at its apex.
 const SIGNED: u32 = 1;
+/// Flag: there are RRsets with [`MIXED_TTLS`].
+const HAS_MIXED_TTLS: u32 = 2;
 
 /// What was verified of a zone before it was compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

@@ -2,6 +2,8 @@
 //!
 //! Owners and RDATA lie in two arenas; a node and an RRset are views into them. RRSIGs stand as RRsets of
 //! their own, one for each type covered, directly behind the RRset that they cover.
+//!
+//! Contents are the input of the signer and the verifier; [`Image`](crate::Image) is compiled from them for answering.
 
 use nonesuch_proto::{Name, NameRef, Rtype};
 
@@ -53,6 +55,12 @@ impl Contents {
     #[must_use]
     pub fn record_count(&self) -> u64 {
         self.rrsets.iter().map(|rrset| u64::from(rrset.count)).sum()
+    }
+
+    /// Whether any RRset was read with different TTLs ([`Rrset::has_mixed_ttls`]).
+    #[must_use]
+    pub fn has_mixed_ttls(&self) -> bool {
+        self.rrsets.iter().any(|rrset| rrset.mixed_ttls && rrset.count > 1)
     }
 
     /// Octets of names and records: about as many as a transfer of all takes, uncompressed.
@@ -134,17 +142,30 @@ impl Contents {
         let rdata = rrset.rdatas().next()?;
         let tail: &[u8; 20] = rdata.get(rdata.len().checked_sub(20)?..)?.try_into().ok()?;
         let word = |at: usize| u32::from_be_bytes([tail[at], tail[at + 1], tail[at + 2], tail[at + 3]]);
-        Some(Soa { ttl: rrset.ttl(), serial: word(0), minimum: word(16) })
+        Some(Soa {
+            ttl: rrset.ttl(),
+            serial: word(0),
+            refresh: word(4),
+            retry: word(8),
+            expire: word(12),
+            minimum: word(16),
+        })
     }
 }
 
-/// What signing and serving need of the SOA record.
+/// What signing, serving and checks need of the SOA record; times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Soa {
     /// TTL of the record.
     pub ttl: u32,
     /// Serial number.
     pub serial: u32,
+    /// Time after which a secondary looks for a new version.
+    pub refresh: u32,
+    /// Time after which it tries again where it could not.
+    pub retry: u32,
+    /// Time after which it serves the zone no longer.
+    pub expire: u32,
     /// The minimum field: TTL of negative answers (RFC 2308 §4).
     pub minimum: u32,
 }
@@ -260,7 +281,7 @@ impl<'z> Rrset<'z> {
     }
 
     /// Whether the zone file or transfer gave records of the RRset different TTLs (RFC 2181 §5.2); [`Rrset::ttl`] is the
-    /// lowest of them. A compiled zone has one TTL for each RRset.
+    /// lowest of them.
     #[must_use]
     pub const fn has_mixed_ttls(self) -> bool {
         self.entry.mixed_ttls && self.entry.count > 1

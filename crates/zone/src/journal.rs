@@ -11,7 +11,7 @@
 //! | 256 | apex in wire form, filled up with zeros |
 //! | 16 | 0 |
 //! | 32 | BLAKE3 digest of all that |
-//! | … | entries ([`entry`]), each with the serial that it leads from and the one that it leads to, and a digest |
+//! | … | entries (`entry`), each with the serial that it leads from and the one that it leads to, and a digest |
 //!
 //! An entry is appended and synchronised before [`Journal::append`] returns. What a crash leaves of one that was being written
 //! is cut off when the journal is opened, and so is all from the first entry on that is not as it was written: what is left are the first

@@ -2,6 +2,22 @@
 //!
 //! [`read`] turns a zone file into [`Contents`]; signing makes new contents from them; [`Image`] is what the
 //! server answers from. Contents and images never change once built.
+//!
+//! # Reading a zone
+//!
+//! ```
+//! use nonesuch_zone::read::read_text;
+//! use std::path::Path;
+//!
+//! let text = "$ORIGIN example.\n\
+//!     @ 3600 SOA ns hostmaster 1 7200 3600 1209600 3600\n\
+//!     @ 3600 NS ns\n\
+//!     ns 3600 A 192.0.2.1\n";
+//! let zone = read_text(text.as_bytes(), Path::new("example.zone"), None)?.contents;
+//! assert_eq!(zone.apex().to_string(), "example.");
+//! assert_eq!(zone.record_count(), 3);
+//! # Ok::<(), nonesuch_zone::ReadError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod base;
@@ -17,6 +33,7 @@ pub mod ordered;
 pub mod read;
 mod regular;
 mod rules;
+pub mod semantics;
 mod size;
 mod splice;
 pub mod standing;
@@ -28,7 +45,7 @@ pub use builder::{Builder, Place, Warning, ZoneError, ZoneFault};
 pub use change::ChangeSet;
 pub use compiled::{CompiledError, StoredZone, Verification};
 pub use contents::{Contents, Node, Rrset, Run, Soa};
-pub use image::{Image, ImageFile, ImageFileError};
+pub use image::{Image, ImageFile, ImageFileError, MAX_NSEC3_ITERATIONS};
 pub use journal::Journal;
 pub use load::{LoadError, Loaded, compare_signed, load, load_octets, load_regular, open_compiled};
 pub use read::{ReadError, ReadFault, Reading};

@@ -82,7 +82,7 @@ fn load_by(path: &Path, origin: Option<&Name>, open: Open) -> Result<Loaded, Loa
         return Ok(of_text(read::read_file_by(path, origin, open)?));
     }
     let found = compiled::read_file(&file, before, metadata.len().saturating_sub(before));
-    found.and_then(|found| of_compiled(found, origin)).map_err(compiled)
+    found.and_then(|(contents, verification)| of_compiled(contents, verification, origin)).map_err(compiled)
 }
 
 /// Reads the zone file or compiled zone that `input` holds, to its end; errors call it `path`, beside which included files
@@ -107,7 +107,7 @@ pub fn load_octets(
         return Ok(of_text(read::read_text(&octets, path, origin)?));
     }
     compiled::read(&octets)
-        .and_then(|found| of_compiled(found, origin))
+        .and_then(|(contents, verification)| of_compiled(contents, verification, origin))
         .map_err(|source| LoadError::Compiled { path: path.to_path_buf(), source })
 }
 
@@ -186,7 +186,8 @@ fn of_text(reading: read::Reading) -> Loaded {
 }
 
 fn of_compiled(
-    (contents, verification): (Contents, Verification),
+    contents: Contents,
+    verification: Verification,
     origin: Option<&Name>,
 ) -> Result<Loaded, CompiledError> {
     check_origin(contents.apex(), origin)?;

@@ -25,7 +25,8 @@ const fn message_octets(owner: NameRef<'_>, octets: usize, is_signed: bool) -> u
 /// # Errors
 /// [`ZoneFault::RrsetTooLarge`].
 pub fn check_rrset<'r>(
-    (owner, apex): (NameRef<'_>, NameRef<'_>),
+    owner: NameRef<'_>,
+    apex: NameRef<'_>,
     rtype: Rtype,
     records: impl Iterator<Item = &'r [u8]> + Clone,
     signatures: impl Iterator<Item = usize>,
@@ -63,7 +64,7 @@ pub(crate) fn oversized(node: Node<'_>, apex: NameRef<'_>) -> Option<ZoneFault> 
     sets.find_map(|rrset| {
         let signatures = node.signatures(rrset.rtype()).filter(|_| !is_signature(&rrset));
         let signatures = signatures.into_iter().flat_map(Rrset::rdatas).map(<[u8]>::len);
-        check_rrset((node.name(), apex), rrset.rtype(), rrset.rdatas(), signatures).err()
+        check_rrset(node.name(), apex, rrset.rtype(), rrset.rdatas(), signatures).err()
     })
 }
 

@@ -248,7 +248,7 @@ mod tests {
     use crate::read::{read_file, read_text};
     use data_encoding::HEXLOWER;
     use nonesuch_proto::Name;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     /// RFC 8976, appendix A.1.
     const SIMPLE_ZONE: &str = "example. 86400 IN SOA ns1 admin 2018031900 1800 900 604800 86400
@@ -382,11 +382,7 @@ ns2 3600 IN AAAA 2001:db8::63
 
     #[test]
     fn the_example_zones_of_rfc_8976() {
-        let Some(folder) = std::env::var_os("NONESUCH_DATA").map(PathBuf::from) else {
-            eprintln!("skipped: the_example_zones_of_rfc_8976 (NONESUCH_DATA is not set)");
-            return;
-        };
-        let folder = folder.join("rfc-zones/test-data");
+        let Some(folder) = nonesuch_testing::data("rfc-zones/test-data") else { return };
         let sha384 = vec![ZonemdHash::Sha384];
         for (file, origin, expected) in [
             ("example.rfc8976-multiple-digests", "example.", ZonemdHash::ALL.to_vec()),

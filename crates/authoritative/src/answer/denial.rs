@@ -1,11 +1,12 @@
 //! Negative answers, and the proofs that answers need (RFC 4035 §3.1.3, RFC 5155 §7.2, RFC 9824).
 
 use super::Answerer;
-use crate::limits::Class as ResponseClass;
 use crate::response::Section;
-use nonesuch_dnssec::denial::prove::{Denied, Proof, prove};
+use nonesuch_dnssec::denial::prove::{Denied, Proof, is_accepted, prove};
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_server::limits::Class as ResponseClass;
+use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, Owner, TO_QUESTION};
 
 impl<'i> Answerer<'i, '_, '_, '_> {
@@ -35,13 +36,15 @@ impl<'i> Answerer<'i, '_, '_, '_> {
     }
 
     /// Returns the proof of a denial from the image, and notes records generated online for the end. Proves nothing where the
-    /// client wants no DNSSEC records or the response is truncated anyway.
+    /// client wants no DNSSEC records or the response is truncated anyway, or where the records of a zone that was not verified
+    /// do not prove it.
     pub(super) fn prove(&mut self, denied: Denied<'i, '_>) -> Proof<'i> {
         if !self.response.dnssec_ok || self.response.is_too_large() {
             return Proof::default();
         }
         match &mut self.online {
-            None => prove(self.image, denied),
+            None if self.image.is_chain_verified() || !self.image.is_signed() => prove(self.image, denied),
+            None => prove_unverified(self.image, denied, self.qtype),
             Some(online) => {
                 online.prove(denied);
                 Proof::default()
@@ -75,4 +78,11 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             online.add_pieces(self.response);
         }
     }
+}
+
+/// As [`prove`], from a chain that was not verified: empty where a validator would refuse the proof.
+#[cold]
+fn prove_unverified<'i>(image: &'i Image, denied: Denied<'i, '_>, qtype: Rtype) -> Proof<'i> {
+    let proof = prove(image, denied);
+    if is_accepted(image, &proof, denied, qtype) { proof } else { Proof::default() }
 }

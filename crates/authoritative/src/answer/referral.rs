@@ -1,10 +1,10 @@
 //! Answers at a zone cut: referrals, and DS records, which are the parent's (RFC 4035 §3.1.4).
 
 use super::{Answerer, Step};
-use crate::limits::Class as ResponseClass;
 use crate::response::Section;
 use nonesuch_dnssec::denial::prove::{Denied, Proof};
 use nonesuch_proto::Rtype;
+use nonesuch_server::limits::Class as ResponseClass;
 use nonesuch_zone::image::{ImageNode, Owner, Template};
 
 impl<'i> Answerer<'i, '_, '_, '_> {

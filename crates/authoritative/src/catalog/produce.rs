@@ -1,6 +1,6 @@
 //! Making a catalog zone of a list of zones (RFC 9432 §4).
 
-use super::{Catalog, Listed};
+use super::{Catalog, Group, Listed};
 use nonesuch_proto::{Name, NameRef, Rtype, serial};
 use nonesuch_zone::{Builder, ChangeSet, Contents, Place, ZoneFault};
 use siphasher::sip128::{Hasher128, SipHasher24};
@@ -78,9 +78,9 @@ fn build(
             push(&mut builder, below(b"coo", &owner)?.view(), Rtype::PTR, catalog.wire());
         }
         if let Some(group) = &listed.group {
-            let length = u8::try_from(group.len()).map_err(|_| ProduceError::GroupTooLong(zone.clone()))?;
-            let text = [&[length], group.as_bytes()].concat();
-            push(&mut builder, below(b"group", &owner)?.view(), Rtype::TXT, &text);
+            let group = Group::from_string(group.as_bytes());
+            let group = group.ok_or_else(|| ProduceError::GroupTooLong(zone.clone()))?;
+            push(&mut builder, below(b"group", &owner)?.view(), Rtype::TXT, group.rdata());
         }
     }
     let finished = builder.finish(Some(apex)).map_err(|error| ProduceError::Zone(error.fault))?;

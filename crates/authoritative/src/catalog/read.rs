@@ -1,6 +1,6 @@
 //! Reading a catalog zone (RFC 9432 §4).
 
-use super::{Catalog, Member};
+use super::{Catalog, Group, Member};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::{Contents, Node};
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ impl Catalog {
 #[derive(Default)]
 struct Properties<'c> {
     zone: Option<NameRef<'c>>,
-    groups: Vec<Vec<u8>>,
+    groups: Vec<Group>,
     new_owner: Option<NameRef<'c>>,
 }
 
@@ -103,7 +103,7 @@ fn gather<'c>(
         }
         [property, label] if property == b"group" => {
             let texts = node.rrset(Rtype::TXT).into_iter().flat_map(|rrset| rrset.rdatas());
-            nodes.entry(label.clone()).or_default().groups = texts.map(join_strings).collect();
+            nodes.entry(label.clone()).or_default().groups = texts.map(Group::from_rdata).collect();
         }
         _ => {}
     }
@@ -117,18 +117,6 @@ fn pointer(node: Node<'_>) -> Result<Option<NameRef<'_>>, CatalogError> {
         return Err(CatalogError::SeveralPointers(node.name().to_name()));
     }
     Ok(rrset.rdatas().next().and_then(|rdata| NameRef::from_wire(rdata).ok()))
-}
-
-/// The character strings of a TXT record as one.
-fn join_strings(rdata: &[u8]) -> Vec<u8> {
-    let mut joined = Vec::with_capacity(rdata.len());
-    let mut rest = rdata;
-    while let Some((length, tail)) = rest.split_first() {
-        let (string, behind) = tail.split_at(usize::from(*length).min(tail.len()));
-        joined.extend_from_slice(string);
-        rest = behind;
-    }
-    joined
 }
 
 fn check_version(contents: &Contents) -> Result<(), CatalogError> {

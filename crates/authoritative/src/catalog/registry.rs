@@ -1,6 +1,6 @@
 //! The catalogs that a server consumes, and which of them has which zone (RFC 9432 §5).
 
-use super::{Catalog, Change, add, compare};
+use super::{Catalog, Change, Group, add, compare};
 use nonesuch_proto::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 struct Owner {
     catalog: Name,
     label: Vec<u8>,
-    groups: Vec<Vec<u8>>,
+    groups: Vec<Group>,
 }
 
 /// All catalogs of a server, and the zones that it serves because of them.

@@ -19,6 +19,10 @@ fn catalog(apex: &str, members: &str) -> Catalog {
     Catalog::read(&contents(apex, &format!("version TXT 2\n{members}"))).unwrap()
 }
 
+fn group(text: &str) -> Group {
+    Group::from_string(text.as_bytes()).unwrap()
+}
+
 #[test]
 fn members_with_their_properties() {
     let found = catalog(
@@ -32,7 +36,7 @@ fn members_with_their_properties() {
     let plain = Member { label: b"nj2xg5b".to_vec(), groups: vec![], new_owner: None };
     let full = Member {
         label: b"nvxxezj".to_vec(),
-        groups: vec![b"signed".to_vec(), b"other".to_vec()],
+        groups: vec![Group::from_rdata(b"\x04sign\x02ed"), group("other")],
         new_owner: Some(name("new.example.")),
     };
     let mut groups = found.members[&name("example.net.")].groups.clone();
@@ -40,7 +44,8 @@ fn members_with_their_properties() {
     assert_eq!(found.members.len(), 2);
     assert_eq!(found.members[&name("example.com.")], plain);
     assert_eq!(found.members[&name("example.net.")].new_owner, full.new_owner);
-    assert_eq!(groups, [b"other".to_vec(), b"signed".to_vec()]);
+    // RFC 9432 §4.3.2: the value is the entire RDATA, so two strings are not the group "signed".
+    assert_eq!(groups, full.groups);
 }
 
 #[test]
@@ -80,7 +85,7 @@ fn differences_of_two_versions() {
     let expected = [
         Change::Remove { zone: name("d.") },
         Change::Reset { zone: name("b."), groups: vec![] },
-        Change::Regroup { zone: name("c."), groups: vec![b"g".to_vec()] },
+        Change::Regroup { zone: name("c."), groups: vec![group("g")] },
         Change::Add { zone: name("e."), catalog: name("cat."), groups: vec![] },
     ];
     assert_eq!(registry.update(new.clone()), expected);
@@ -225,7 +230,7 @@ fn what_is_made_is_read() {
     let first = produce(&apex, &members, None, 1_750_000_000).unwrap().unwrap();
     let found = Catalog::read(&first).unwrap();
     assert_eq!((found.members.len(), first.soa().unwrap().serial), (3, 1_750_000_000));
-    assert_eq!(found.members[&name("b.example.")].groups, [b"group one".to_vec()]);
+    assert_eq!(found.members[&name("b.example.")].groups, [group("group one")]);
     // Nothing changed: no version.
     assert!(produce(&apex, &members, Some(&first), 1_750_000_100).unwrap().is_none());
     // Where the last version was lost, labels are the same: no consumer has all zones anew.
@@ -323,7 +328,7 @@ proptest! {
     #[test]
     fn changes_lead_from_what_was_served_to_what_is(updates in proptest::collection::vec(any_update(), 1..12)) {
         let mut registry = Registry::new([name("z3.")]);
-        let mut served: BTreeMap<Name, (Name, Vec<Vec<u8>>)> = BTreeMap::new();
+        let mut served: BTreeMap<Name, (Name, Vec<Group>)> = BTreeMap::new();
         for update in updates {
             for change in registry.update(update) {
                 match change {

@@ -1,12 +1,13 @@
 //! What is said of the server, to whom it is said, and what is refused.
 
 use super::Chaos;
-use crate::limits::{LimitSettings, Limits, RateSettings};
 use crate::zones::Zones;
-use crate::{Responder, Settings, Shared, Transport};
+use crate::{Responder, Settings, Shared};
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Section, push_query};
 use nonesuch_proto::{Class, Rtype, edns};
+use nonesuch_server::limits::{LimitSettings, Limits, RateSettings};
+use nonesuch_server::trailer::Transport;
 use std::sync::Arc;
 
 fn responder(settings: Settings, transport: Transport) -> Responder {

@@ -1,11 +1,11 @@
 //! What is counted of a query and its response.
 
 use super::Thread;
-use crate::cookies::CookieStatus;
-use crate::query::Query;
-use crate::statistics::{self, Observation, Seen};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
+use nonesuch_server::cookies::CookieStatus;
+use nonesuch_server::query::Query;
+use nonesuch_server::statistics::{self, Observation, Seen};
 
 impl Thread {
     /// Counts a query that is answered. The upper bits of a response code are in OPT (RFC 6891 §6.1.3): answers without

@@ -2,13 +2,12 @@
 
 use super::other::push_opt_where_asked;
 use super::{Batch, Outcome, Thread};
-use crate::answer::push_bare;
-use crate::cookies::CookieStatus;
-use crate::query::read_opt_alone;
-use crate::reply_options::ReplyOptions;
-use crate::response::UDP_PAYLOAD;
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{HEADER, Header, Rcode};
+use nonesuch_server::cookies::CookieStatus;
+use nonesuch_server::query::read_opt_alone;
+use nonesuch_server::reply_options::ReplyOptions;
+use nonesuch_server::trailer::push_bare;
 use std::net::SocketAddr;
 
 impl Thread {
@@ -29,7 +28,7 @@ impl Thread {
         let is_other_version = read_opt_alone(message).is_some_and(|opt| opt.version != 0);
         let rcode = if is_other_version { Rcode::BADVERS } else { Rcode::FORMERR };
         push_bare(header, rcode, out);
-        push_opt_where_asked(message, rcode, None, out);
+        push_opt_where_asked(batch, message, rcode, None, out);
         self.refuse_bare(batch, header, rcode, sender, out)
     }
 
@@ -55,9 +54,10 @@ impl Thread {
         };
         self.count_cookie(reply.cookie());
         push_bare(header, rcode, out);
-        edns::push_opt(UDP_PAYLOAD, (rcode.0 >> 4) as u8, 0, out);
+        let size = batch.reply.max_udp_size;
+        edns::push_opt(size, (rcode.0 >> 4) as u8, 0, out);
         out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
-        reply.without_padding().push(&batch.reply, None, usize::from(UDP_PAYLOAD), 0, out);
+        reply.without_padding().push(&batch.reply, None, usize::from(size), 0, out);
         Some((rcode, reply.cookie()))
     }
 }

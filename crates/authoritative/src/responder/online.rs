@@ -2,15 +2,15 @@
 //! made.
 
 use super::{Batch, Thread};
-use crate::answer::{Asked, decline};
-use crate::cookies::CookieStatus;
-use crate::extended_errors::ExtendedError;
-use crate::limits::Action;
-use crate::query::Query;
-use crate::response::{Ending, Transport};
+use crate::answer::{Request, decline};
 use nonesuch_dnssec::online::Mark;
 use nonesuch_proto::MAX_NAME;
 use nonesuch_proto::message::Rcode;
+use nonesuch_server::cookies::CookieStatus;
+use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::limits::Action;
+use nonesuch_server::query::Query;
+use nonesuch_server::trailer::{Trailer, Transport};
 use std::net::IpAddr;
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ impl Thread {
     pub(super) fn may_work(
         &mut self,
         batch: &Batch,
-        asked: &Asked<'_>,
+        request: &Request<'_>,
         client: IpAddr,
         before: Mark,
         out: &mut Vec<u8>,
@@ -27,7 +27,7 @@ impl Thread {
         let Some(limits) = &batch.settings.limits else { return true };
         let operations = self.workshop.wanted().saturating_sub(before.wanted());
         let is_proven =
-            self.transport != Transport::Udp || asked.ending.reply.cookie() == CookieStatus::Valid;
+            self.transport != Transport::Udp || request.trailer.reply.cookie() == CookieStatus::Valid;
         if limits.online(&mut self.share, client, is_proven, operations) {
             return true;
         }
@@ -35,7 +35,7 @@ impl Thread {
         self.statistics.over_budget();
         let truncate = matches!(limits.over_budget(self.transport), Action::Truncate);
         let rcode = if truncate { Rcode::NOERROR } else { Rcode::REFUSED };
-        decline(asked, rcode, Some(ExtendedError::OVER_BUDGET), truncate, out);
+        decline(request, rcode, Some(ExtendedError::OVER_BUDGET), truncate, out);
         false
     }
 
@@ -54,9 +54,9 @@ impl Thread {
     pub(super) fn fail(&mut self, batch: &Batch, message: &[u8], out: &mut Vec<u8>) -> bool {
         let Ok(query) = Query::parse(message) else { return false };
         let mut room = [0; MAX_NAME];
-        let ending = Ending { settings: &batch.reply, ..Ending::PLAIN };
-        let asked = Asked::new(&query, &mut room, self.transport, &ending);
-        decline(&asked, Rcode::SERVFAIL, None, false, out);
+        let trailer = Trailer { settings: &batch.reply, ..Trailer::PLAIN };
+        let request = Request::new(&query, &mut room, self.transport, &trailer);
+        decline(&request, Rcode::SERVFAIL, None, false, out);
         if let (Some(_), Ok(Some(verified))) = (query.tsig, batch.settings.keys.verify(message, batch.now)) {
             verified.signer().sign(out, batch.now);
         }

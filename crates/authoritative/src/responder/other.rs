@@ -2,23 +2,21 @@
 //! message (TSIG), and who may ask.
 
 use super::{Batch, Outcome, Thread};
-use crate::answer::{Asked, decline, push_bare};
-use crate::clock::OnceASecond;
-use crate::cookies::CookieStatus;
-use crate::extended_errors::ExtendedError;
-use crate::limits::{Action, Class};
-use crate::notify::{self, Standing};
-use crate::query::{Query, edns_version};
-use crate::response::{Transport, UDP_PAYLOAD};
-use crate::statistics::{self, Tsig};
-use crate::tsig::{self, Verified};
+use crate::answer::{Request, decline};
 use crate::zones::{Table, ZonePolicy};
-use nonesuch_proto::message::{HEADER, Header, Rcode};
+use nonesuch_proto::message::{HEADER, Header, Rcode, opcode};
 use nonesuch_proto::{NameRef, edns};
+use nonesuch_secondary::notify::{self, Standing};
+use nonesuch_server::clock::OnceASecond;
+use nonesuch_server::cookies::CookieStatus;
+use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::limits::{Action, Class};
+use nonesuch_server::query::{Query, edns_version};
+use nonesuch_server::statistics::{self, Tsig};
+use nonesuch_server::trailer::Transport;
+use nonesuch_server::trailer::push_bare;
+use nonesuch_server::tsig::{self, Verified};
 use std::net::{IpAddr, SocketAddr};
-
-/// The opcode (RFC 2136 §1.3).
-const UPDATE: u8 = 5;
 
 impl Thread {
     /// Answers a query with a TSIG record (RFC 8945 §5.2).
@@ -59,7 +57,7 @@ impl Thread {
                 self.tell_refused_signature(batch, &refused, message, sender);
                 let mut opt = Vec::new();
                 if has_opt {
-                    edns::push_opt(UDP_PAYLOAD, 0, 0, &mut opt);
+                    edns::push_opt(batch.reply.max_udp_size, 0, 0, &mut opt);
                 }
                 refused.answer(message, &opt, batch.now, out);
                 Err(if error == tsig::Error::Form { Rcode::FORMERR } else { Rcode::NOTAUTH })
@@ -72,7 +70,7 @@ impl Thread {
     pub(super) fn may_ask(
         &mut self,
         policy: &ZonePolicy,
-        asked: &Asked<'_>,
+        request: &Request<'_>,
         verified: Option<&Verified>,
         sender: IpAddr,
         out: &mut Vec<u8>,
@@ -82,7 +80,7 @@ impl Thread {
             return true;
         }
         self.statistics.prohibit();
-        decline(asked, Rcode::REFUSED, Some(ExtendedError::PROHIBITED), false, out);
+        decline(request, Rcode::REFUSED, Some(ExtendedError::PROHIBITED), false, out);
         false
     }
 
@@ -136,10 +134,10 @@ impl Thread {
     ) -> Outcome {
         let version = edns_version(message);
         let is_other_version = version.is_some_and(|version| version != 0);
-        if !matches!(header.opcode(), notify::OPCODE | UPDATE) {
+        if !matches!(header.opcode(), opcode::NOTIFY | opcode::UPDATE) {
             let rcode = if is_other_version { Rcode::BADVERS } else { Rcode::NOTIMP };
             push_bare(header, rcode, out);
-            push_opt_where_asked(message, rcode, None, out);
+            push_opt_where_asked(batch, message, rcode, None, out);
             return self.refuse_bare(batch, header, rcode, sender, out);
         }
         let verified = match self.verify(batch, message, version.is_some(), sender, out) {
@@ -149,21 +147,21 @@ impl Thread {
         if is_other_version {
             // RFC 6891 §6.1.3.
             push_bare(header, Rcode::BADVERS, out);
-            push_opt_where_asked(message, Rcode::BADVERS, None, out);
+            push_opt_where_asked(batch, message, Rcode::BADVERS, None, out);
             if let Some(verified) = &verified {
                 verified.signer().sign(out, batch.now);
             }
             return self.refuse_bare(batch, header, Rcode::BADVERS, sender, out);
         }
-        if header.opcode() == UPDATE {
+        if header.opcode() == opcode::UPDATE {
             refuse_update(&batch.table, header, message, out);
-            push_opt_where_asked(message, Rcode::REFUSED, Some(ExtendedError::UPDATE_REFUSED), out);
+            push_opt_where_asked(batch, message, Rcode::REFUSED, Some(ExtendedError::UPDATE_REFUSED), out);
         } else if !self.take_notify(batch, message, verified.as_ref(), sender, out) {
             self.statistics.drop(statistics::Dropped::Failed);
             out.clear();
             return Outcome::Nothing;
         } else {
-            push_opt_where_asked(message, Rcode::NOERROR, None, out);
+            push_opt_where_asked(batch, message, Rcode::NOERROR, None, out);
         }
         let rcode = Header::read(out).map_or(Rcode::SERVFAIL, Header::rcode);
         if let Some(verified) = &verified {
@@ -233,6 +231,7 @@ fn refuse_update(table: &Table, header: Header, message: &[u8], out: &mut Vec<u8
 /// Appends an OPT record, with the upper bits of the response code and an extended error where there is one to tell, where the
 /// message has one (RFC 6891 §6.1.1).
 pub(super) fn push_opt_where_asked(
+    batch: &Batch,
     message: &[u8],
     rcode: Rcode,
     error: Option<ExtendedError>,
@@ -242,7 +241,7 @@ pub(super) fn push_opt_where_asked(
     if start < HEADER || edns_version(message).is_none() {
         return;
     }
-    edns::push_opt(UDP_PAYLOAD, (rcode.0 >> 4) as u8, 0, out);
+    edns::push_opt(batch.reply.max_udp_size, (rcode.0 >> 4) as u8, 0, out);
     if let Some(error) = error {
         edns::push_extended_error(error.code, error.text, out);
         edns::set_options_length(start, out);

@@ -1,14 +1,14 @@
 //! What all threads of a server work with.
 
-use crate::clock::seconds_now;
-use crate::notify::Notified;
 use crate::settings::Settings;
-use crate::statistics::Statistics;
-use crate::tap::Tap;
 use crate::transfer::outbound::{self, Outgoing};
 use crate::zones::Zones;
 use arc_swap::ArcSwap;
 use nonesuch_net::Heartbeats;
+use nonesuch_secondary::notify::{Notified, Secondaries};
+use nonesuch_server::clock::seconds_now;
+use nonesuch_server::statistics::Statistics;
+use nonesuch_server::tap::Tap;
 use std::sync::Arc;
 
 /// Takes news of zones that changed at their primaries, and never waits; `false` where it cannot take more.
@@ -29,6 +29,8 @@ pub struct Shared {
     pub outgoing: Arc<Outgoing>,
     /// Who is told of NOTIFY messages; nobody: zones are not transferred to here.
     pub notified: Option<TakeNotify>,
+    /// The secondaries that are notified.
+    pub secondaries: Arc<Secondaries>,
     /// Where the loop of each thread that answers reports.
     pub heartbeats: Heartbeats,
 }
@@ -44,6 +46,7 @@ impl Shared {
             tap: None,
             outgoing: Arc::new(Outgoing::new(outbound::DEFAULT_MOST, seconds_now)),
             notified: None,
+            secondaries: Arc::default(),
             heartbeats: Heartbeats::default(),
         }
     }

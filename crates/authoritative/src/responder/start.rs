@@ -1,12 +1,12 @@
 //! What a thread's responder begins with.
 
 use super::{Batch, Responder, Shared, Thread};
-use crate::limits::{OnlineSettings, WorkerShare};
-use crate::response::Transport;
-use crate::statistics::Carrier;
 use crate::zones::View;
 use arc_swap::Cache;
 use nonesuch_dnssec::online::{Counters, Workshop};
+use nonesuch_server::limits::{OnlineSettings, WorkerShare};
+use nonesuch_server::statistics::Carrier;
+use nonesuch_server::trailer::Transport;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,6 +36,7 @@ impl Responder {
             tap: shared.tap.as_ref().map(|tap| tap.thread(carrier(transport), local)),
             outgoing: Arc::clone(&shared.outgoing),
             notified: shared.notified.clone(),
+            secondaries: Arc::clone(&shared.secondaries),
             wanting: Vec::new(),
             stream: None,
             idle_timeout: None,

@@ -1,9 +1,12 @@
 //! What the log is told of messages that are refused or limited.
 
 use super::{Batch, Thread};
-use crate::limits::{Class, Limits};
-use crate::tsig::Refused;
-use std::net::SocketAddr;
+use nonesuch_proto::NameRef;
+use nonesuch_proto::message::HEADER;
+use nonesuch_server::limits::{Class, Limits};
+use nonesuch_server::statistics::KnownSender;
+use nonesuch_server::tsig::Refused;
+use std::net::{IpAddr, SocketAddr};
 
 impl Thread {
     /// Tells that a message with a TSIG record was refused: who sent it may be one of ours with a wrong key.
@@ -14,7 +17,8 @@ impl Thread {
         message: &[u8],
         sender: SocketAddr,
     ) {
-        self.statistics.tell_refused_signature(refused, message, sender, batch.now);
+        let known = known_sender(batch, refused, message, sender.ip());
+        self.statistics.tell_refused_signature(refused, message, (sender, known), batch.now);
     }
 
     /// Tells that responses are limited.
@@ -26,4 +30,19 @@ impl Thread {
             self.statistics.tell_limited(network, class, batch.now);
         }
     }
+}
+
+/// Why the configuration knows the sender of a message whose TSIG record was refused: by its address, in an access list of the zone
+/// that the message names, or by the name of its key.
+fn known_sender(batch: &Batch, refused: &Refused, message: &[u8], sender: IpAddr) -> Option<KnownSender> {
+    let entry = || {
+        let (name, _) = NameRef::split_from(message.get(HEADER..)?).ok()?;
+        let slot = batch.table.find(name.to_canonical().view())?;
+        slot.state().policy().entry_of(sender).map(KnownSender::Entry)
+    };
+    let key = || {
+        let name = refused.key()?.to_name();
+        batch.settings.keys.find(&name).is_some().then_some(KnownSender::Key(name))
+    };
+    entry().or_else(key)
 }

@@ -1,16 +1,16 @@
 //! Requests for transfers (AXFR, IXFR): from the zone's state to a stream of messages, or to a refusal.
 
 use super::{Batch, Outcome, Thread};
-use crate::answer::{Asked, decline};
-use crate::extended_errors::ExtendedError;
-use crate::limits::Class;
-use crate::response::{Ending, Transport};
+use crate::answer::{Request, decline};
 use crate::transfer::outbound::{self, Transfer, ZoneToSend};
-use crate::tsig::Verified;
-use crate::zones::{Slot, ZoneState};
+use crate::zones::{Slot, ZonePolicy, ZoneState};
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class as DnsClass, Rtype};
-use std::net::SocketAddr;
+use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::limits::Class;
+use nonesuch_server::trailer::{Trailer, Transport};
+use nonesuch_server::tsig::Verified;
+use std::net::{IpAddr, SocketAddr};
 
 impl Thread {
     /// Answers AXFR and IXFR.
@@ -19,32 +19,35 @@ impl Thread {
         &mut self,
         batch: &Batch,
         message: &[u8],
-        asked: &Asked<'_>,
+        request: &Request<'_>,
         verified: Option<&Verified>,
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Outcome {
         // Before anything is looked for: an address in a datagram may be forged.
         if self.transport == Transport::Udp && verified.is_none() {
-            if !self.admit(batch, asked, (Class::Error, 0), sender, out) {
+            if !self.admit(batch, request, (Class::Error, 0), sender, out) {
                 return Outcome::Nothing;
             }
             if !out.is_empty() {
-                self.count(asked.query, message, out);
+                self.count(request.query, message, out);
                 return Outcome::Ready;
             }
         }
-        let slot = batch.table.slot(asked.name).filter(|_| asked.query.class == DnsClass::IN);
+        let slot = batch.table.slot(request.name).filter(|_| request.query.class == DnsClass::IN);
+        if let Some(slot) = slot.filter(|_| batch.settings.counts_zone_queries && !self.again) {
+            slot.count_query();
+        }
         let state = slot.map(|slot| slot.state());
         let state = state.as_deref().map(|state| &**state);
         let unready = match state {
             Some(ZoneState::NotReady(_)) => Some(ExtendedError::NOT_READY),
-            Some(ZoneState::Expired(_)) => Some(ExtendedError::INVALID_DATA),
+            Some(ZoneState::Failed(_) | ZoneState::Expired(_)) => Some(ExtendedError::INVALID_DATA),
             Some(ZoneState::Serving(_)) | None => None,
         };
         if unready.is_some() {
             let error = (Rcode::SERVFAIL, unready);
-            return self.refuse_transfer(batch, message, asked, verified, error, out);
+            return self.refuse_transfer(batch, message, request, verified, error, out);
         }
         let zone = state.and_then(ZoneState::serving).map(|zone| ZoneToSend {
             contents: zone.contents(),
@@ -52,40 +55,62 @@ impl Thread {
             access: &zone.policy().transfer,
             is_online: zone.published().is_signed_when_asked(),
         });
-        let mut opt = Vec::new();
-        match slot.filter(|_| asked.ending.reply.wants_expire()) {
-            Some(slot) => {
-                Asked { ending: &ending_with_expiry(slot, asked), ..*asked }.push_opt_alone(&mut opt)
-            }
-            None => asked.push_opt_alone(&mut opt),
+        if let Some((slot, zone)) = slot.zip(state.and_then(ZoneState::serving)) {
+            let serial = outbound::requested_serial(message, request.query);
+            self.note_secondary(batch, slot, zone.policy(), (request, sender.ip()), serial);
         }
-        let request = outbound::Asked {
+        let mut opt = Vec::new();
+        match slot.filter(|_| request.trailer.reply.wants_expire()) {
+            Some(slot) => {
+                Request { trailer: &trailer_with_expiry(slot, request), ..*request }.push_opt_alone(&mut opt)
+            }
+            None => request.push_opt_alone(&mut opt),
+        }
+        let transfer = outbound::Asked {
             message,
-            query: asked.query,
+            query: request.query,
             is_datagram: self.transport == Transport::Udp,
             tls: self.session,
             client: sender,
             tsig: verified,
             opt: &opt,
-            limit: asked.datagram_octets(),
+            limit: request.trailer.datagram_octets(request.query),
         };
-        match outbound::begin(&request, zone.as_ref(), &self.outgoing, out) {
+        match outbound::begin(&transfer, zone.as_ref(), &self.outgoing, out) {
             Transfer::Stream(stream) => {
+                self.statistics.stream(request.query, message);
                 self.stream = Some(stream);
                 Outcome::Stream
             }
             Transfer::Single => {
-                self.count(asked.query, message, out);
+                self.count(request.query, message, out);
                 Outcome::Ready
             }
             Transfer::Truncate => {
-                decline(asked, Rcode::NOERROR, None, true, out);
-                self.end_transfer(batch, message, asked, verified, out)
+                decline(request, Rcode::NOERROR, None, true, out);
+                self.end_transfer(batch, message, request, verified, out)
             }
             Transfer::Refuse(refusal) => {
                 let error = refusal.extended_error();
-                self.refuse_transfer(batch, message, asked, verified, (refusal.rcode(), error), out)
+                self.refuse_transfer(batch, message, request, verified, (refusal.rcode(), error), out)
             }
+        }
+    }
+
+    /// Notes a query of a secondary that is notified of the zone; `serial`: the one that it names.
+    #[cold]
+    pub(super) fn note_secondary(
+        &self,
+        batch: &Batch,
+        slot: &Slot,
+        policy: &ZonePolicy,
+        (request, client): (&Request<'_>, IpAddr),
+        serial: Option<u32>,
+    ) {
+        let client = client.to_canonical();
+        let is_notified = || policy.also_notify.iter().any(|to| to.address.ip().to_canonical() == client);
+        if slot.apex().view() == request.name && is_notified() {
+            self.secondaries.note_query(slot.apex(), client, serial, batch.now);
         }
     }
 
@@ -93,13 +118,13 @@ impl Thread {
         &mut self,
         batch: &Batch,
         message: &[u8],
-        asked: &Asked<'_>,
+        request: &Request<'_>,
         verified: Option<&Verified>,
         (rcode, error): (Rcode, Option<ExtendedError>),
         out: &mut Vec<u8>,
     ) -> Outcome {
-        decline(asked, rcode, error, false, out);
-        self.end_transfer(batch, message, asked, verified, out)
+        decline(request, rcode, error, false, out);
+        self.end_transfer(batch, message, request, verified, out)
     }
 
     /// Signs and counts an answer without records.
@@ -107,14 +132,14 @@ impl Thread {
         &mut self,
         batch: &Batch,
         message: &[u8],
-        asked: &Asked<'_>,
+        request: &Request<'_>,
         verified: Option<&Verified>,
         out: &mut Vec<u8>,
     ) -> Outcome {
         if let Some(verified) = verified {
             verified.signer().sign(out, batch.now);
         }
-        self.count(asked.query, message, out);
+        self.count(request.query, message, out);
         Outcome::Ready
     }
 }
@@ -122,8 +147,8 @@ impl Thread {
 /// The end of an answer to who asks when the zone expires: told to those that look after a copy of it, with its SOA record and with its
 /// transfer (RFC 7314 §4).
 #[cold]
-pub(super) fn ending_with_expiry<'s>(slot: &Slot, asked: &Asked<'s>) -> Ending<'s> {
-    let is_of_copies = matches!(asked.query.qtype, Rtype::SOA | Rtype::AXFR | Rtype::IXFR);
-    let seconds = slot.seconds_left().filter(|_| is_of_copies && slot.apex().view() == asked.name);
-    Ending { reply: asked.ending.reply.with_expire(seconds), ..*asked.ending }
+pub(super) fn trailer_with_expiry<'s>(slot: &Slot, request: &Request<'s>) -> Trailer<'s> {
+    let is_of_copies = matches!(request.query.qtype, Rtype::SOA | Rtype::AXFR | Rtype::IXFR);
+    let seconds = slot.seconds_left().filter(|_| is_of_copies && slot.apex().view() == request.name);
+    Trailer { reply: request.trailer.reply.with_expire(seconds), ..*request.trailer }
 }

@@ -1,7 +1,8 @@
 //! What is going on that takes its time: loading, verifying, transfers. Shown with its progress while it goes on, and
 //! logged with its duration when it ends.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,7 @@ use std::time::Instant;
 const SLOW: f64 = 1.0;
 
 /// What goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ActivityKind {
@@ -57,14 +58,14 @@ pub struct Activity {
 }
 
 /// How far an activity has come.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActivityStatus {
     /// What goes on.
     pub kind: ActivityKind,
     /// The zone that it is about.
     pub zone: Option<String>,
     /// What is done at the moment.
-    pub phase: &'static str,
+    pub phase: Cow<'static, str>,
     /// Steps of this phase that are done.
     pub done: u64,
     /// Steps of this phase; 0 where that is not known.
@@ -96,7 +97,7 @@ impl Shared {
         ActivityStatus {
             kind: self.kind,
             zone: self.zone.clone(),
-            phase: *lock(&self.phase),
+            phase: Cow::Borrowed(*lock(&self.phase)),
             done: self.done.load(Relaxed),
             total: self.total.load(Relaxed),
             seconds: self.begun.elapsed().as_secs_f64(),
@@ -154,8 +155,8 @@ mod tests {
         first.phase("verify");
         first.progress(3, 10);
         let list = all.list();
-        assert_eq!((list[0].phase, list[0].done, list[0].total), ("verify", 3, 10));
-        assert_eq!((list[1].kind, list[1].phase), (ActivityKind::Reload, "begin"));
+        assert_eq!((&*list[0].phase, list[0].done, list[0].total), ("verify", 3, 10));
+        assert_eq!((list[1].kind, &*list[1].phase), (ActivityKind::Reload, "begin"));
         drop(first);
         assert_eq!(all.list().len(), 1);
         drop(second);

@@ -3,9 +3,10 @@
 
 use super::activity::Activity;
 use super::crowded;
-use super::made::{Made, digest_of};
+use super::image_inputs::{ImageInputs, digest_of, signers_digest};
+use super::refused::verdict_of;
 use super::settings::{FULL, Making, OnFault, VerifyChoice, ZoneSettings};
-use super::{KeyFiles, Refused};
+use super::{KeyFiles, Refused, SigningKeys};
 use crate::Published;
 use nonesuch_dnssec::denial::Mapping;
 use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
@@ -33,8 +34,10 @@ pub(super) struct Builder<'b> {
     pub(super) settings: &'b ZoneSettings,
     pub(super) key_files: &'b KeyFiles,
     pub(super) activity: &'b Activity,
-    /// In seconds since 1970 modulo 2^32.
+    /// The time of verification, in seconds since 1970 modulo 2^32.
     pub(super) now: u32,
+    /// The time at which the times in key files are read; `None` ignores them.
+    pub(super) key_time: Option<u32>,
     /// Whether the records are wanted when the zone is built: they are kept, or transferred.
     pub(super) keeps_contents: bool,
 }
@@ -50,6 +53,8 @@ pub(super) struct Built {
     pub(super) verified: String,
     /// Faults that it is served with.
     pub(super) warnings: Vec<String>,
+    /// As [`Version::key_digest`](super::publish::Version::key_digest).
+    pub(super) key_digest: Option<String>,
 }
 
 /// Facts that are stored with the image and the records.
@@ -59,7 +64,7 @@ pub(super) struct BuildRecord {
     pub(super) of_image: Verification,
     pub(super) of_contents: Verification,
     /// Mechanism and keys of the image of a zone that is signed online.
-    pub(super) made: Option<Made>,
+    pub(super) made: Option<ImageInputs>,
 }
 
 /// The result of verification by the settings of the zone.
@@ -159,8 +164,8 @@ impl Builder<'_> {
             tracing::info!(zone, signatures, "zone {zone}: verifying {}: {words}", counted(signatures));
         }
         let before = before.filter(|_| plan == Plan::Changed);
-        let built = self.build_planned(contents, plan, before)?;
-        crowded::check(built.published.image(), self.settings.limits)?;
+        let mut built = self.build_planned(contents, plan, before)?;
+        built.warnings.extend(crowded::check(built.published.image(), self.settings.limits)?);
         Ok(built)
     }
 
@@ -171,7 +176,7 @@ impl Builder<'_> {
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
         match &self.settings.making {
-            Making::Online { mechanism, keys, validity } => {
+            Making::Online { mechanism, keys, validity, .. } => {
                 self.build_online(contents, (*mechanism, keys, *validity), plan, before)
             }
             making => {
@@ -215,8 +220,7 @@ impl Builder<'_> {
     ) -> Result<Built, Refused> {
         // Before the zone is verified: what must not be served is said at once.
         let zone = Nsec5Zone::of_contents(&contents);
-        let prover =
-            (self.key_files.prover)(folder, self.settings.source.path(), &zone).map_err(Refused::Keys)?;
+        let prover = (self.key_files.prover)(folder, self.settings.source.path(), &zone).map_err(Box::new)?;
         let evidence = evidence(&prover, &contents, plan);
         let outcome = self.verify(contents, plan, before, evidence)?;
         self.activity.phase("compile");
@@ -231,9 +235,10 @@ impl Builder<'_> {
         plan: Plan,
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
-        let (records, pairs) = (self.key_files.signing)(keys, contents.apex()).map_err(Refused::Keys)?;
-        let digest = digest_of(mechanism, &records);
-        let options = OnlineOptions { mechanism, records, pairs, validity };
+        let keys = (self.key_files.signing)(keys, contents.apex(), self.key_time).map_err(Box::new)?;
+        let (digest, key_digest) = (digest_of(mechanism, &keys), Some(signers_digest(mechanism, &keys)));
+        let SigningKeys { records, pairs, sync } = keys;
+        let options = OnlineOptions { mechanism, records, pairs, validity, sync };
         let (records, is_signed) = (contents.record_count(), facts::is_signed(&contents));
         let (contents, faults) = self.verify_online(contents, plan, before)?;
         let prepared = prepare_unverified(&contents, options).map_err(Box::new)?;
@@ -249,12 +254,12 @@ impl Builder<'_> {
             None => "unsigned zone, keys tried".to_owned(),
         };
         let has_signed_keys = prepared.has_signed_keys();
-        let made = Some(Made { digest, verification: of_contents, has_signed_keys });
+        let made = Some(ImageInputs { digest, verification: of_contents, has_signed_keys });
         let published = Published::online(prepared)?;
         // The image lacks what is made when asked: by itself it is nothing to be served.
         let record = BuildRecord { of_image: Verification::Nothing, of_contents, made };
         let warnings = faults.iter().map(fault_warning).collect();
-        Ok(Built { published, contents: kept, records, record, verified, warnings })
+        Ok(Built { published, contents: kept, records, record, verified, warnings, key_digest })
     }
 
     /// Verifies the signed part of a zone whose answers are signed online. Returns a report if the zone is served with faults.
@@ -271,6 +276,7 @@ impl Builder<'_> {
         let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
         match verify_as_it_is(contents, &self.options(plan), &aids(before, &tell)) {
             Ok(contents) => Ok((contents, None)),
+            Err(unverified) if unverified.1.wrong_digest().is_some() => Err(refused(&unverified.1, self.now)),
             Err(unverified) if self.settings.on_fault == OnFault::Warn => {
                 let (contents, report) = *unverified;
                 Ok((contents, Some(report)))
@@ -294,12 +300,14 @@ impl Builder<'_> {
         let aids = Aids { evidence, ..aids(before, &tell) };
         match into_verified_with(contents, &self.options(plan), &aids) {
             Ok(verified) => Ok(Outcome::Sound(verified)),
+            // Whatever is done about faults: the publisher digested other records (RFC 8976 §4).
+            Err(unverified) if unverified.1.wrong_digest().is_some() => Err(refused(&unverified.1, self.now)),
             Err(unverified) if self.settings.on_fault == OnFault::Warn => {
                 let (contents, report) = *unverified;
                 Ok(Outcome::Faulty(contents, report))
             }
             Err(unverified) if facts::is_key_set(&unverified.0) => Err(Refused::OnlyKeySet),
-            Err(unverified) => Err(refused(&unverified.1)),
+            Err(unverified) => Err(refused(&unverified.1, self.now)),
         }
     }
 
@@ -361,6 +369,7 @@ impl Builder<'_> {
             record: BuildRecord { of_image, of_contents, made: None },
             verified: words,
             warnings,
+            key_digest: None,
         }
     }
 }
@@ -416,8 +425,12 @@ fn aids<'a>(before: Option<&Before<'a>>, tell: &'a (dyn Fn(VerifyProgress) + Syn
     Aids { earlier, progress: Some(tell), ..Aids::default() }
 }
 
-fn refused(report: &Report) -> Refused {
-    Refused::Unsound { faults: report.faults.len(), first: first_faults(report) }
+fn refused(report: &Report, now: u32) -> Refused {
+    if let Some(fault) = report.wrong_digest() {
+        return Refused::WrongDigest(Box::new(fault.clone()));
+    }
+    let verdict = verdict_of(report, now);
+    Refused::Unsound { faults: report.faults.len(), first: first_faults(report), verdict }
 }
 
 const fn plan_words(plan: Plan) -> &'static str {

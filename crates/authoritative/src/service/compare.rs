@@ -2,89 +2,63 @@
 
 use super::Refused;
 use super::settings::ZoneSettings;
-use super::state::{REUSED, StateFolder};
+use super::state::StateFolder;
 use crate::Published;
-use nonesuch_dnssec::facts::{alias_keys, is_signed};
-use nonesuch_dnssec::online::OnlineKeys;
-use nonesuch_dnssec::transition::{DataSigners, KeyState, TransitionFault, denial_kind, transition};
+use nonesuch_dnssec::facts::alias_keys;
+use nonesuch_dnssec::transition::{DataSigners, KeyState, TransitionFault, Version, denial_kind, transition};
 use nonesuch_proto::{Name, Rtype, serial};
-use nonesuch_zone::{ChangeSet, Contents, Image};
-use std::io::{self, Write as _};
-
-/// The first line of the file that keeps up to which serial versions were published twice.
-const HEAD: &str = "nonesuch reused 1";
+use nonesuch_zone::{ChangeSet, Contents, Image, load_regular};
+use std::io;
+use std::path::Path;
 
 /// What is known of the version that was published last.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Seen {
     serial: u32,
     is_signed: bool,
     keys: KeyState,
+    image: Image,
+    /// RDATA of the keys that sign online; none where nothing is signed online.
+    online: Vec<Vec<u8>>,
 }
 
 impl Seen {
     /// Of a version that is served.
     pub(super) fn of(published: &Published) -> Self {
-        let image = published.image();
-        let is_signed = published.is_online() || image.is_signed();
-        let mut keys = key_state(image);
-        if let Some(online) = published.online_keys() {
-            // The image shows no denial chain, and perhaps no signature.
-            keys.denial = None;
-            if keys.signing.is_empty() {
-                [keys.signing, _] = online.signing_dnskeys();
+        let mut seen = Self::of_image(published.image(), published.online_keys().is_some());
+        if let Some(keys) = published.online_keys() {
+            let [for_keys, for_data] = keys.signing_dnskeys();
+            if seen.keys.signing.is_empty() {
+                seen.keys.signing = for_keys;
             }
+            seen.online = for_data;
         }
-        Self { serial: image.serial(), is_signed, keys }
+        seen
     }
 
-    /// Of a version that is kept: the image of a zone that is signed when asked has keys, and no denials.
-    pub(super) fn of_image(image: &Image) -> Self {
-        let keys = key_state(image);
-        Self { serial: image.serial(), is_signed: image.is_signed() || !keys.dnskeys.is_empty(), keys }
+    /// Of a stored version. The image of a zone that `is_online`, that is signed online, shows no denial chain, perhaps no
+    /// signature, and not which of its keys sign: any that may sign data counts.
+    pub(super) fn of_image(image: &Image, is_online: bool) -> Self {
+        let mut keys = key_state(image);
+        let online = if is_online { keys.data_keys() } else { Vec::new() };
+        keys.denial = keys.denial.filter(|_| !is_online);
+        let (serial, is_signed) = (image.serial(), is_online || image.is_signed());
+        Self { serial, is_signed, keys, image: image.clone(), online }
     }
 
-    /// Forgets keys that no validator holds any longer.
-    pub(super) fn at(mut self, now: u32) -> Self {
-        if self.keys.is_expired(now) {
-            self.keys.dnskeys.clear();
-        }
-        self
+    fn version(&self) -> Version<'_> {
+        let data = DataSigners::Image { image: &self.image, online: &self.online };
+        Version { keys: &self.keys, data }
     }
 
-    /// Lists the faults of the step from this version to `after`, the state of `published`. Calls `load` for its records where
-    /// `contents` is `None`.
-    fn transition(
-        &self,
-        (after, published): (&Self, &Published),
-        contents: Option<&Contents>,
-        load: impl FnOnce() -> Option<Contents>,
-    ) -> Vec<TransitionFault> {
-        if !(self.is_signed && after.is_signed)
-            || self.keys.dnskeys.is_empty()
-            || after.keys.dnskeys.is_empty()
-        {
+    /// Lists the faults of the step from this version to `after` at `now`. No validator holds anything of a version whose key set
+    /// has expired.
+    fn transition(&self, after: &Self, now: u32) -> Vec<TransitionFault> {
+        let is_compared = self.is_signed && after.is_signed && !self.keys.is_expired(now);
+        if !is_compared || self.keys.dnskeys.is_empty() || after.keys.dnskeys.is_empty() {
             return Vec::new();
         }
-        let (before, next) = (&self.keys, &after.keys);
-        let by_keys = |keys: &[Vec<u8>]| {
-            let apex = published.image().apex().to_name();
-            transition(before, next, DataSigners::Keys { apex: &apex, keys })
-        };
-        // Each signature is by a key that the previous version has.
-        if next.dnskeys.iter().all(|key| before.dnskeys.contains(key)) {
-            return by_keys(&[]);
-        }
-        if let Some([_, data]) = published.online_keys().map(OnlineKeys::signing_dnskeys)
-            && !contents.is_some_and(is_signed)
-        {
-            return by_keys(&data);
-        }
-        let loaded = if contents.is_none() { load() } else { None };
-        match contents.or(loaded.as_ref()) {
-            Some(contents) => transition(before, next, DataSigners::Zone(contents)),
-            None => by_keys(&[]),
-        }
+        transition(self.version(), after.version(), Some(now))
     }
 }
 
@@ -99,25 +73,23 @@ fn key_state(image: &Image) -> KeyState {
     KeyState::of_records(image.serial(), of(Rtype::DNSKEY).cloned().collect(), signatures, denial)
 }
 
-/// Lists warnings about the version `published` compared with the previous one. Calls `load` for its records where `contents` is
-/// `None`.
+/// Lists warnings about the version `published` compared with the previous one at `now`.
 ///
 /// # Errors
 /// Where it breaks validators that hold the previous version, and the settings reject such a version.
 pub(super) fn compared(
     before: Option<&Seen>,
-    (published, contents): (&Published, Option<&Contents>),
+    published: &Published,
     relation: Relation,
     settings: &ZoneSettings,
-    load: impl FnOnce() -> Option<Contents>,
+    now: u32,
 ) -> Result<Vec<String>, Refused> {
     let after = Seen::of(published);
-    let faults = before.map(|before| before.transition((&after, published), contents, load));
-    let faults = faults.unwrap_or_default();
+    let faults = before.map(|before| before.transition(&after, now)).unwrap_or_default();
     if !faults.is_empty() && settings.rejects_unsafe_transitions() {
         return Err(Refused::UnsafeTransition(faults));
     }
-    let mut warnings = warnings(before, &after, relation, settings);
+    let mut warnings = warnings(before, &after, relation);
     warnings.extend(faults.iter().map(|fault| format!("unsafe transition: {fault}")));
     Ok(warnings)
 }
@@ -151,6 +123,31 @@ impl Relation {
         }
     }
 
+    /// As [`Relation::of`], from the images of both versions: for zones whose records are not in memory.
+    fn of_served(before: &Seen, after: &Seen) -> Self {
+        let (from, to) = (before.serial, after.serial);
+        if from != to {
+            return if serial::is_before(from, to) { Self::Follows { from } } else { Self::Back { from } };
+        }
+        // Keys of a zone that is signed online change without a change of its records.
+        let has_changed =
+            before.keys.dnskeys == after.keys.dnskeys && !before.image.has_octets_of(&after.image);
+        if has_changed { Self::Reused { serial: from } } else { Self::Same }
+    }
+
+    /// The warning about `serial`, that of the later version.
+    fn warning(self, serial: u32) -> Option<String> {
+        match self {
+            Self::Reused { serial } => Some(format!(
+                "serial {serial} is as before although records differ: secondaries will not take this version; raise the serial"
+            )),
+            Self::Back { from } => Some(format!(
+                "serial {serial} is not after {from}: secondaries will not take this version; raise the serial"
+            )),
+            Self::First | Self::Follows { .. } | Self::Same => None,
+        }
+    }
+
     /// The serial under which other records may be at secondaries from now on.
     const fn reused(self) -> Option<u32> {
         match self {
@@ -160,21 +157,22 @@ impl Relation {
     }
 }
 
+/// The warning about the serial of `contents`, a version of the zone `apex`, compared with the version that is stored in the state
+/// directory `dir`. `None` where none is stored, it cannot be read, or the serial advances.
+#[must_use]
+pub fn serial_warning(dir: &Path, apex: &Name, contents: &Contents) -> Option<String> {
+    let stored = load_regular(&StateFolder::version_in(dir, apex), Some(apex)).ok()?.contents;
+    Relation::of(Some(&stored), contents).warning(contents.soa()?.serial)
+}
+
 /// What people are to know of a version that takes the place of another.
-fn warnings(before: Option<&Seen>, after: &Seen, relation: Relation, settings: &ZoneSettings) -> Vec<String> {
+fn warnings(before: Option<&Seen>, after: &Seen, relation: Relation) -> Vec<String> {
     let mut warnings = Vec::new();
-    if settings.keeps_contents() {
-        warnings.extend(match relation {
-            Relation::Reused { serial } => Some(format!(
-                "serial {serial} is as before although records differ: secondaries will not take this version; raise the serial"
-            )),
-            Relation::Back { from } => Some(format!(
-                "serial {} is not after {from}: secondaries will not take this version; raise the serial",
-                after.serial
-            )),
-            Relation::First | Relation::Follows { .. } | Relation::Same => None,
-        });
-    }
+    let relation = match before {
+        Some(before) if relation == Relation::First => Relation::of_served(before, after),
+        _ => relation,
+    };
+    warnings.extend(relation.warning(after.serial));
     if before.is_some_and(|before| before.is_signed) && !after.is_signed {
         warnings.push(
             "the version before was signed, and this one is not: where the parent zone has DS records of it, validating \
@@ -208,26 +206,21 @@ pub(super) fn alias_warnings(published: &Published) -> Vec<String> {
 /// Those of writing.
 pub(super) fn note_reused(state: &StateFolder, apex: &Name, relation: Relation) -> io::Result<bool> {
     let Some(serial) = relation.reused() else { return Ok(false) };
-    let known = reused_until(state, apex).filter(|known| serial::is_before(serial, *known));
-    let serial = known.unwrap_or(serial);
-    state.write(apex, REUSED, |out| writeln!(out, "{HEAD}\nserial {serial}"))?;
+    state.update_durably(apex, |facts| {
+        let known = facts.reused_serial.filter(|known| serial::is_before(serial, *known));
+        facts.reused_serial = Some(known.unwrap_or(serial));
+    })?;
     Ok(true)
 }
 
 /// Whether what leads from this serial may be given to secondaries that have it.
 pub(super) fn is_unambiguous(state: &StateFolder, apex: &Name, from: u32) -> bool {
-    reused_until(state, apex).is_none_or(|known| serial::is_before(known, from))
-}
-
-fn reused_until(state: &StateFolder, apex: &Name) -> Option<u32> {
-    let text = std::fs::read_to_string(state.path(apex, REUSED)).ok()?;
-    text.strip_prefix(HEAD)?.trim().strip_prefix("serial ")?.parse().ok()
+    state.facts(apex).reused_serial.is_none_or(|known| serial::is_before(known, from))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::acl::AccessList;
     use nonesuch_zone::read;
     use std::path::Path;
 
@@ -265,28 +258,44 @@ mod tests {
         }
     }
 
+    fn seen(contents: &Contents, is_signed: bool) -> Seen {
+        Seen { is_signed, ..Seen::of_image(&Image::compile(contents).unwrap(), false) }
+    }
+
     #[test]
-    fn what_would_break_a_zone_is_said() {
-        let keys =
-            KeyState { serial: 7, dnskeys: Vec::new(), signing: Vec::new(), denial: None, expires: None };
-        let seen = |is_signed| Seen { serial: 7, is_signed, keys: keys.clone() };
-        let mut settings = ZoneSettings::of_file("example.".parse().unwrap(), "zone".into());
-        let (unsigned, one) = (seen(false), seen(true));
+    fn a_zone_that_is_signed_no_longer_is_warned_of() {
+        let of = |is_signed| seen(&contents(7, ""), is_signed);
+        let (unsigned, one) = (of(false), of(true));
         for (before, after, expected) in [
             (&one, &unsigned, Some("was signed, and this one is not")),
             (&one, &one, None),
             (&unsigned, &one, None),
             (&unsigned, &unsigned, None),
         ] {
-            let said = warnings(Some(before), after, Relation::Reused { serial: 7 }, &settings);
+            let said = warnings(Some(before), after, Relation::Same);
             assert_eq!(said.len(), usize::from(expected.is_some()), "{said:?}");
             assert!(expected.is_none_or(|words| said[0].contains(words)), "{said:?}");
         }
-        assert!(warnings(None, &unsigned, Relation::First, &settings).is_empty());
-        settings.transfers.transfer = AccessList::anybody();
-        let said = warnings(None, &one, Relation::Reused { serial: 7 }, &settings);
+        assert!(warnings(None, &unsigned, Relation::First).is_empty());
+    }
+
+    #[test]
+    fn a_serial_that_does_not_advance_is_warned_of() {
+        let one = seen(&contents(7, ""), false);
+        let said = warnings(None, &one, Relation::Reused { serial: 7 });
         assert!(said[0].contains("serial 7 is as before although records differ"), "{said:?}");
-        let said = warnings(None, &one, Relation::Back { from: 9 }, &settings);
+        let said = warnings(None, &one, Relation::Back { from: 9 });
         assert!(said[0].contains("serial 7 is not after 9"), "{said:?}");
+        // Without the records of the previous version, the images are compared.
+        for (serial, rest, expected) in [
+            (7, "", None),
+            (7, "a 60 A 192.0.2.1\n", Some("serial 7 is as before although records differ")),
+            (8, "a 60 A 192.0.2.1\n", None),
+            (6, "", Some("serial 6 is not after 7")),
+        ] {
+            let said = warnings(Some(&one), &seen(&contents(serial, rest), false), Relation::First);
+            assert_eq!(said.len(), usize::from(expected.is_some()), "{serial} {rest}: {said:?}");
+            assert!(expected.is_none_or(|words| said[0].contains(words)), "{said:?}");
+        }
     }
 }

@@ -5,45 +5,38 @@ use super::settings::{MANY, RecordLimits};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::Largest;
 
-/// Whether a zone keeps to the limits that are configured.
+/// Rejects a zone that exceeds a configured limit, and lists warnings about one that has many records or types where no limit is
+/// configured: at most one line for each of the two limits. 0 allows any number.
 ///
 /// # Errors
 /// [`Refused::TooManyRecords`], [`Refused::TooManyTypes`].
-pub(super) fn check(image: &Image, limits: RecordLimits) -> Result<(), Refused> {
-    let configured = |limit: Option<u32>| limit.filter(|limit| *limit > 0);
-    let (records, types) = (configured(limits.records_per_type), configured(limits.types_per_name));
-    if records.is_none() && types.is_none() {
-        return Ok(());
-    }
-    let Largest { records: (owner, rtype, count), types: (wide, type_count) } = image.largest();
-    if let Some(limit) = records.filter(|limit| count > *limit as usize) {
-        return Err(Refused::TooManyRecords { owner: owner.to_name(), rtype, count, limit });
-    }
-    if let Some(limit) = types.filter(|limit| type_count > *limit as usize) {
-        return Err(Refused::TooManyTypes { owner: wide.to_name(), count: type_count, limit });
-    }
-    Ok(())
-}
-
-/// Warnings about a zone for which no limit is configured: at most one line for each of the two limits.
-pub(super) fn warnings(image: &Image, limits: RecordLimits) -> Vec<String> {
+pub(super) fn check(image: &Image, limits: RecordLimits) -> Result<Vec<String>, Refused> {
+    let RecordLimits { records_per_type, types_per_name } = limits;
     let mut warnings = Vec::new();
-    if limits.records_per_type.is_some() && limits.types_per_name.is_some() {
-        return warnings;
+    if (records_per_type, types_per_name) == (Some(0), Some(0)) {
+        return Ok(warnings);
     }
     let Largest { records: (owner, rtype, count), types: (wide, type_count) } = image.largest();
-    if limits.records_per_type.is_none() && count > MANY as usize {
-        warnings.push(format!(
+    match records_per_type {
+        Some(limit) if limit > 0 && count > limit as usize => {
+            return Err(Refused::TooManyRecords { owner: owner.to_name(), rtype, count, limit });
+        }
+        None if count > MANY as usize => warnings.push(format!(
             "{owner} has {count} {rtype} records, more than {MANY}: set max-records-per-type to reject such versions, or to 0 to \
              allow them"
-        ));
+        )),
+        _ => {}
     }
-    if limits.types_per_name.is_none() && type_count > MANY as usize {
-        warnings.push(format!(
+    match types_per_name {
+        Some(limit) if limit > 0 && type_count > limit as usize => {
+            return Err(Refused::TooManyTypes { owner: wide.to_name(), count: type_count, limit });
+        }
+        None if type_count > MANY as usize => warnings.push(format!(
             "{wide} has {type_count} types, more than {MANY}: set max-types-per-name to reject such versions, or to 0 to allow them"
-        ));
+        )),
+        _ => {}
     }
-    warnings
+    Ok(warnings)
 }
 
 #[cfg(test)]
@@ -63,6 +56,7 @@ mod tests {
     #[test]
     fn more_than_a_hundred_are_warned_of_where_nothing_is_configured() {
         let none = RecordLimits::default();
+        let warnings = |image: &Image, limits| check(image, limits).unwrap();
         assert_eq!(warnings(&image(100, 100), none), [""; 0]);
         let said = warnings(&image(101, 102), none);
         assert!(
@@ -70,11 +64,14 @@ mod tests {
         );
         assert!(said[1].starts_with("b.example. has 102 types, more than 100: set max-types-per-name"));
         assert_eq!(said.len(), 2);
-        assert!(check(&image(101, 102), none).is_ok());
-        for limit in [0, 7] {
+        for limit in [0, 777] {
             let configured = RecordLimits { records_per_type: Some(limit), types_per_name: Some(limit) };
             assert_eq!(warnings(&image(101, 102), configured), [""; 0], "{limit}");
         }
+        // There is no warning about a limit that is configured.
+        let one = RecordLimits { records_per_type: Some(777), types_per_name: None };
+        let said = warnings(&image(101, 102), one);
+        assert!(said.len() == 1 && said[0].starts_with("b.example. has 102 types"), "{said:?}");
     }
 
     #[test]
@@ -84,8 +81,8 @@ mod tests {
             check(&image, RecordLimits { records_per_type, types_per_name })
                 .map_err(|error| error.to_string())
         };
-        assert_eq!(of(Some(0), Some(0)), Ok(()));
-        assert_eq!(of(Some(101), Some(102)), Ok(()));
+        assert_eq!(of(Some(0), Some(0)), Ok(Vec::new()));
+        assert_eq!(of(Some(101), Some(102)), Ok(Vec::new()));
         let error = of(Some(100), None).unwrap_err();
         assert_eq!(
             error,

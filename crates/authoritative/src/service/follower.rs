@@ -1,13 +1,14 @@
 //! What ties a service to transfers and catalogs: zones of primaries are refreshed, secondaries are told of new versions,
 //! members of catalogs come and go (RFC 9432).
 
-use super::members::{Added, Membership};
+use super::members::Added;
 use super::membership::MemberOf;
+use super::state::Membership;
 use super::{Catalog as Role, Service, Source, ZoneEvent, ZoneSettings};
-use crate::catalog::{Catalog, Change, Listed, Registry, produce};
-use crate::notify::{Occasion, SoaRecord};
-use crate::secondary::{SecondaryZone, Transfers};
-use nonesuch_proto::{Name, Rtype};
+use crate::catalog::{Catalog, Change, Group, Listed, Registry, produce};
+use nonesuch_proto::Name;
+use nonesuch_secondary::notify::Occasion;
+use nonesuch_secondary::{SecondaryZone, Transfers};
 use nonesuch_zone::Contents;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,7 @@ pub fn follow(
 ) -> io::Result<()> {
     let registry = Registry::new(service.configured());
     let loads = start_loader(Arc::clone(service))?;
+    let notes = start_syncer(Arc::clone(service))?;
     let follower = Follower {
         service: Arc::clone(service),
         transfers,
@@ -35,6 +37,7 @@ pub fn follow(
         members: BTreeMap::new(),
         has_loaded: false,
         loads,
+        notes,
         told_groups: RefCell::default(),
     };
     // Until the members of stored catalogs are loaded, and until the catalogs of this server are made.
@@ -50,7 +53,9 @@ enum Load {
     KeptOnes,
 }
 
-/// Starts the thread that loads members, one list after the other; it ends when nobody is left to send any.
+/// Starts the thread that loads members; it ends with the sender. It loads one list after the other: a later list may have other settings
+/// for a zone of an earlier one, and the last settings must stay. Each list loads several zones at once, so one slow zone delays the next
+/// list and not the rest of its own. Zones that are loaded once get their later versions from other threads.
 fn start_loader(service: Arc<Service>) -> io::Result<Sender<Load>> {
     let (loads, received) = channel();
     let load = move || {
@@ -65,17 +70,38 @@ fn start_loader(service: Arc<Service>) -> io::Result<Sender<Load>> {
     Ok(loads)
 }
 
+/// Starts the thread that has the notes of members written to the disk; it ends with the sender. A catalog may have a hundred thousand
+/// members, and each write takes milliseconds: neither the follower nor the zones wait for it. Where the machine stops before, the
+/// note is written again from the catalog.
+fn start_syncer(service: Arc<Service>) -> io::Result<Sender<Vec<Name>>> {
+    let (notes, received) = channel::<Vec<Name>>();
+    let sync = move || {
+        while let Ok(mut zones) = received.recv() {
+            zones.extend(received.try_iter().flatten());
+            let Some(state) = service.state() else { continue };
+            if let Err((zone, error)) = Membership::sync(state, &zones) {
+                let name = zone.to_string();
+                tracing::warn!(zone = name, "zone {name}: its note as a member may be lost: {error}");
+            }
+        }
+    };
+    std::thread::Builder::new().name("notes".to_owned()).spawn(sync)?;
+    Ok(notes)
+}
+
 struct Follower {
     service: Arc<Service>,
     transfers: Arc<Transfers>,
     registry: Registry,
     /// Members, the catalog of each and its groups.
-    members: BTreeMap<Name, (Name, Vec<Vec<u8>>)>,
+    members: BTreeMap<Name, (Name, Vec<Group>)>,
     /// Whether the stored versions of catalogs were taken: until then no single one is.
     has_loaded: bool,
     /// Groups without a template of which that was said.
-    told_groups: RefCell<BTreeSet<(Name, Vec<u8>)>>,
+    told_groups: RefCell<BTreeSet<(Name, Group)>>,
     loads: Sender<Load>,
+    /// Takes members whose notes were written.
+    notes: Sender<Vec<Name>>,
 }
 
 /// Groups of which something is said: a catalog may have as many as members.
@@ -86,11 +112,11 @@ const MOST_GROUPS: usize = 100;
 #[derive(Default)]
 struct Due {
     removed: Vec<(Name, bool)>,
-    added: BTreeMap<Name, (Name, Vec<Vec<u8>>)>,
+    added: BTreeMap<Name, (Name, Vec<Group>)>,
 }
 
 impl Due {
-    fn add(&mut self, zone: Name, catalog: Name, groups: Vec<Vec<u8>>) {
+    fn add(&mut self, zone: Name, catalog: Name, groups: Vec<Group>) {
         self.added.insert(zone, (catalog, groups));
     }
 }
@@ -108,6 +134,8 @@ impl Follower {
                 ZoneEvent::Added(settings) if settings.source == Source::Primaries => {}
                 ZoneEvent::Added(settings) => self.set_zone(&settings),
                 ZoneEvent::Changed(settings) => {
+                    let secondaries = settings.transfers.also_notify.clone();
+                    self.transfers.retain_secondaries(&settings.apex, secondaries);
                     // One of primaries when it is settled again, with what is kept of it.
                     if settings.source != Source::Primaries {
                         self.set_zone(&settings);
@@ -151,11 +179,10 @@ impl Follower {
             return;
         }
         let transfers = &settings.transfers;
-        let timers = self.service.state().map(|state| state.path(&settings.apex, super::state::TIMERS));
         self.transfers.set_zone(SecondaryZone {
             apex: settings.apex.clone(),
             primaries: transfers.primaries.clone(),
-            timers,
+            judged_by: settings.judged_by(),
             timing: transfers.timing(),
             bounds: transfers.bounds,
             request_ixfr: transfers.request_ixfr,
@@ -168,11 +195,7 @@ impl Follower {
         if settings.transfers.also_notify.is_empty() {
             return;
         }
-        let soa = self.service.contents(apex).and_then(|contents| {
-            let soa = contents.apex_rrset(Rtype::SOA)?;
-            Some(SoaRecord { ttl: soa.ttl(), rdata: soa.rdatas().next()?.to_vec() })
-        });
-        if let Some(soa) = soa {
+        if let Some(soa) = self.service.soa_record(apex) {
             // What a primary has sent is a change, however early it comes.
             let is_change = is_new && (settings.source == Source::Primaries || self.service.is_settled());
             let occasion = if is_change { Occasion::Change } else { Occasion::Start };
@@ -183,6 +206,7 @@ impl Follower {
     /// Forgets a zone that is gone. Where it was a catalog, its members go with it; nobody has taken them out of it, and what
     /// is kept of them stays as what is kept of the catalog does.
     fn forget(&mut self, apex: &Name, is_kept: bool) {
+        self.transfers.retain_secondaries(apex, Vec::new());
         if is_kept {
             self.transfers.retire_zone(apex);
         } else {
@@ -272,7 +296,7 @@ impl Follower {
     fn remove_lost_members(&self) {
         for Membership { zone, catalog, .. } in self.noted_members() {
             if self.registry.knows(&catalog) && self.service.settings_of(&zone).is_none() {
-                tracing::info!(zone = zone.to_string(), "zone {zone}: no member of {catalog} any longer");
+                tracing::info!(zone = zone.to_string(), %catalog, "zone {zone}: no member of {catalog} any longer");
                 self.service.delete_stored(&zone);
             }
         }
@@ -286,7 +310,7 @@ impl Follower {
         };
         let members = members.iter().map(|listed| Listed { label: label_of(listed), ..listed.clone() });
         let members: Vec<Listed> = members.collect();
-        match produce(apex, &members, previous, crate::seconds_now() as u32) {
+        match produce(apex, &members, previous, nonesuch_server::clock::seconds_now() as u32) {
             Ok(Some(contents)) => {
                 self.service.note_catalog(apex, None);
                 // Why it is refused stands in the log and in the zone's status.
@@ -320,9 +344,11 @@ impl Follower {
             match change {
                 Change::Add { zone, catalog, groups } => due.add(zone, catalog, groups),
                 Change::Remove { zone } => {
-                    tracing::info!(zone = zone.to_string(), "zone {zone}: no member of a catalog any longer");
                     self.before_removal(&zone, &mut due);
-                    self.members.remove(&zone);
+                    if let Some((catalog, _)) = self.members.remove(&zone) {
+                        let name = zone.to_string();
+                        tracing::info!(zone = name, %catalog, "zone {name}: no member of {catalog} any longer");
+                    }
                     due.removed.push((zone, is_kept));
                 }
                 Change::Reset { zone, groups } => {
@@ -340,6 +366,7 @@ impl Follower {
                 }
                 Change::Clash { zone, catalog } => tracing::warn!(
                     zone = zone.to_string(),
+                    %catalog,
                     "zone {zone}: is served already, and catalog {catalog} is not heeded there"
                 ),
             }
@@ -354,7 +381,7 @@ impl Follower {
         }
     }
 
-    fn keep_catalog(&self, zone: Name, groups: Vec<Vec<u8>>, due: &mut Due) {
+    fn keep_catalog(&self, zone: Name, groups: Vec<Group>, due: &mut Due) {
         let catalog =
             due.added.get(&zone).or_else(|| self.members.get(&zone)).map(|(catalog, _)| catalog.clone());
         if let Some(catalog) = catalog {
@@ -370,9 +397,14 @@ impl Follower {
                 self.service.remove_zones(&zones, is_kept);
             }
         }
+        let noted: Vec<Name> = due.added.keys().cloned().collect();
         let added = due.added.into_iter();
         let settings: Vec<(ZoneSettings, MemberOf)> =
             added.filter_map(|(zone, (catalog, groups))| self.set_member(zone, catalog, groups)).collect();
+        if !noted.is_empty() {
+            // The thread ends only when this one has.
+            let _ = self.notes.send(noted);
+        }
         if !settings.is_empty() {
             self.add(settings);
         }
@@ -393,14 +425,14 @@ impl Follower {
         &mut self,
         zone: Name,
         catalog: Name,
-        groups: Vec<Vec<u8>>,
+        groups: Vec<Group>,
     ) -> Option<(ZoneSettings, MemberOf)> {
         let settings = self.settings_for(&zone, &catalog, &groups);
         if let Some((state, label)) = self.service.state().zip(self.registry.label(&zone)) {
-            let (catalog, groups) = (catalog.clone(), groups.clone());
-            let membership = Membership { zone: zone.clone(), catalog, label: label.to_vec(), groups };
+            let (of, groups) = (catalog.clone(), groups.clone());
+            let membership = Membership { zone: zone.clone(), catalog: of, label: label.to_vec(), groups };
             if let Err(error) = membership.settle(state) {
-                tracing::warn!(zone = zone.to_string(), "zone {zone}: cannot be noted as a member: {error}");
+                tracing::warn!(zone = zone.to_string(), %catalog, "zone {zone}: cannot be noted as a member: {error}");
             }
         }
         self.members.insert(zone, (catalog, groups));
@@ -408,9 +440,9 @@ impl Follower {
     }
 
     /// Whether nothing was said yet of a group that has no template: once for all of its members.
-    fn is_untold(&self, catalog: &Name, group: &[u8]) -> bool {
+    fn is_untold(&self, catalog: &Name, group: &Group) -> bool {
         let mut told = self.told_groups.borrow_mut();
-        told.len() < MOST_GROUPS && told.insert((catalog.clone(), group.to_vec()))
+        told.len() < MOST_GROUPS && told.insert((catalog.clone(), group.clone()))
     }
 
     /// The settings of a member by the template of its group.
@@ -418,25 +450,30 @@ impl Follower {
         &self,
         zone: &Name,
         catalog: &Name,
-        groups: &[Vec<u8>],
+        groups: &[Group],
     ) -> Option<(ZoneSettings, MemberOf)> {
         let settings = self.service.settings_of(catalog)?;
         let Some(Role::Consumer { template, groups: by_group }) = &settings.catalog else { return None };
-        let of_group = groups.iter().find_map(|group| by_group.get(std::str::from_utf8(group).ok()?));
+        let of_group = groups.iter().find_map(|group| by_group.get(group.text()?));
         let name = of_group.unwrap_or(template);
-        let untold = |group: &&Vec<u8>| of_group.is_none() && self.is_untold(catalog, group);
+        let untold = |group: &&Group| of_group.is_none() && self.is_untold(catalog, group);
         if let Some(group) = groups.first().filter(untold) {
-            let (group, known) = (group.escape_ascii(), !by_group.is_empty());
-            let words = if known { "which has no template here" } else { "and no group has a template here" };
+            let words = if !by_group.is_empty() {
+                "which has no template here"
+            } else {
+                "and no group has a template here"
+            };
             tracing::info!(
                 zone = zone.to_string(),
-                "zone {zone}: {catalog} has it in the group \"{group}\", {words}: what is in it is served by {name}"
+                %catalog,
+                "zone {zone}: {catalog} has it in the group {group}, {words}: what is in it is served by {name}"
             );
         }
         let template = self.service.template(name);
         if template.is_none() {
             tracing::error!(
                 zone = zone.to_string(),
+                %catalog,
                 "zone {zone}: there is no template {name} for this member of {catalog}"
             );
         }

@@ -1,17 +1,17 @@
 //! What is kept of a zone in the state folder: the image that it is answered from, and behind it its records, so that it is
 //! mapped after a restart.
 //!
-//! The image of a zone that is signed when asked is made of the keys too; what those were is kept beside it ([`Made`]). That of a
+//! The image of a zone that is signed when asked is made of the keys too; what those were is kept beside it ([`ImageInputs`]). That of a
 //! zone with NSEC5 is made of the zone alone: its VRF key and proofs are loaded each time, and must fit.
 
 use super::activity::{Activity, lock};
 use super::build::{BuildRecord, Built, NOTHING_VERIFIED, warn_of_key_signers};
 use super::compare::{self, Relation, Seen};
 use super::crowded;
-use super::made::{Made, digest_of};
+use super::image_inputs::{ImageInputs, digest_of, signers_digest};
 use super::publish::Version;
 use super::settings::{FULL, Making, Source, VerifyChoice, ZoneSettings};
-use super::state::{Fingerprint, ORIGIN, ZONE};
+use super::state::{Fingerprint, STATE, ZONE};
 use super::zone::Zone;
 use super::{Refused, Service};
 use crate::image_file::begins_as_image;
@@ -31,6 +31,9 @@ pub(super) struct Image {
     published: Published,
     /// When its signatures were verified.
     verified_at: Option<u32>,
+    warnings: Vec<String>,
+    /// As [`Version::key_digest`].
+    key_digest: Option<String>,
 }
 
 impl Service {
@@ -50,17 +53,18 @@ impl Service {
     ) -> Result<(), Refused> {
         let Some(state) = &self.state else { return Ok(()) };
         let failed = |source| Refused::Keep { path: state.path(&zone.apex, ZONE), source };
-        let contents = (contents, record.of_contents);
-        let written =
-            state.write(&zone.apex, ZONE, |mut out| file::write(image, record.of_image, contents, &mut out));
+        let written = state.write(&zone.apex, ZONE, |mut out| {
+            file::write(image, record.of_image, contents, record.of_contents, &mut out)
+        });
         written.map_err(failed)?;
-        if let Some(made) = &record.made {
-            made.write(state, &zone.apex).map_err(failed)?;
+        if record.made.is_none() && origin.is_empty() {
+            return Ok(());
         }
-        if !origin.is_empty() {
-            state.write_origin(&zone.apex, origin).map_err(failed)?;
-        }
-        Ok(())
+        let noted = state.note_image(&zone.apex, |facts| {
+            facts.inputs.clone_from(&record.made);
+            facts.origin = origin.to_vec();
+        });
+        noted.map_err(failed)
     }
 
     /// Stores the version of a zone that is served from memory alone, since storing it failed at publication. Waits for a running
@@ -101,8 +105,10 @@ impl Service {
     ) -> Result<Option<Version>, Refused> {
         let image = self.publish_image(file, settings, (None, self.now()))?;
         let version = image.map(|image| version_of(image, path, settings, origin)).transpose()?;
-        let seen = self.seen(zone);
-        version.map(|version| compared(version, path, seen.as_ref(), Relation::First, settings)).transpose()
+        let Some(mut version) = version else { return Ok(None) };
+        let warnings = self.compared(&version, self.seen(zone).as_ref(), Relation::First, settings)?;
+        version.warnings.extend(warnings);
+        Ok(Some(version))
     }
 
     /// Takes the image that the file at `path` begins with. With a state folder it is copied there, and the copy alone is mapped, since
@@ -130,10 +136,11 @@ impl Service {
         let mut taken = Ok(None);
         let check = |part: &Path| {
             taken = self.map_file(part, settings, origin, (None, self.now())).and_then(|version| {
-                let Some(version) = version else { return Ok(None) };
+                let Some(mut version) = version else { return Ok(None) };
                 let after = version.contents.as_deref();
                 let relation = after.map_or(Relation::First, |after| Relation::of(held.as_deref(), after));
-                let version = compared(version, part, seen.as_ref(), relation, settings)?;
+                let warnings = self.compared(&version, seen.as_ref(), relation, settings)?;
+                version.warnings.extend(warnings);
                 self.empty_journal(zone, settings, relation)?;
                 Ok(Some((version, relation)))
             });
@@ -147,11 +154,21 @@ impl Service {
         Ok(Some(version))
     }
 
+    fn compared(
+        &self,
+        version: &Version,
+        seen: Option<&Seen>,
+        relation: Relation,
+        settings: &ZoneSettings,
+    ) -> Result<Vec<String>, Refused> {
+        compare::compared(seen, &version.published, relation, settings, self.now())
+    }
+
     /// Notes what the version that is kept was read from.
     pub(super) fn note_origin(&self, zone: &Zone, origin: &[Fingerprint]) -> Result<(), Refused> {
         let Some(state) = &self.state else { return Ok(()) };
-        let failed = |source| Refused::Keep { path: state.path(&zone.apex, ORIGIN), source };
-        state.write_origin(&zone.apex, origin).map_err(failed)
+        let failed = |source| Refused::Keep { path: state.path(&zone.apex, STATE), source };
+        state.note_image(&zone.apex, |facts| facts.origin = origin.to_vec()).map_err(failed)
     }
 
     /// Serves what the state folder has of a zone; tells whether it does.
@@ -178,7 +195,7 @@ impl Service {
             return false;
         }
         activity.phase("read");
-        let read = |now| match self.map_file(&path, settings, origin, (Made::read(state, &zone.apex), now)) {
+        let read = |now| match self.map_file(&path, settings, origin, (state.image_inputs(&zone.apex), now)) {
             Ok(Some(version)) => Ok(version),
             _ => self.build_kept(zone, settings, &path, origin, activity, now),
         };
@@ -236,7 +253,7 @@ impl Service {
         path: &Path,
         settings: &ZoneSettings,
         origin: &[Fingerprint],
-        (made, now): (Option<Made>, u32),
+        (made, now): (Option<ImageInputs>, u32),
     ) -> Result<Option<Version>, Refused> {
         let image = self.open_file(path, settings, (made, now))?;
         image.map(|image| version_of(image, path, settings, origin)).transpose()
@@ -247,7 +264,7 @@ impl Service {
         &self,
         path: &Path,
         settings: &ZoneSettings,
-        (made, now): (Option<Made>, u32),
+        (made, now): (Option<ImageInputs>, u32),
     ) -> Result<Option<Image>, Refused> {
         if !relies_on_files(settings, made.as_ref()) {
             return Ok(None);
@@ -261,29 +278,32 @@ impl Service {
         &self,
         file: ImageFile,
         settings: &ZoneSettings,
-        (made, now): (Option<Made>, u32),
+        (made, now): (Option<ImageInputs>, u32),
     ) -> Result<Option<Image>, Refused> {
         if file.image().apex() != settings.apex.view() {
             return Ok(None);
         }
         let (recorded, signatures) = (file.record().verification, file.signatures());
         let recorded = made.as_ref().map_or(recorded, |made| made.verification);
-        let Some(published) = self.publish_file(file, settings, (made, now))? else { return Ok(None) };
-        crowded::check(published.image(), settings.limits)?;
+        let Some((published, key_digest)) = self.publish_file(file, settings, (made, now))? else {
+            return Ok(None);
+        };
+        let warnings = crowded::check(published.image(), settings.limits)?;
         let verified_at = match recorded {
             Verification::Full { at } if signatures > 0 => Some(at),
             _ => None,
         };
-        Ok(Some(Image { published, verified_at }))
+        Ok(Some(Image { published, verified_at, warnings, key_digest }))
     }
 
-    /// What an image file is served as by a zone's settings; `None` where the zone is to be verified or made anew.
+    /// What an image file is served as by a zone's settings, and the digest of the keys that sign it online; `None` where the zone is
+    /// to be verified or made anew.
     fn publish_file(
         &self,
         file: ImageFile,
         settings: &ZoneSettings,
-        (made, now): (Option<Made>, u32),
-    ) -> Result<Option<Published>, Refused> {
+        (made, now): (Option<ImageInputs>, u32),
+    ) -> Result<Option<(Published, Option<String>)>, Refused> {
         let mode = match settings.verify {
             VerifyChoice::Nothing => None,
             VerifyChoice::Structural => Some(Mode::Structural),
@@ -304,12 +324,13 @@ impl Service {
                 let zone = Nsec5Zone::of_image(file.image());
                 let folder = settings.nsec5_folder()?;
                 let source = settings.source.path();
-                let prover = (self.key_files.prover)(&folder, source, &zone).map_err(Refused::Keys)?;
+                let prover = (self.key_files.prover)(&folder, source, &zone).map_err(Box::new)?;
                 Published::nsec5_from_file(file, prover, mode, now)
             }
-            Making::Online { mechanism, keys, validity } if !is_nsec5 => {
+            Making::Online { mechanism, keys, validity, .. } if !is_nsec5 => {
                 let Some(made) = made else { return Ok(None) };
-                return self.publish_online(file, (*mechanism, keys, *validity), &made, (mode, now));
+                let at = settings.key_time(self.now());
+                return self.publish_online(file, (*mechanism, keys, *validity, at), &made, (mode, now));
             }
             Making::AsItIs | Making::Nsec5 { .. } | Making::Online { .. } => return Ok(None),
         };
@@ -320,7 +341,7 @@ impl Service {
                 "zone {zone}: its image is not taken as it is: {reason}; verifying the zone"
             );
         });
-        Ok(published.ok())
+        Ok(published.ok().map(|published| (published, None)))
     }
 
     /// The image of a zone that is signed when asked, where it was made by the same mechanism of the same key records. The
@@ -328,26 +349,28 @@ impl Service {
     fn publish_online(
         &self,
         file: ImageFile,
-        (mechanism, folder, validity): (Mechanism, &Path, u32),
-        made: &Made,
+        (mechanism, folder, validity, at): (Mechanism, &Path, u32, Option<u32>),
+        made: &ImageInputs,
         (mode, now): (Option<Mode>, u32),
-    ) -> Result<Option<Published>, Refused> {
+    ) -> Result<Option<(Published, Option<String>)>, Refused> {
         let apex = file.image().apex().to_name();
-        let (records, pairs) = (self.key_files.signing)(folder, &apex).map_err(Refused::Keys)?;
-        if made.digest != digest_of(mechanism, &records) {
+        let keys = (self.key_files.signing)(folder, &apex, at).map_err(Box::new)?;
+        if made.digest != digest_of(mechanism, &keys) {
             return Ok(None);
         }
+        let key_digest = Some(signers_digest(mechanism, &keys));
         let dnskeys = file.image().apex_rdatas(Rtype::DNSKEY);
-        let keys = prepare_keys(&apex, &dnskeys, made.has_signed_keys, pairs, validity).map_err(Box::new)?;
+        let keys =
+            prepare_keys(&apex, &dnskeys, made.has_signed_keys, keys.pairs, validity).map_err(Box::new)?;
         warn_of_key_signers(&apex, &keys);
         let published = Published::online_from_file(file, made.verification, (mechanism, keys), mode, now);
-        Ok(published.ok())
+        Ok(published.ok().map(|published| (published, key_digest)))
     }
 }
 
 /// Whether an image may be served as its file has it. Who asks for all signatures to be verified does not rely on what a file says,
 /// and of a zone that is signed when asked it must be known what it was made of.
-fn relies_on_files(settings: &ZoneSettings, made: Option<&Made>) -> bool {
+fn relies_on_files(settings: &ZoneSettings, made: Option<&ImageInputs>) -> bool {
     let is_unknown = matches!(settings.making, Making::Online { .. }) && made.is_none();
     settings.verify != VerifyChoice::Full && !is_unknown
 }
@@ -359,7 +382,7 @@ fn version_of(
     settings: &ZoneSettings,
     origin: &[Fingerprint],
 ) -> Result<Version, Refused> {
-    let Image { published, verified_at } = image;
+    let Image { published, verified_at, warnings, key_digest } = image;
     let contents = if settings.keeps_contents() {
         Some(Arc::new(load_regular(path, Some(&settings.apex))?.contents))
     } else {
@@ -370,9 +393,22 @@ fn version_of(
         VerifyChoice::Nothing => NOTHING_VERIFIED.to_owned(),
         _ => "when its image was made".to_owned(),
     };
-    let (origin, warnings) = (origin.to_vec(), Vec::new());
+    let origin = origin.to_vec();
     let (is_new, unstored) = (true, None);
-    Ok(Version { published, contents, records, verified, verified_at, origin, warnings, is_new, unstored })
+    let findings = None;
+    Ok(Version {
+        published,
+        contents,
+        records,
+        verified,
+        verified_at,
+        origin,
+        warnings,
+        findings,
+        is_new,
+        key_digest,
+        unstored,
+    })
 }
 
 /// When a version that is kept was verified, in seconds since 1970 modulo 2^32.
@@ -403,18 +439,4 @@ fn say_outdated(zone: &Zone) {
         zone = name,
         "zone {name}: its signatures are not valid at this time; it is served as it was published: sign it anew, or set the clock"
     );
-}
-
-/// The version from the file at `path` with its warnings.
-fn compared(
-    version: Version,
-    path: &Path,
-    seen: Option<&Seen>,
-    relation: Relation,
-    settings: &ZoneSettings,
-) -> Result<Version, Refused> {
-    let load = || load_regular(path, Some(&settings.apex)).ok().map(|loaded| loaded.contents);
-    let records = (&version.published, version.contents.as_deref());
-    let warnings = compare::compared(seen, records, relation, settings, load)?;
-    Ok(Version { warnings, ..version })
 }

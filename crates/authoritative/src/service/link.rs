@@ -1,11 +1,12 @@
 //! What transfers need of a service ([`Host`]): what is held of zones, and a way to publish what was transferred.
 
-use super::{Refused, Service};
+use super::Service;
+use super::state::{STATE, StateFile};
 use crate::Settings;
-use crate::secondary::{Host, PublishError, Received};
-use crate::tsig::Keys;
 use arc_swap::ArcSwap;
 use nonesuch_proto::Name;
+use nonesuch_secondary::{Host, PublishError, Received, Rejected, Stored, Timers};
+use nonesuch_server::tsig::Keys;
 use nonesuch_zone::Contents;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,6 +20,17 @@ pub struct Link {
     pub settings: Arc<ArcSwap<Settings>>,
 }
 
+impl Link {
+    /// Changes the facts that are stored of a zone; `what` names them in the log.
+    fn store_facts(&self, apex: &Name, what: &str, change: impl FnOnce(&mut StateFile)) {
+        let Some(state) = self.service.state() else { return };
+        if let Err(error) = state.update(apex, change) {
+            let file = state.path(apex, STATE);
+            tracing::warn!(zone = %apex, file = %file.display(), %error, "{what} cannot be stored: make the directory writable for this user");
+        }
+    }
+}
+
 impl Host for Link {
     fn contents(&self, apex: &Name) -> Option<Arc<Contents>> {
         self.service.contents(apex)
@@ -27,11 +39,7 @@ impl Host for Link {
     fn publish(&self, apex: &Name, received: Received) -> Result<(), PublishError> {
         let Received { primary, contents, steps } = received;
         let published = self.service.publish_from(&primary, apex, contents, &steps);
-        published.map(drop).map_err(|refused| match refused {
-            Refused::Unknown | Refused::OtherSource => PublishError::Unwanted(refused.to_string()),
-            Refused::Unsound { first, .. } => PublishError::Refused(first.join("; ")),
-            other => PublishError::Refused(other.to_string()),
-        })
+        published.map(drop).map_err(|refused| refused.of_transfer(self.service.now()))
     }
 
     fn expire(&self, apex: &Name) {
@@ -45,6 +53,27 @@ impl Host for Link {
     fn store(&self, apex: &Name) -> bool {
         // The error was logged at publication, and is in the zone's status.
         self.service.store(apex).is_ok()
+    }
+
+    fn stored(&self, apex: &Name) -> Stored {
+        let facts = self.service.state().map(|state| state.facts(apex)).unwrap_or_default();
+        Stored { timers: facts.timers, rejected: facts.rejected }
+    }
+
+    fn store_timers(&self, apex: &Name, timers: Timers) {
+        self.store_facts(apex, "timers", |facts| facts.timers = Some(timers));
+    }
+
+    fn store_rejected(&self, apex: &Name, rejected: Rejected) {
+        let rejected = Some(rejected).filter(|rejected| !rejected.serials.is_empty());
+        self.store_facts(apex, "rejected serials", |facts| facts.rejected = rejected);
+    }
+
+    fn forget(&self, apex: &Name) {
+        if let Some(state) = self.service.state() {
+            // Facts that are left are ignored where their serial does not fit.
+            let _ = state.update(apex, |facts| (facts.timers, facts.rejected) = (None, None));
+        }
     }
 
     fn set_expiry(&self, apex: &Name, expires: Option<Instant>) {

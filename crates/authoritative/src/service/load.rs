@@ -1,10 +1,11 @@
 //! Loading zones: from their files where these have changed, else what was published last.
 
 use super::activity::{Activity, ActivityKind, lock};
-use super::members::Membership;
 use super::opened::{Found, Opened};
+use super::publish::Candidate;
 use super::settings::{Making, Source, ZoneSettings};
 use super::state::Fingerprint;
+use super::state::Membership;
 use super::zone::{Update, Zone};
 use super::{Refused, Service, ZoneEvent};
 use crate::zones::ServedZone;
@@ -32,6 +33,7 @@ impl Service {
         }
         self.tell(&ZoneEvent::Added(zone.settings()));
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex.to_string()));
+        self.note_key_event(zone);
         let loaded = self.load_version(zone, None, false, &activity);
         if loaded.is_err() && lock(&zone.facts).served.is_none() {
             self.serve_kept(zone, &activity);
@@ -67,7 +69,9 @@ impl Service {
         match (&settings.source, opened) {
             (Source::File(path), opened) => self.load_file(zone, path, opened, is_forced, activity),
             (Source::Stream(_), Some(Opened { found: Found::Zone(loaded), .. })) => {
-                self.publish_contents(zone, loaded.contents, loaded.verification, &[], Vec::new(), activity)?;
+                let candidate =
+                    Candidate { recorded: loaded.verification, ..Candidate::new(loaded.contents) };
+                self.publish_contents(zone, candidate, activity)?;
                 Ok(Update::Published)
             }
             (Source::Stream(name), _) => Err(Refused::ReadOnce(name.clone())),
@@ -98,8 +102,11 @@ impl Service {
     ) -> Result<Update, Refused> {
         let settings = zone.settings();
         let mut origin = fingerprints(path, &settings)?;
-        let is_same = lock(&zone.facts).origin == origin;
-        if is_same && !is_forced {
+        let facts = lock(&zone.facts);
+        let (is_same, is_unstored) = (facts.origin == origin, facts.unstored.is_some());
+        drop(facts);
+        // One that could not be stored is loaded again: there may be room by now.
+        if is_same && !is_forced && !is_unstored {
             return Ok(Update::Unchanged);
         }
         if self.state.as_ref().is_some_and(|state| state.is_of(&zone.apex, &origin))
@@ -114,7 +121,15 @@ impl Service {
             let (version, mut loaded) = match opened.take().map(|opened| opened.found) {
                 Some(Found::Image(file)) => (self.serve_image(zone, *file, path, &settings, &origin)?, None),
                 Some(Found::Zone(loaded)) => (None, Some(loaded)),
-                None => (self.take_image(zone, path, &settings, &origin)?, None),
+                None => match self.take_image(zone, path, &settings, &origin) {
+                    // Where there is no room for a copy of it, it is read into memory.
+                    Err(error @ Refused::Keep { .. })
+                        if self.has_nothing_stored(zone) && !error.is_in_the_way() =>
+                    {
+                        (None, None)
+                    }
+                    taken => (taken?, None),
+                },
             };
             if let Some(version) = version {
                 let after = fingerprints(path, &settings)?;
@@ -140,7 +155,9 @@ impl Service {
                     .take(MOST_WARNINGS)
                     .map(|warning| format!("{}: {warning}", path.display()));
                 let odd: Vec<String> = odd.collect();
-                self.publish_contents(zone, loaded.contents, loaded.verification, &[], origin, activity)?;
+                let recorded = loaded.verification;
+                let candidate = Candidate { recorded, origin, ..Candidate::new(loaded.contents) };
+                self.publish_contents(zone, candidate, activity)?;
                 lock(&zone.facts).warnings.extend(odd);
                 return Ok(Update::Published);
             }

@@ -5,19 +5,15 @@
 //! of the last valid version of a catalog whose stored version is broken (§5.1).
 
 use super::activity::lock;
-use super::state::{MEMBER, StateFolder, file_stem};
+use super::state::{Membership, STATE, StateFolder, file_stem};
 use super::zone::Zone;
 use super::{Service, ZoneEvent, ZoneSettings};
 use crate::catalog::{Catalog, Member};
 use crate::zones::ZoneState;
-use data_encoding::HEXLOWER;
 use nonesuch_proto::Name;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::Arc;
-
-/// The first line of the file.
-const HEAD: &str = "nonesuch member 1";
 
 /// Zones that were added, or took other settings, and are to be loaded.
 #[derive(Debug, Default)]
@@ -99,36 +95,7 @@ impl Service {
     }
 }
 
-/// Which catalog has a zone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Membership {
-    pub(super) zone: Name,
-    pub(super) catalog: Name,
-    /// Its label there.
-    pub(super) label: Vec<u8>,
-    /// Its groups there.
-    pub(super) groups: Vec<Vec<u8>>,
-}
-
 impl Membership {
-    fn parse(text: &str) -> Option<Self> {
-        let mut lines = text.lines();
-        let mut value = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ');
-        let _ = value("nonesuch member")?;
-        let (zone, catalog) = (value("zone")?.parse().ok()?, value("catalog")?.parse().ok()?);
-        let decode = |hex: &str| HEXLOWER.decode(hex.as_bytes()).ok();
-        let label = decode(value("label")?)?;
-        let groups: Option<_> = lines.map(|line| decode(line.strip_prefix("group ")?)).collect();
-        Some(Self { zone, catalog, label, groups: groups? })
-    }
-
-    fn text(&self) -> String {
-        let label = HEXLOWER.encode(&self.label);
-        let groups = self.groups.iter().map(|group| format!("group {}\n", HEXLOWER.encode(group)));
-        let groups: String = groups.collect();
-        format!("{HEAD}\nzone {}\ncatalog {}\nlabel {label}\n{groups}", self.zone, self.catalog)
-    }
-
     /// The last valid version of `catalog`, as far as the notes of its members have it: without `coo` properties, since a broken
     /// catalog lets no member zone go (RFC 9432 §5.1). `None` where no member is noted.
     pub(super) fn last_version(catalog: &Name, noted: &[Self]) -> Option<Catalog> {
@@ -140,7 +107,8 @@ impl Membership {
         (!members.is_empty()).then(|| Catalog { apex: catalog.view().to_canonical(), members })
     }
 
-    /// Notes it beside what is kept of the zone. Where the label is another one than was noted, what is kept goes first.
+    /// Writes the note next to the stored version of the zone; [`sync`](Self::sync) makes it durable. Where the noted label is another
+    /// one, all stored files of the zone are removed first.
     ///
     /// # Errors
     /// Those of writing.
@@ -152,18 +120,28 @@ impl Membership {
         if noted.is_some_and(|noted| noted.label != self.label) {
             state.remove(&self.zone);
         }
-        // One that is lost is made anew from the catalog.
-        state.write_soon(&self.zone, MEMBER, |out| out.write_all(self.text().as_bytes()))
+        state.update(&self.zone, |facts| facts.member = Some(self.clone()))
+    }
+
+    /// Has the notes of these zones written to the disk: each file, then the directory that names them.
+    ///
+    /// # Errors
+    /// The first zone whose note could not be written, with the error.
+    pub(super) fn sync<'z>(state: &StateFolder, zones: &'z [Name]) -> Result<(), (&'z Name, io::Error)> {
+        for zone in zones {
+            state.sync(zone, STATE).map_err(|error| (zone, error))?;
+        }
+        zones.last().map_or(Ok(()), |zone| state.sync_names().map_err(|error| (zone, error)))
     }
 
     /// Forgets it: the zone is one of the configuration.
     pub(super) fn forget(state: &StateFolder, zone: &Name) {
         // Most zones never were members.
-        let _ = std::fs::remove_file(state.path(zone, MEMBER));
+        let _ = state.update(zone, |facts| facts.member = None);
     }
 
     fn of_stem(state: &StateFolder, stem: &str) -> Option<Self> {
-        let noted = Self::parse(&state.read_stem(stem, MEMBER)?)?;
+        let noted = state.read_stem(stem).member?;
         (file_stem(&noted.zone) == stem).then_some(noted)
     }
 
@@ -184,7 +162,9 @@ impl Membership {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::Group;
     use crate::service::state::ZONE;
+    use std::io::Write as _;
 
     fn membership(catalog: &str, label: &[u8]) -> Membership {
         let name = |text: &str| text.parse().unwrap();
@@ -192,7 +172,7 @@ mod tests {
             zone: name("member."),
             catalog: name(catalog),
             label: label.to_vec(),
-            groups: vec![b"one".to_vec(), b"\ntwo".to_vec()],
+            groups: vec![Group::from_rdata(b"\x03one"), Group::from_rdata(b"\x01\n\x03two")],
         }
     }
 
@@ -216,23 +196,47 @@ mod tests {
         assert!(Membership::all_but(&state, [&zone]).unwrap().is_empty());
         Membership::forget(&state, &zone);
         assert!(Membership::all_but(&state, []).unwrap().is_empty());
+        // A file that no server has written stays.
+        std::fs::write(state.path(&zone, STATE), "precious").unwrap();
+        Membership::forget(&state, &zone);
+        assert!(state.path(&zone, STATE).exists());
+    }
+
+    /// Set for the process that writes a note.
+    const WRITES: &str = "NONESUCH_TEST_WRITES_A_NOTE";
+
+    /// Does nothing but in the process that the test after it starts.
+    #[test]
+    fn a_note_is_written_where_that_is_wanted() {
+        let Some(dir) = std::env::var_os(WRITES) else { return };
+        let state = StateFolder::open(std::path::Path::new(&dir)).unwrap();
+        let note = membership("a.", b"one");
+        note.settle(&state).unwrap();
+        Membership::sync(&state, &[note.zone]).unwrap();
     }
 
     #[test]
-    fn a_note_that_cannot_be_read_is_none() {
-        let text = membership("a.", b"one").text();
-        assert_eq!(Membership::parse(&text), Some(membership("a.", b"one")));
-        // One that was written without groups, and one that is not whole.
-        let (without, cut) = (text.split("group").next().unwrap(), &text[..text.len() - 2]);
-        assert_eq!(Membership::parse(without).map(|noted| noted.groups), Some(vec![]));
-        for wrong in [
-            "",
-            cut,
-            "nonesuch member 1\n",
-            &text.replace("label ", "label x"),
-            &text.replace("catalog", "katalog"),
-        ] {
-            assert_eq!(Membership::parse(wrong), None, "{wrong}");
+    fn the_note_of_a_member_and_its_name_are_written_to_the_disk() {
+        use std::process::Command;
+        if !Command::new("strace").arg("true").output().is_ok_and(|ended| ended.status.success()) {
+            nonesuch_testing::skip("strace cannot be run");
+            return;
         }
+        let dir = tempfile::tempdir().unwrap();
+        let trace = dir.path().join("trace");
+        let test = "service::members::tests::a_note_is_written_where_that_is_wanted";
+        let ended = Command::new("strace")
+            .args(["-f", "-y", "-e", "trace=fsync,fdatasync", "-o"])
+            .arg(&trace)
+            .arg(std::env::current_exe().unwrap())
+            .args([test, "--exact"])
+            .env(WRITES, dir.path())
+            .output()
+            .unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        let trace = std::fs::read_to_string(trace).unwrap();
+        let place = |end: &str| trace.lines().position(|line| line.contains(end));
+        let (file, names) = (place("/zones/member.state>)").unwrap(), place("/zones>)").unwrap());
+        assert!(file < names, "{trace}");
     }
 }

@@ -81,6 +81,7 @@ impl Service {
         self.tell(&ZoneEvent::Added(zone.settings()));
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
         let is_read = matches!(opened.found, Found::Zone(_));
+        self.note_key_event(zone);
         let loaded = self.load_version(zone, Some(opened), false, &activity);
         if is_read {
             // What reading and compiling have freed is a multiple of the image.

@@ -3,19 +3,45 @@
 use super::activity::{Activity, lock};
 use super::build::{Before, BuildRecord, Builder, Built};
 use super::compare::{self, Relation, Seen};
-use super::crowded;
 use super::settings::{Making, Source, VerifyChoice, ZoneSettings};
-use super::state::{Fingerprint, JOURNAL, REUSED, TIMERS, ZONE};
+use super::state::{Fingerprint, JOURNAL, JOURNAL_PART, STATE, ZONE};
 use super::zone::Zone;
 use super::{Refused, Service, ZoneEvent};
-use crate::clock::milliseconds_since_1970;
-use crate::secondary::{Held, is_expired};
 use crate::zones::ServedZone;
-use crate::{Published, open_image, seconds_now};
+use crate::{Published, open_image};
 use nonesuch_proto::{Name, serial};
+use nonesuch_secondary::{Held, is_expired};
+use nonesuch_server::clock::milliseconds_since_1970;
+use nonesuch_server::clock::seconds_now;
+use nonesuch_zone::semantics::{self, Findings};
 use nonesuch_zone::{ChangeSet, Contents, Journal, Verification, load_regular};
 use std::path::Path;
 use std::sync::Arc;
+
+/// Findings of the semantic checks that are logged of one version, of each kind.
+pub const SEMANTIC_KIND: usize = 3;
+/// Findings of the semantic checks that are logged of one version, of all kinds together.
+pub const SEMANTIC_LINES: usize = 20;
+
+/// The records of a zone on their way to being published.
+pub(super) struct Candidate<'c> {
+    pub(super) contents: Contents,
+    /// What was verified of them when they were compiled, where they were.
+    pub(super) recorded: Option<Verification>,
+    /// The steps that led to them from the previous version, where they are known.
+    pub(super) steps: &'c [ChangeSet],
+    /// Those of the files that they were read from.
+    pub(super) origin: Vec<Fingerprint>,
+    /// As [`Version::is_new`].
+    pub(super) is_new: bool,
+}
+
+impl Candidate<'_> {
+    /// Records that came from a primary or a file, of which nothing else is known.
+    pub(super) const fn new(contents: Contents) -> Self {
+        Self { contents, recorded: None, steps: &[], origin: Vec::new(), is_new: true }
+    }
+}
 
 /// A version of a zone on its way to being served.
 pub(super) struct Version {
@@ -27,8 +53,12 @@ pub(super) struct Version {
     pub(super) origin: Vec<Fingerprint>,
     /// What is odd about it, beside the one before.
     pub(super) warnings: Vec<String>,
+    /// Number of findings of the semantic checks; `None` where the records were not checked.
+    pub(super) findings: Option<usize>,
     /// Whether it came from a primary or a file: what is kept tells nothing of how old it is.
     pub(super) is_new: bool,
+    /// The digest of the keys that sign it online ([`signers_digest`](super::image_inputs::signers_digest)).
+    pub(super) key_digest: Option<String>,
     /// Why it is not in the state folder, where it is to be there.
     pub(super) unstored: Option<Unstored>,
 }
@@ -57,44 +87,47 @@ impl Version {
             verified_at,
             origin,
             warnings: built.warnings,
+            findings: None,
             is_new: true,
+            key_digest: built.key_digest,
             unstored: None,
         }
     }
 }
 
 impl Service {
-    /// Verifies, compiles, keeps and serves `contents`; returns their serial. `steps` led to them from the version of before,
-    /// where that is known.
+    /// Verifies, compiles, keeps and serves `candidate`; returns its serial.
     pub(super) fn publish_contents(
         &self,
         zone: &Zone,
-        contents: Contents,
-        recorded: Option<Verification>,
-        steps: &[ChangeSet],
-        origin: Vec<Fingerprint>,
+        candidate: Candidate<'_>,
         activity: &Activity,
     ) -> Result<u32, Refused> {
+        let Candidate { contents, recorded, steps, origin, is_new } = candidate;
         let settings = zone.settings();
         let seen = self.seen(zone);
         let (held, verified_at) = self.last_version(zone, &settings);
         let before = held.as_deref().zip(verified_at);
         let before = before.map(|(contents, at)| Before { contents, verified_at: Some(at) });
         let builder = self.builder(&settings, activity, self.now());
+        let findings = check_semantics(&contents, &settings);
         let built = builder.build(contents, recorded, before.as_ref())?;
         let after = built.contents.as_ref();
         let relation = after.map_or(Relation::First, |after| Relation::of(held.as_deref(), after));
-        let warnings =
-            compare::compared(seen.as_ref(), (&built.published, after), relation, &settings, || None)?;
+        let mut warnings =
+            compare::compared(seen.as_ref(), &built.published, relation, &settings, self.now())?;
+        warnings.extend(findings.iter().flat_map(|findings| findings.lines(SEMANTIC_LINES)));
         activity.phase("keep");
+        let is_from_primaries = settings.source == Source::Primaries;
+        let has_nothing_stored = self.has_nothing_stored(zone);
         let stored =
             self.empty_journal(zone, &settings, relation).and_then(|()| self.keep(zone, &built, &origin));
         let serial = built.published.image().serial();
         let unstored = match stored {
             Ok(()) => None,
             // A zone from primaries is served from memory. Otherwise each retry would transfer the whole zone again, and the zone would
-            // expire although its primaries answer.
-            Err(error) if settings.source == Source::Primaries => {
+            // expire although its primaries answer. Without a stored version, no restart can bring an older one back.
+            Err(error) if is_from_primaries || has_nothing_stored && !error.is_in_the_way() => {
                 let name = zone.apex.to_string();
                 tracing::error!(
                     zone = name,
@@ -112,12 +145,21 @@ impl Service {
             self.add_to_journal(zone, &settings, before, relation, after, steps);
         }
         drop(held);
-        let mut version = Version { unstored, ..Version::of(built, &settings, origin) };
+        let findings = findings.map(|findings| findings.total());
+        let mut version = Version { unstored, findings, is_new, ..Version::of(built, &settings, origin) };
         version.warnings.extend(warnings);
         if self.serve(zone, version) { Ok(serial) } else { Err(Refused::Unknown) }
     }
 
-    /// What a zone with these settings is built by, with signatures that are valid at `now`.
+    /// Whether no version of a zone is stored: a restart serves no older one than is served now.
+    pub(super) fn has_nothing_stored(&self, zone: &Zone) -> bool {
+        let facts = lock(&zone.facts);
+        let is_served_from_disk = facts.served.is_some() && facts.unstored.is_none();
+        drop(facts);
+        !is_served_from_disk && self.state.as_ref().is_none_or(|state| !state.has(&zone.apex, ZONE))
+    }
+
+    /// What a zone with these settings is built by, with signatures that are valid at `now` and the keys of the present.
     pub(super) fn builder<'b>(
         &'b self,
         settings: &'b ZoneSettings,
@@ -125,18 +167,19 @@ impl Service {
         now: u32,
     ) -> Builder<'b> {
         let keeps_contents = self.state.is_some() || settings.keeps_contents();
-        Builder { settings, key_files: &self.key_files, activity, now, keeps_contents }
+        let key_time = settings.key_time(self.now());
+        Builder { settings, key_files: &self.key_files, activity, now, key_time, keeps_contents }
     }
 
     /// What was published of a zone last, as far as people are warned by it.
     pub(super) fn seen(&self, zone: &Zone) -> Option<Seen> {
         if let Some(served) = &lock(&zone.facts).served {
-            return Some(Seen::of(served.published()).at(self.now()));
+            return Some(Seen::of(served.published()));
         }
         let state = self.state.as_ref().filter(|state| state.has(&zone.apex, ZONE))?;
         // Where what is kept cannot be read, there is nothing to compare.
         let file = open_image(&state.path(&zone.apex, ZONE)).ok().flatten()?;
-        Some(Seen::of_image(file.image()).at(self.now()))
+        Some(Seen::of_image(file.image(), state.image_inputs(&zone.apex).is_some()))
     }
 
     /// The version that was published last, where it is of use for the next one: what has not changed need not be verified
@@ -184,7 +227,7 @@ impl Service {
     ) -> Result<(), Refused> {
         let Some(state) = self.state.as_ref().filter(|_| settings.keeps_contents()) else { return Ok(()) };
         let noted = compare::note_reused(state, &zone.apex, relation);
-        let failed = |source| Refused::Keep { path: state.path(&zone.apex, REUSED), source };
+        let failed = |source| Refused::Keep { path: state.path(&zone.apex, STATE), source };
         if noted.map_err(failed)?
             && let Some(journal) = self.journal(zone, settings, None)
         {
@@ -237,15 +280,16 @@ impl Service {
         if is_wanted && journal.is_none() {
             let path = state.path(&zone.apex, JOURNAL);
             // Not with the facts held: others ask for them, and the disk may be slow.
-            if state.is_free(&zone.apex, JOURNAL) {
-                journal = open_journal(&path, &zone.apex, settings.transfers.journal_octets).map(Arc::new);
-            } else {
+            let taken = [JOURNAL, JOURNAL_PART].into_iter().find(|suffix| !state.is_free(&zone.apex, suffix));
+            if let Some(suffix) = taken {
                 let name = zone.apex.to_string();
                 tracing::warn!(
                     zone = name,
                     "zone {name}: no incremental transfers: {} is no journal; move it elsewhere",
-                    path.display()
+                    state.path(&zone.apex, suffix).display()
                 );
+            } else {
+                journal = open_journal(&path, &zone.apex, settings.transfers.journal_octets).map(Arc::new);
             }
         }
         let mut is_stale = false;
@@ -271,7 +315,6 @@ impl Service {
     pub(super) fn serve(&self, zone: &Zone, mut version: Version) -> bool {
         let settings = zone.settings();
         version.warnings.extend(compare::alias_warnings(&version.published));
-        version.warnings.extend(crowded::warnings(version.published.image(), settings.limits));
         let (serial, is_new) = (version.published.image().serial(), version.is_new);
         let journal = self.journal(zone, &settings, Some(serial));
         let words = version.published.way();
@@ -301,6 +344,8 @@ impl Service {
         facts.contents = version.contents;
         facts.verified_at = version.verified_at;
         facts.warnings.clone_from(&version.warnings);
+        facts.findings = version.findings;
+        facts.key_digest = version.key_digest;
         facts.unstored = version.unstored;
         let (name, words, verified) = (zone.apex.to_string(), facts.words.clone(), facts.verified.clone());
         self.show(zone, &facts);
@@ -318,11 +363,11 @@ impl Service {
         let Some(state) = self.state.as_ref().filter(|_| settings.source == Source::Primaries) else {
             return false;
         };
-        let timers = state.path(&zone.apex, TIMERS);
+        let timers = state.facts(&zone.apex).timers;
         let timing = settings.transfers.timing();
         contents
             .and_then(Held::of)
-            .is_some_and(|held| is_expired(&timers, held, timing, milliseconds_since_1970()))
+            .is_some_and(|held| is_expired(timers, held, timing, milliseconds_since_1970()))
     }
 
     /// Notes why the newest version of a zone is refused, or that it is not.
@@ -332,7 +377,10 @@ impl Service {
             return;
         }
         facts.error = refused.map(ToString::to_string);
-        facts.has_failed = refused.is_some() && facts.served.is_none();
+        let has_failed = refused.is_some() && facts.served.is_none();
+        if std::mem::replace(&mut facts.has_failed, has_failed) != has_failed {
+            self.show(zone, &facts);
+        }
         let is_served = facts.served.is_some();
         drop(facts);
         if let Some(error) = refused {
@@ -341,6 +389,11 @@ impl Service {
             tracing::error!(zone = name, "zone {name}: refused, {rest}: {error}");
         }
     }
+}
+
+/// Checks the records of a zone that has its file here. Those of a transferred zone are the matter of its primary.
+fn check_semantics(contents: &Contents, settings: &ZoneSettings) -> Option<Findings> {
+    settings.source.path().map(|_| semantics::check(contents, SEMANTIC_KIND))
 }
 
 fn open_journal(path: &Path, apex: &Name, most: u64) -> Option<Journal> {

@@ -2,7 +2,7 @@
 //! by mistake is to come back with its journal.
 
 use super::activity::lock;
-use super::members::Membership;
+use super::state::Membership;
 use super::state::file_stem;
 use super::zone::Zone;
 use super::{Service, Source};

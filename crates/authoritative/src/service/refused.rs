@@ -1,10 +1,12 @@
 //! Why a version of a zone is refused.
 
 use crate::OpenImageError;
-use nonesuch_dnssec::online::PrepareError;
+use nonesuch_dnssec::keys::directory::KeyDirectoryError;
+use nonesuch_dnssec::online::{LoadProverError, PrepareError};
 use nonesuch_dnssec::transition::{TransitionFault, list_faults};
-use nonesuch_dnssec::verify::count_faults;
+use nonesuch_dnssec::verify::{Fault, Reason, Report, count_faults};
 use nonesuch_proto::{Name, Rtype};
+use nonesuch_secondary::{PublishError, Verdict};
 use nonesuch_zone::LoadError;
 use nonesuch_zone::image::CompileError;
 use nonesuch_zone::read::read_remedy;
@@ -58,7 +60,15 @@ pub enum Refused {
         faults: usize,
         /// The first of them.
         first: Vec<String>,
+        /// How long they are faults.
+        verdict: Verdict,
     },
+    /// Its ZONEMD record does not verify (RFC 8976 §4): these are not the records that were published.
+    #[error(
+        "not fit to be served: the zone digest does not verify: {0}; get the version that its publisher digested, remove the ZONEMD \
+         record, or set verify = \"none\" to serve it unchecked"
+    )]
+    WrongDigest(Box<Fault>),
     /// Its key set alone is signed.
     #[error(
         "the key set is signed and nothing else, as `nonesuch zone sign --only-keys` leaves it: have the rest made when asked, with \
@@ -111,15 +121,18 @@ pub enum Refused {
     )]
     UnsafeTransition(Vec<TransitionFault>),
     /// Keys are missing or faulty.
-    #[error("{0}")]
-    Keys(String),
+    #[error(transparent)]
+    Keys(#[from] Box<KeyDirectoryError>),
+    /// The VRF key or the stored proofs are missing or faulty.
+    #[error(transparent)]
+    Prover(#[from] Box<LoadProverError>),
     /// It cannot be signed or denied when asked.
     #[error(transparent)]
     Prepare(#[from] Box<PrepareError>),
     /// It does not fit into an image.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// It could not be kept, and what is not kept is not published.
+    /// It could not be stored. A version that is not stored is not published where an older one is.
     #[error("{}: cannot be written: {source}{}", path.display(), write_remedy(source))]
     Keep {
         /// The file.
@@ -127,6 +140,43 @@ pub enum Refused {
         /// What the system said.
         source: io::Error,
     },
+}
+
+impl Refused {
+    /// What it means for a version that was transferred and verified at `now`.
+    pub(super) fn of_transfer(self, now: u32) -> PublishError {
+        let reason = self.to_string();
+        let verdict = match self {
+            Self::Unknown | Self::OtherSource => return PublishError::Unwanted(reason),
+            Self::Keep { .. } | Self::Keys(_) => return PublishError::Failed(reason),
+            Self::Unsound { first, verdict, .. } => {
+                return PublishError::Refused { reason: first.join("; "), verdict };
+            }
+            Self::Prepare(error) => match *error {
+                PrepareError::Keys(_) => return PublishError::Failed(reason),
+                PrepareError::Unsound(report) => verdict_of(&report, now),
+                _ => Verdict::Final,
+            },
+            _ => Verdict::Final,
+        };
+        PublishError::Refused { reason, verdict }
+    }
+
+    /// Whether a file that no server has written is in the place of a stored version: the operator has to move it.
+    pub(super) fn is_in_the_way(&self) -> bool {
+        matches!(self, Self::Keep { source, .. } if source.kind() == io::ErrorKind::AlreadyExists)
+    }
+}
+
+/// How long a version has these faults that was verified at `now`.
+pub(super) fn verdict_of(report: &Report, now: u32) -> Verdict {
+    let wait = |fault: &Fault| match fault.reason {
+        Reason::NotYetValid { inception, .. } => Some(inception.wrapping_sub(now)),
+        Reason::Expired { .. } => Some(0),
+        _ => None,
+    };
+    let seconds = report.faults.iter().filter_map(wait).max();
+    seconds.map_or(Verdict::Final, |seconds| Verdict::For { seconds })
 }
 
 fn without_folder(folder: Option<&Path>) -> String {

@@ -1,13 +1,14 @@
 //! Reloading: other settings, other files.
 
 use super::activity::{ActivityKind, lock};
+use super::publish::Candidate;
 use super::settings::{Settings, ZoneSettings};
-use super::status::ReloadReport;
+use super::status::{ReloadReport, ZoneStatus};
 use super::zone::{Update, Zone};
 use super::{Refused, Service, Source, ZoneEvent};
-use crate::seconds_now;
 use nonesuch_net::release_free_memory;
 use nonesuch_proto::Name;
+use nonesuch_server::clock::seconds_now;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -78,6 +79,34 @@ impl Service {
         (new, old)
     }
 
+    /// Adds one zone to those of the settings and loads it; returns how it stands then. A member of a catalog of that name
+    /// becomes a zone of the settings.
+    pub fn add_configured(&self, settings: ZoneSettings) -> ZoneStatus {
+        let _one = lock(&self.reloading);
+        let apex = settings.apex.clone();
+        let changing = lock(&self.changing);
+        let before: Vec<Arc<Zone>> = self.zone(&apex).into_iter().collect();
+        self.drop_zones(&before, true);
+        let zone = Arc::new(Zone::new(settings, self.work_of(&apex)));
+        self.insert(&[Arc::clone(&zone)]);
+        drop(changing);
+        self.load_all(&[Arc::clone(&zone)]);
+        // Catalogs may have it as a member.
+        self.tell(&ZoneEvent::Reloaded);
+        zone.status(self.now())
+    }
+
+    /// Removes one zone from those of the settings; its stored version stays. Returns whether it was there.
+    pub fn remove_configured(&self, apex: &Name) -> bool {
+        let _one = lock(&self.reloading);
+        let changing = lock(&self.changing);
+        let found: Vec<Arc<Zone>> = self.zone(apex).into_iter().filter(|zone| !zone.is_member()).collect();
+        self.drop_zones(&found, true);
+        drop(changing);
+        self.tell(&ZoneEvent::Reloaded);
+        !found.is_empty()
+    }
+
     /// Loads those of `zones` anew that have changed.
     fn reload_old(&self, zones: &[Known], report: &mut ReloadReport) {
         let outcomes: Mutex<Vec<(Name, Result<Update, Refused>)>> = Mutex::default();
@@ -111,7 +140,17 @@ impl Service {
             return Err(Refused::Unknown);
         }
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
-        let outcome = self.load_version(zone, None, is_forced, &activity);
+        let is_key_event = self.note_key_event(zone) || (!is_forced && self.have_keys_changed(zone));
+        let outcome = match Self::held_contents(zone).filter(|_| is_key_event) {
+            Some(contents) => {
+                let candidate = Candidate { is_new: false, ..Candidate::new(contents) };
+                self.publish_contents(zone, candidate, &activity).map(|_| Update::Published)
+            }
+            None => self.load_version(zone, None, is_forced || is_key_event, &activity),
+        };
+        if is_key_event && !matches!(outcome, Ok(Update::Published | Update::Waiting)) {
+            self.retry_key_event(zone);
+        }
         self.note(zone, outcome.as_ref().err());
         let is_published = matches!(outcome, Ok(Update::Published));
         if is_forced && !is_published && zone.settings().source == Source::Primaries {

@@ -1,13 +1,14 @@
 //! What a service is to run, as plain values: whoever reads a configuration makes these of it.
 
 use super::Refused;
-use crate::acl::{AccessEntry, AccessList, Prefix, Remote};
 use crate::catalog::Listed;
-use crate::secondary::{Span, Timing};
-use crate::transfer::inbound::TransferBounds;
 use crate::zones::ZonePolicy;
 use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::verify::VERDICTS;
 use nonesuch_proto::Name;
+use nonesuch_secondary::inbound::TransferBounds;
+use nonesuch_secondary::{Span, Timing};
+use nonesuch_server::acl::{AccessEntry, AccessList, Prefix, Remote};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -110,6 +111,8 @@ pub enum Making {
         keys: PathBuf,
         /// Validity of signatures, in seconds.
         validity: u32,
+        /// Whether the times in the key files are ignored: every key is published and signs.
+        ignore_key_times: bool,
     },
     /// The zone has NSEC5.
     Nsec5 {
@@ -279,6 +282,14 @@ impl ZoneSettings {
         self
     }
 
+    /// The time at which the times in key files are read, where it is `now`; `None` where they are ignored.
+    pub(super) const fn key_time(&self, now: u32) -> Option<u32> {
+        match self.making {
+            Making::Online { ignore_key_times: true, .. } => None,
+            _ => Some(now),
+        }
+    }
+
     /// Whether a version is served that was not verified without fault.
     pub(super) fn serves_faulty(&self) -> bool {
         self.on_fault == OnFault::Warn || self.verify == VerifyChoice::Nothing
@@ -302,7 +313,7 @@ impl ZoneSettings {
         let mut entries = self.transfers.notify_from.entries().to_vec();
         entries.extend(self.transfers.primaries.iter().filter_map(|remote| {
             let address = remote.address.ip().to_canonical();
-            let prefix = Prefix::new(address, if address.is_ipv4() { 32 } else { 128 })?;
+            let prefix = Prefix::of_host(address)?;
             Some(AccessEntry { prefix: Some(prefix), key: remote.key.clone(), ..AccessEntry::default() })
         }));
         AccessList::new(entries)
@@ -316,6 +327,20 @@ impl ZoneSettings {
             _ => return Err(Refused::Nsec5KeysNeeded { folder: None }),
         };
         if folder.is_dir() { Ok(folder) } else { Err(Refused::Nsec5KeysNeeded { folder: Some(folder) }) }
+    }
+
+    /// A digest of the settings that versions of a zone are verified by, and of the program. `None` where key files are also
+    /// needed.
+    pub(super) fn judged_by(&self) -> Option<String> {
+        if self.making != Making::AsItIs {
+            return None;
+        }
+        let settings = (self.verify, self.on_fault, self.requires_dnssec, self.limits);
+        let primaries = &self.transfers.primaries;
+        let text = format!("{} {VERDICTS} {settings:?} {primaries:?}", env!("CARGO_PKG_VERSION"));
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(text.as_bytes()).update(&nonesuch_crypto::tables_digest());
+        Some(hasher.finalize().to_hex().to_string())
     }
 
     /// Whether a version is rejected that breaks validators which hold the previous version's keys. For a transferred zone the
@@ -332,6 +357,8 @@ impl ZoneSettings {
             || !transfers.also_notify.is_empty()
             || self.catalog.is_some()
             || self.source.path().is_none()
+            // It cannot be read again when other keys become active.
+            || matches!((&self.source, &self.making), (Source::Stream(_), Making::Online { .. }))
     }
 }
 

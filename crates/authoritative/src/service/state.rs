@@ -3,9 +3,17 @@
 //! Each file is written beside its place, made to last and renamed, so that a reader meets the old one or the whole new
 //! one, whenever the process ends.
 
+mod file;
+mod legacy;
+mod member;
+
+pub(super) use file::StateFile;
+pub(super) use member::Membership;
+
 use nonesuch_proto::Name;
 use nonesuch_zone::Journal;
 use nonesuch_zone::image::file::is_image;
+use serde::{Deserialize, Serialize};
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
@@ -13,32 +21,23 @@ use std::hash::Hasher as _;
 use std::io::{self, BufWriter, Read as _, Write};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// Ends of the names of files: the published zone, by a name that nobody would give a zone file.
 pub(super) const ZONE: &str = "kept";
-/// What is known of the file that the published zone was read from.
-pub(super) const ORIGIN: &str = "origin";
 /// The journal of a zone.
 pub(super) const JOURNAL: &str = "journal";
-/// The timers of a secondary.
-pub(super) const TIMERS: &str = "timers";
-/// What the published zone's image was made by.
-pub(super) const MADE: &str = "made";
-/// The catalog that has the zone, and its label there.
-pub(super) const MEMBER: &str = "member";
-/// The serial up to which versions with other records were published under the same serials.
-pub(super) const REUSED: &str = "reused";
+/// The state file of a zone.
+pub(super) const STATE: &str = "state";
 /// A journal that was not whole yet when the server ended.
-const JOURNAL_PART: &str = "journal.new";
-const SUFFIXES: [&str; 8] = [ZONE, ORIGIN, JOURNAL, TIMERS, MADE, MEMBER, REUSED, JOURNAL_PART];
-/// How the texts among the files begin.
-pub(super) const TEXT: &[u8] = b"nonesuch ";
+pub(super) const JOURNAL_PART: &str = "journal.new";
+const SUFFIXES: [&str; 4] = [ZONE, JOURNAL, STATE, JOURNAL_PART];
 /// Octets that a file's kind is told by.
 const HEAD: usize = 16;
-/// The first line of what is known of the file that a zone came from.
-const ORIGIN_HEAD: &str = "nonesuch origin 1";
 /// How the names of files begin that are not whole yet.
-pub(crate) const PART: &str = ".part-";
+const PART: &str = ".part-";
+/// Locks of state files.
+const LOCKS: usize = 64;
 /// Letters of a file's name up to which a zone's name stands in it; longer ones are cut and hashed.
 const MOST_LETTERS: usize = 180;
 
@@ -46,6 +45,10 @@ const MOST_LETTERS: usize = 180;
 #[derive(Debug)]
 pub struct StateFolder {
     zones: PathBuf,
+    /// Held by whoever changes a state file; zones share them.
+    facts: [Mutex<()>; LOCKS],
+    /// Whether state files of earlier versions could not be replaced: they are read together with the state files.
+    has_legacy: bool,
     /// Locked as long as the folder is used.
     lock: File,
 }
@@ -103,13 +106,21 @@ impl StateFolder {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        Ok(Self { zones, lock })
+        let mut folder = Self { zones, facts: [const { Mutex::new(()) }; LOCKS], has_legacy: false, lock };
+        folder.replace_legacy();
+        Ok(folder)
     }
 
     /// Where in the folder `dir` zones are kept: files of others have no place there.
     #[must_use]
     pub fn zones_in(dir: &Path) -> PathBuf {
         dir.join("zones")
+    }
+
+    /// The file in the folder `dir` that has the stored version of a zone.
+    #[must_use]
+    pub fn version_in(dir: &Path, apex: &Name) -> PathBuf {
+        Self::zones_in(dir).join(format!("{}.{ZONE}", file_stem(apex)))
     }
 
     /// The file in the folder `dir` by which one process alone has it.
@@ -165,22 +176,30 @@ impl StateFolder {
         if !check(part.path()) {
             return Ok(false);
         }
-        self.put(part, apex, suffix)?;
-        File::open(&self.zones)?.sync_all()?;
+        Self::put(part, &self.path(apex, suffix), suffix)?;
+        self.sync_names()?;
         Ok(true)
     }
 
-    /// As [`write`](Self::write), of what may be lost where the machine stops: the system writes it in its own time.
+    /// Has the names of all files written to the disk.
     ///
     /// # Errors
-    /// Those of writing; what was there before stays then.
-    pub(super) fn write_soon(
-        &self,
-        apex: &Name,
-        suffix: &str,
-        write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
-    ) -> io::Result<()> {
-        self.begin(write).and_then(|part| self.put(part, apex, suffix))
+    /// Those of the system.
+    pub(super) fn sync_names(&self) -> io::Result<()> {
+        File::open(&self.zones)?.sync_all()
+    }
+
+    /// Has the file of a zone with this suffix written to the disk, where it exists.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(super) fn sync(&self, apex: &Name, suffix: &str) -> io::Result<()> {
+        match File::open(self.path(apex, suffix)) {
+            Ok(file) => file.sync_all(),
+            // The zone was removed meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn begin(
@@ -198,9 +217,8 @@ impl StateFolder {
         Ok(part)
     }
 
-    fn put(&self, part: tempfile::NamedTempFile, apex: &Name, suffix: &str) -> io::Result<()> {
-        let path = self.path(apex, suffix);
-        if !is_ours(&path, suffix) {
+    fn put(part: tempfile::NamedTempFile, path: &Path, suffix: &str) -> io::Result<()> {
+        if !is_ours(path, suffix) {
             let words = "a file is there that no server has written, and stays; move it elsewhere";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
         }
@@ -212,16 +230,21 @@ impl StateFolder {
         self.remove_stem(&file_stem(apex))
     }
 
-    /// Removes the versions that are kept of a zone, and what belongs to them alone.
+    /// Removes the versions that are stored of a zone, and what belongs to them alone.
     pub(super) fn remove_versions(&self, apex: &Name) {
         let stem = file_stem(apex);
-        for suffix in SUFFIXES.iter().filter(|suffix| ![TIMERS, MEMBER].contains(suffix)) {
+        for suffix in [ZONE, JOURNAL, JOURNAL_PART] {
             self.remove_file(&stem, suffix);
         }
+        // Facts that are left hold for an image that is gone.
+        let _ = self.update(apex, |facts| (facts.image, facts.reused_serial) = (None, None));
     }
 
+    /// Removes all files of this stem; tells whether there was any.
     pub(super) fn remove_stem(&self, stem: &str) -> bool {
-        SUFFIXES.iter().filter(|suffix| self.remove_file(stem, suffix)).count() > 0
+        let _one = self.lock_facts(stem);
+        let suffixes = SUFFIXES.iter().chain(&legacy::SUFFIXES);
+        suffixes.filter(|suffix| self.remove_file(stem, suffix)).count() > 0
     }
 
     fn remove_file(&self, stem: &str, suffix: &str) -> bool {
@@ -237,15 +260,12 @@ impl StateFolder {
         let mut stems = BTreeSet::new();
         for entry in fs::read_dir(&self.zones)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            let stem = name.rsplit_once('.').filter(|(_, suffix)| SUFFIXES.contains(suffix));
+            let stem = name
+                .rsplit_once('.')
+                .filter(|(_, suffix)| SUFFIXES.contains(suffix) || legacy::SUFFIXES.contains(suffix));
             stems.extend(stem.filter(|(stem, _)| !stem.is_empty()).map(|(stem, _)| stem.to_owned()));
         }
         Ok(stems)
-    }
-
-    /// The text of the file of this stem and suffix.
-    pub(super) fn read_stem(&self, stem: &str, suffix: &str) -> Option<String> {
-        fs::read_to_string(self.zones.join(format!("{stem}.{suffix}"))).ok()
     }
 }
 
@@ -266,7 +286,8 @@ fn is_ours(path: &Path, suffix: &str) -> bool {
         || match suffix {
             ZONE => is_image(&head),
             JOURNAL | JOURNAL_PART => Journal::is_journal(&head),
-            _ => head.starts_with(TEXT),
+            STATE => head.starts_with(file::HEAD),
+            _ => head.starts_with(legacy::HEAD),
         }
 }
 
@@ -297,7 +318,7 @@ pub(super) fn file_stem(apex: &Name) -> String {
 }
 
 /// What tells that a file is the one that it was: when it was changed, its size and place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Fingerprint {
     modified: (i64, i64),
     octets: u64,
@@ -315,31 +336,6 @@ impl Fingerprint {
             inode: metadata.ino(),
             device: metadata.dev(),
         })
-    }
-
-    pub(super) fn words(&self) -> String {
-        let Self { modified, octets, inode, device } = self;
-        format!("{} {} {octets} {inode} {device}", modified.0, modified.1)
-    }
-}
-
-impl StateFolder {
-    /// Notes that the published zone of `apex` was read from files of these fingerprints.
-    pub(super) fn write_origin(&self, apex: &Name, origin: &[Fingerprint]) -> io::Result<()> {
-        let zone = Fingerprint::of(&self.path(apex, ZONE))?;
-        // Where it is lost the file is read again.
-        self.write_soon(apex, ORIGIN, |out| {
-            writeln!(out, "{ORIGIN_HEAD}")?;
-            [zone].iter().chain(origin).try_for_each(|fingerprint| writeln!(out, "{}", fingerprint.words()))
-        })
-    }
-
-    /// Whether the published zone of `apex` is what files of these fingerprints hold.
-    pub(super) fn is_of(&self, apex: &Name, origin: &[Fingerprint]) -> bool {
-        let Ok(zone) = Fingerprint::of(&self.path(apex, ZONE)) else { return false };
-        let words: Vec<String> = [zone].iter().chain(origin).map(Fingerprint::words).collect();
-        let expected = std::iter::once(ORIGIN_HEAD).chain(words.iter().map(String::as_str));
-        fs::read_to_string(self.path(apex, ORIGIN)).is_ok_and(|text| text.lines().eq(expected))
     }
 }
 
@@ -403,38 +399,18 @@ mod tests {
     }
 
     #[test]
-    fn origins_fit_the_files_that_they_were_noted_of() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = StateFolder::open(dir.path()).unwrap();
-        let apex: Name = "example.".parse().unwrap();
-        let source = dir.path().join("source");
-        fs::write(&source, "first").unwrap();
-        let origin = [Fingerprint::of(&source).unwrap()];
-        assert!(!folder.is_of(&apex, &origin));
-        folder.write(&apex, ZONE, |out| out.write_all(ONE)).unwrap();
-        folder.write_origin(&apex, &origin).unwrap();
-        assert!(folder.is_of(&apex, &origin));
-        assert!(!folder.is_of(&apex, &[origin[0], origin[0]]));
-        fs::write(&source, "second").unwrap();
-        assert!(!folder.is_of(&apex, &[Fingerprint::of(&source).unwrap()]));
-        // A zone that was published after the note is not what the note says.
-        folder.write(&apex, ZONE, |out| out.write_all(TWO)).unwrap();
-        assert!(!folder.is_of(&apex, &origin));
-    }
-
-    #[test]
     fn what_no_server_has_written_stays() {
         let dir = tempfile::tempdir().unwrap();
         let folder = StateFolder::open(dir.path()).unwrap();
         let apex: Name = "example.".parse().unwrap();
-        for suffix in SUFFIXES {
+        for suffix in SUFFIXES.into_iter().chain(legacy::SUFFIXES) {
             let path = folder.path(&apex, suffix);
             fs::write(&path, "precious").unwrap();
             assert!(folder.write(&apex, suffix, |out| out.write_all(ONE)).is_err(), "{suffix}");
             assert!(!folder.remove(&apex) && !folder.has(&apex, suffix), "{suffix}");
             assert_eq!(fs::read(&path).unwrap(), b"precious", "{suffix}");
             fs::write(&path, "").unwrap();
-            folder.write(&apex, suffix, |out| out.write_all(b"nonesuch text")).unwrap();
+            folder.write(&apex, suffix, |out| out.write_all(b"any text")).unwrap();
             fs::remove_file(&path).unwrap();
             let precious = dir.path().join("precious");
             fs::write(&precious, "precious").unwrap();

@@ -3,10 +3,10 @@
 use super::Service;
 use super::activity::{ActivityStatus, lock};
 use nonesuch_proto::Name;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How a zone stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ZoneStanding {
@@ -34,7 +34,7 @@ impl ZoneStanding {
 }
 
 /// What is told of one zone.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ZoneStatus {
     /// Its name.
     pub zone: String,
@@ -52,6 +52,8 @@ pub struct ZoneStatus {
     pub signatures: u64,
     /// What was verified of it.
     pub verified: Option<String>,
+    /// When a time in the files of its keys passes next, in seconds since 1970.
+    pub next_key_event: Option<u32>,
     /// When the first of its signatures expires, in seconds since 1970 modulo 2^32.
     pub nearest_expiration: Option<u32>,
     /// Whether that is soon.
@@ -70,10 +72,13 @@ pub struct ZoneStatus {
     pub storage_error: Option<String>,
     /// What is odd about the version that is served, by itself or beside the one before.
     pub warnings: Vec<String>,
+    /// Number of findings of the semantic checks in the version that is served; `None` where its records were not checked: those of a
+    /// compiled zone and of a zone from primaries.
+    pub findings: Option<usize>,
 }
 
 /// What is told of a service.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServiceStatus {
     /// Zones that are served.
     pub serving: usize,
@@ -92,7 +97,7 @@ pub struct ServiceStatus {
 }
 
 /// How a reload went.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReloadReport {
     /// When it ended, in seconds since 1970.
     pub at: u64,

@@ -41,6 +41,8 @@ pub(super) struct Facts {
     pub(super) unstored: Option<Unstored>,
     /// What is odd about the version that is served, by itself or beside the one before.
     pub(super) warnings: Vec<String>,
+    /// Number of findings of the semantic checks in it; `None` where its records were not checked.
+    pub(super) findings: Option<usize>,
     pub(super) words: String,
     pub(super) verified: String,
     pub(super) records: Option<u64>,
@@ -51,6 +53,10 @@ pub(super) struct Facts {
     /// When all signatures of it were verified; `None` where they were not.
     pub(super) verified_at: Option<u32>,
     pub(super) journal: Option<Arc<Journal>>,
+    /// The digest of the keys that sign the served version online ([`signers_digest`](super::image_inputs::signers_digest)).
+    pub(super) key_digest: Option<String>,
+    /// When a time in the files of its keys passes next, or the keys are read again after a failure, in seconds since 1970.
+    pub(super) key_event: Option<u32>,
     /// Says of the expiration of signatures what was not said yet.
     pub(super) expiry: ExpiryWatch,
 }
@@ -144,6 +150,7 @@ impl Zone {
             records: facts.records,
             signatures: image.map_or(0, |image| image.signatures()),
             verified: image.map(|_| facts.verified.clone()),
+            next_key_event: facts.key_event,
             nearest_expiration: period.map(|period| period.expiration),
             expires_soon,
             loaded_at: image.map(|_| facts.loaded_at),
@@ -153,6 +160,7 @@ impl Zone {
             error: facts.error.clone().or_else(|| facts.catalog_fault.clone()),
             storage_error: facts.unstored.as_ref().map(|unstored| unstored.error.clone()),
             warnings: facts.warnings.clone(),
+            findings: facts.findings,
         }
     }
 }

@@ -3,10 +3,11 @@
 use super::responder::{ask, asked, extended_error, responder, shared};
 use super::zones::serving;
 use super::*;
-use crate::acl::AccessList;
-use crate::statistics::Carrier;
+use crate::Settings;
 use crate::zones::{ServedZone, ZonePolicy, ZoneState};
-use crate::{Settings, tsig};
+use nonesuch_server::acl::AccessList;
+use nonesuch_server::statistics::Carrier;
+use nonesuch_server::tsig;
 
 /// Those who may ask; the sender of the tests has the address 192.0.2.77.
 fn policy(entries: &[&str]) -> ZonePolicy {
@@ -59,7 +60,7 @@ fn a_key_may_be_asked_for() {
     let rcode = |answer: &[u8]| Message::parse(answer).unwrap().rcode();
     assert_eq!(asked(&mut responder, "www.example.", Rtype::A).rcode(), Rcode::REFUSED);
     let mut message = query(&name("www.example."), Rtype::A, None);
-    let verifier = tsig::sign_request(&Arc::new(key()), &mut message, crate::clock::seconds_now());
+    let verifier = tsig::sign_request(&Arc::new(key()), &mut message, nonesuch_server::clock::seconds_now());
     assert_eq!(rcode(&ask(&mut responder, &message).unwrap()), Rcode::NOERROR);
     drop(verifier);
 }

@@ -2,8 +2,8 @@
 
 use super::responder::{ask, limited, option_of, responder};
 use super::*;
-use crate::limits::RateSettings;
 use nonesuch_proto::message::Header;
+use nonesuch_server::limits::RateSettings;
 
 /// A message without a question, and an OPT record with this option.
 fn alone(code: u16, data: &[u8]) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Queries that are odd or malformed (RFC 8906, RFC 6891, RFC 9619).
 
 use super::*;
-use nonesuch_proto::message::Header;
+use nonesuch_proto::message::{Header, opcode};
 
 const TEXT: &str =
     "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns\nns A 192.0.2.1\n";
@@ -33,12 +33,13 @@ fn with_flags(word: u16) -> Vec<u8> {
     octets
 }
 
-/// A header alone with this response code: nothing of the query but identifier, opcode and RD.
+/// A header with this response code, and OPT at most: nothing of the query but identifier, opcode and RD.
 #[track_caller]
 fn assert_bare(octets: &[u8], rcode: Rcode) {
     let message = send(octets).unwrap();
     assert_eq!(message.rcode(), rcode);
-    assert_eq!(message.header.counts, [0; 4]);
+    assert_eq!(message.header.counts[..3], [0; 3]);
+    assert!(message.records.iter().all(|record| record.rtype == Rtype::OPT));
     let sent = Header::read(octets).unwrap();
     assert_eq!(message.header.opcode(), sent.opcode());
     assert_eq!(message.header.flags & flags::RD, sent.flags & flags::RD);
@@ -57,7 +58,6 @@ fn unknown_types_are_no_data() {
 #[test]
 fn what_is_no_question_for_a_zone() {
     for (qtype, rcode) in [
-        (Rtype::AXFR, Rcode::REFUSED),
         (Rtype::IXFR, Rcode::REFUSED),
         (Rtype::MAILA, Rcode::NOTIMP),
         (Rtype::MAILB, Rcode::NOTIMP),
@@ -68,6 +68,12 @@ fn what_is_no_question_for_a_zone() {
         let message = send(&plain("example.", qtype)).unwrap();
         assert_eq!((message.rcode(), message.records.len()), (rcode, 0), "{qtype}");
         assert_eq!(message.questions, [(name("example."), qtype, nonesuch_proto::Class::IN)]);
+    }
+    // RFC 5936 §4.2: there is no AXFR over UDP.
+    for (transport, rcode) in [(Transport::Udp, Rcode::FORMERR), (Transport::Tcp, Rcode::REFUSED)] {
+        let octets = zone().send(&plain("example.", Rtype::AXFR), transport).unwrap();
+        let message = Message::parse(&octets).unwrap();
+        assert_eq!((message.rcode(), message.records.len()), (rcode, 0));
     }
     let message = send(&query(&name("example."), Rtype::NXNAME, Some((1232, false)))).unwrap();
     assert_eq!(message.opt().unwrap().rdata, [0, 15, 0, 2, 0, 30], "RFC 9824 §3.5: invalid query type");
@@ -92,7 +98,7 @@ fn other_classes_and_other_zones_are_refused() {
 
 #[test]
 fn other_opcodes_are_not_implemented() {
-    for opcode in 1..16u16 {
+    for opcode in (1..16u16).filter(|number| ![opcode::NOTIFY, opcode::UPDATE].contains(&(*number as u8))) {
         assert_bare(&with_flags(opcode << 11), Rcode::NOTIMP);
         assert_bare(&with_flags(opcode << 11 | flags::RD), Rcode::NOTIMP);
     }

@@ -3,14 +3,15 @@
 use super::responder::{ask, responder, shared};
 use super::zones::serving;
 use super::*;
-use crate::acl::AccessList;
+use crate::Settings;
 use crate::chaos::Chaos;
-use crate::notify::Notified;
 use crate::responder::{Responder, Shared};
-use crate::tsig::{Key, Keys, sign_request};
 use crate::zones::{ZonePolicy, ZoneState};
-use crate::{Settings, seconds_now};
 use nonesuch_proto::message::Header;
+use nonesuch_secondary::notify::Notified;
+use nonesuch_server::acl::AccessList;
+use nonesuch_server::clock::seconds_now;
+use nonesuch_server::tsig::{Key, Keys, sign_request};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 

@@ -3,15 +3,15 @@
 use super::responder::shared;
 use super::*;
 use crate::Settings;
-use crate::limits::{LimitSettings, Limits};
 use crate::responder::{Responder, Shared};
-use crate::zones::{ServedZone, ZonePolicy, ZoneState};
+use crate::zones::ZoneState;
 use nonesuch_net::{Answer, Handler};
 use nonesuch_proto::message::Header;
+use nonesuch_server::limits::{LimitSettings, Limits};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-const LOUD: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+const LOUD: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
 /// A worker that answers datagrams for example., with the default limits, and the time that it goes by.
 struct Worker {
@@ -50,9 +50,8 @@ impl Outcome {
 impl Worker {
     fn new(mechanism: Mechanism, cost: Duration) -> Self {
         let text = "$TTL 60\n@ SOA ns h 1 1 1 1 60\n@ NS ns\nns A 192.0.2.1\n";
-        let Zone { published, .. } = Zone::new(text, "example.", Some(mechanism));
-        let zone = ServedZone::new(published, Arc::new(ZonePolicy::default()));
-        let shared: Shared = shared(&[("example.", ZoneState::Serving(Arc::new(zone)))]);
+        let zone = Zone::new(text, "example.", Some(mechanism)).server.zone;
+        let shared: Shared = shared(&[("example.", ZoneState::Serving(zone))]);
         let limits = Some(Arc::new(Limits::new(&LimitSettings::default()).unwrap()));
         shared.settings.store(Arc::new(Settings { limits, ..Settings::default() }));
         let responder = responder::responder(&shared, Transport::Udp);

@@ -6,14 +6,9 @@
 //! - the DNSKEY RRset has one key, and keys and signatures are Ed25519's.
 
 use super::*;
-use std::path::PathBuf;
 
-fn example(file: &str, mechanism: Mechanism, nsec3: Nsec3Params, test: &str) -> Option<Zone> {
-    let Some(data) = std::env::var_os("NONESUCH_DATA").map(PathBuf::from) else {
-        eprintln!("skipped: {test} (NONESUCH_DATA is not set)");
-        return None;
-    };
-    let path = data.join("rfc-zones/test-data").join(file);
+fn example(file: &str, mechanism: Mechanism, nsec3: Nsec3Params) -> Option<Zone> {
+    let path = nonesuch_testing::data("rfc-zones/test-data")?.join(file);
     let plain = read::read_file(&path, Some(&name("example."))).unwrap().contents;
     Some(Zone::from_contents(plain, &Way { nsec3, ..Way::new(Some(mechanism)) }))
 }
@@ -48,7 +43,7 @@ const SOA_SIGNATURE: &str = "example. 3600 RRSIG SOA 1";
 #[test]
 fn rfc4035_appendix_b() {
     let nsec3 = Nsec3Params::default();
-    let Some(zone) = example("example.rfc4035", Mechanism::Nsec, nsec3, "rfc4035_appendix_b") else { return };
+    let Some(zone) = example("example.rfc4035", Mechanism::Nsec, nsec3) else { return };
     compare(
         &zone,
         &[
@@ -198,7 +193,7 @@ const WILD_SIGNATURE: &str = nsec3!("r53bq7cc2uvmubfu5ocmm6pers9tk9en");
 #[test]
 fn rfc5155_appendix_b() {
     let nsec3 = Nsec3Params { salt: vec![0xaa, 0xbb, 0xcc, 0xdd], iterations: 12 };
-    let zone = example("example.rfc5155", Mechanism::Nsec3OptOut, nsec3, "rfc5155_appendix_b");
+    let zone = example("example.rfc5155", Mechanism::Nsec3OptOut, nsec3);
     let Some(zone) = zone else { return };
     let negative = |section, qname, qtype, rcode, authority| Example {
         section,

@@ -1,6 +1,11 @@
 //! Sizes: 512 octets without EDNS, the sender's payload up to 1232, TCP whole; truncation (RFC 2181 §9, RFC 9471).
 
+use super::responder::{ask, responder, shared};
+use super::zones::serving_text;
 use super::*;
+use crate::Settings;
+use crate::zones::ZonePolicy;
+use nonesuch_server::reply_options::{ReplySettings, ReplySettingsError};
 
 const HEAD: &str =
     "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns\nns A 192.0.2.1\n";
@@ -76,6 +81,62 @@ fn the_limit_is_exact() {
     }
 }
 
+/// RFC 6891 §6.2.5: the client's size and ours bound a response, and the OPT record of every response has ours.
+#[test]
+fn max_udp_size_bounds_responses_and_is_advertised() {
+    let zone = serving_text("example.", &texts(9, 150), ZonePolicy::default());
+    let shared = shared(&[("example.", zone)]);
+    let whole = ask(
+        &mut responder(&shared, Transport::Tcp),
+        &query(&name("t.example."), Rtype::TXT, Some((4096, false))),
+    )
+    .unwrap()
+    .len() as u16;
+    assert!((1233..1600).contains(&whole), "{whole}");
+    for max_udp_size in [512, 1232, whole - 1, whole, 4096] {
+        let reply = ReplySettings { max_udp_size, ..ReplySettings::default() };
+        reply.check().unwrap();
+        shared.settings.store(Arc::new(Settings { reply, ..Settings::default() }));
+        let mut over_udp = responder(&shared, Transport::Udp);
+        let mut advertised = |message: &[u8]| {
+            let octets = ask(&mut over_udp, message).unwrap();
+            let answer = Message::parse(&octets).unwrap();
+            assert_eq!(answer.opt().map(|opt| opt.class.0), Some(max_udp_size), "{message:?}");
+            (octets.len(), answer)
+        };
+        for of_client in [512, 1232, whole - 1, whole, 4096, u16::MAX] {
+            let message = query(&name("t.example."), Rtype::TXT, Some((of_client, false)));
+            let (octets, answer) = advertised(&message);
+            assert_eq!(
+                is_truncated(&answer),
+                of_client.min(max_udp_size) < whole,
+                "{of_client} {max_udp_size}"
+            );
+            assert!(octets <= usize::from(of_client.min(max_udp_size)), "{of_client} {max_udp_size}");
+        }
+        // What is refused, transfers, other versions of EDNS, messages without a question, other opcodes.
+        for (qname, qtype) in [("test.", Rtype::A), ("example.", Rtype::IXFR), ("example.", Rtype::AXFR)] {
+            advertised(&query(&name(qname), qtype, Some((1232, false))));
+        }
+        let mut other_version = query(&name("example."), Rtype::A, Some((1232, false)));
+        let version = other_version.len() - 5;
+        other_version[version] = 1;
+        advertised(&other_version);
+        for opcode in [2u8, 4, 5] {
+            let mut message = query(&name("example."), Rtype::SOA, Some((1232, false)));
+            message[2] = opcode << 3;
+            advertised(&message);
+        }
+        let mut bare = vec![1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        edns::push_opt(1232, 0, 0, &mut bare);
+        advertised(&bare);
+    }
+    for found in [0, 511, 4097] {
+        let reply = ReplySettings { max_udp_size: found, ..ReplySettings::default() };
+        assert_eq!(reply.check(), Err(ReplySettingsError::UdpSize { found }));
+    }
+}
+
 #[test]
 fn tcp_has_room_for_64_kib() {
     for signing in [None, Some(Mechanism::Nsec)] {
@@ -111,6 +172,52 @@ fn beyond_the_reach_of_pointers() {
             }
         }
     }
+}
+
+/// 2,500 records of an RRset fit a message because their names are compressed in all of it, also beyond 32 KiB.
+#[test]
+fn names_are_compressed_up_to_the_last_octet_of_a_message() {
+    let mut text = HEAD.to_owned();
+    for index in 0..2500 {
+        let target = format!("n{index:04}.a-suffix-that-all-of-these-names-have.some.where");
+        text.push_str(&format!("t MX 1 {target}\n*.w MX 1 {target}\ncut NS {target}.test.\n"));
+    }
+    for signing in [None, Some(Mechanism::Nsec)] {
+        let zone = Zone::new(&text, "example.", signing);
+        for qname in ["t.example.", "x.w.example.", "a.longer.name.w.example."] {
+            let message = zone.judged(qname, Rtype::MX, true);
+            let answers = message.section(Section::Answer).filter(|record| record.rtype == Rtype::MX);
+            assert_eq!((is_truncated(&message), answers.count()), (false, 2500), "{qname}");
+        }
+        let (_, message) = send(&zone, "www.cut.example.", Rtype::A, Some((1232, true)), Transport::Tcp);
+        let servers: BTreeSet<String> = message
+            .section(Section::Authority)
+            .filter(|record| record.rtype == Rtype::NS)
+            .map(|record| {
+                let mut text = Vec::new();
+                rdata::push_text(Rtype::NS, &record.rdata, &mut text);
+                String::from_utf8(text).unwrap()
+            })
+            .collect();
+        assert!(!is_truncated(&message) && servers.len() == 2500);
+        assert!(servers.contains("n2499.a-suffix-that-all-of-these-names-have.some.where.test."));
+    }
+}
+
+/// Each address of a server has its owner: a pointer, however many addresses there are.
+#[test]
+fn thousands_of_addresses_of_one_server() {
+    let mut text = HEAD.to_owned();
+    // More names than the suffixes that are remembered of one template.
+    (0..70).for_each(|index| text.push_str(&format!("cut NS ns{index}.cut\n")));
+    for index in 0..3500 {
+        text.push_str(&format!("ns69.cut A 10.0.{}.{}\n", index / 256, index % 256));
+    }
+    let zone = Zone::new(&text, "example.", None);
+    let (_, message) = send(&zone, "www.cut.example.", Rtype::A, None, Transport::Tcp);
+    assert!(!is_truncated(&message));
+    let owner = name("ns69.cut.example.");
+    assert_eq!(message.section(Section::Additional).filter(|record| record.owner == owner).count(), 3500);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::image::Template;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 /// CNAME and DNAME steps that validators follow.
@@ -44,7 +45,7 @@ pub(super) fn check(
 
 /// The keys that the zone publishes.
 fn trusted_keys(zone: &Zone) -> TrustedKeys {
-    let image = zone.published.image();
+    let image = zone.image();
     let rdatas = |rtype: Rtype| -> Vec<Vec<u8>> {
         let rrset = image.find_exact(image.apex()).and_then(|apex| apex.template(rtype));
         let records = rrset.map(Template::expand).unwrap_or_default();
@@ -154,17 +155,18 @@ impl Judge<'_> {
     }
 }
 
-/// The zone of all cases, signed in each way.
-static ZONES: LazyLock<Vec<Zone>> = LazyLock::new(|| {
-    let signings = [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut];
-    signings.map(|signing| Zone::new(super::cases::ZONE, "example.", Some(signing))).into_iter().collect()
-});
+thread_local! {
+    /// The zone of all cases, signed in each way.
+    static ZONES: [Rc<Zone>; 3] = [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut]
+        .map(|signing| Rc::new(Zone::new(super::cases::ZONE, "example.", Some(signing))));
+}
 
 const TYPES: [Rtype; 6] = [Rtype::A, Rtype::TXT, Rtype::DS, Rtype::NS, Rtype::CNAME, Rtype::MX];
 
 /// The names of the zone, the empty non-terminals among them, and names below and beside them.
 static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| {
-    let nodes = ZONES[0].plain.nodes();
+    let zone = ZONES.with(|zones| Rc::clone(&zones[0]));
+    let nodes = zone.plain.nodes();
     let own =
         nodes.flat_map(|node| (1..=node.name().label_count()).map(move |count| node.name().suffix(count)));
     let with_others = own.flat_map(|own| {
@@ -275,7 +277,8 @@ proptest! {
         qtype in 0..TYPES.len(),
         forgeries in proptest::collection::vec(forgery(), 0..6),
     ) {
-        let (zone, qname, qtype) = (&ZONES[signing], &NAMES[qname % NAMES.len()], TYPES[qtype]);
+        let zone = &*ZONES.with(|zones| Rc::clone(&zones[signing]));
+        let (qname, qtype) = (&NAMES[qname % NAMES.len()], TYPES[qtype]);
         let mut message = zone.ask(qname, qtype, true);
         for forgery in &forgeries {
             forge(zone, &mut message, qname, forgery);

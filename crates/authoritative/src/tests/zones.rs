@@ -6,6 +6,11 @@ use crate::zones::{ServedZone, ZonePolicy, ZoneState, Zones};
 /// A zone without DNSSEC that is served.
 pub(super) fn serving(apex: &str, serial: u32, policy: ZonePolicy) -> ZoneState {
     let text = format!("@ 60 SOA ns.test. h.test. {serial} 1 1 1 1\n@ 60 NS ns.test.\nwww 60 A 192.0.2.1\n");
+    serving_text(apex, &text, policy)
+}
+
+/// A zone of this text that is served.
+pub(super) fn serving_text(apex: &str, text: &str, policy: ZonePolicy) -> ZoneState {
     let contents = read::read_text(text.as_bytes(), Path::new("zone"), Some(&name(apex))).unwrap().contents;
     let image = Image::compile(&contents).unwrap();
     let zone = ServedZone::new(Published::of(image, Denial::FromImage), Arc::new(policy));

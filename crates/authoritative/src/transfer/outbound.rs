@@ -15,13 +15,13 @@ mod status;
 pub use sending::Sending;
 pub use status::{DEFAULT_EACH, DEFAULT_MOST, Outgoing, TransferKind, TransferOutcome, TransferStatus};
 
-use crate::Query;
-use crate::acl::AccessList;
-use crate::extended_errors::ExtendedError;
-use crate::tsig;
 use nonesuch_net::TlsSession;
 use nonesuch_proto::message::{HEADER, Rcode, flags};
 use nonesuch_proto::{Class, Name, Rtype, serial};
+use nonesuch_server::acl::AccessList;
+use nonesuch_server::extended_errors::ExtendedError;
+use nonesuch_server::query::Query;
+use nonesuch_server::tsig;
 use nonesuch_zone::journal::Changes;
 use nonesuch_zone::{Contents, Journal};
 use records::{LONGEST, Records};
@@ -168,7 +168,7 @@ impl Refusal {
             Self::NeedsTls => Some(ExtendedError::NEEDS_TLS),
             Self::WeakTls => Some(ExtendedError::WEAK_TLS),
             Self::SignedOnline | Self::NoContents => Some(ExtendedError::NOT_SUPPORTED),
-            Self::TooMany | Self::TooManyOfClient => Some(ExtendedError::NOT_READY),
+            Self::TooMany | Self::TooManyOfClient => Some(ExtendedError::TOO_MANY_TRANSFERS),
             Self::Datagram | Self::NoSerial | Self::NotAuthoritative => None,
         }
     }
@@ -237,7 +237,7 @@ fn try_begin(
     if !is_incremental {
         return start(asked, Records::zone(Arc::clone(contents)), (TransferKind::Axfr, ours), outgoing);
     }
-    let theirs = requested_serial(asked).ok_or(Refusal::NoSerial)?;
+    let theirs = requested_serial(asked.message, asked.query).ok_or(Refusal::NoSerial)?;
     // RFC 1995 §2: a sender that has this version, or a later one, is told so.
     if matches!(serial::compare(theirs, ours), Some(Ordering::Equal | Ordering::Greater)) {
         return Ok(answer_with_soa(asked, contents, outgoing, out));
@@ -326,21 +326,21 @@ fn serial_of(contents: &Contents) -> u32 {
 }
 
 /// The serial of the SOA record in the authority section, which is the zone's (RFC 1995 §3).
-fn requested_serial(asked: &Asked<'_>) -> Option<u32> {
-    if asked.query.header.counts[2] != 1 {
+pub(crate) fn requested_serial(message: &[u8], query: &Query<'_>) -> Option<u32> {
+    if query.qtype != Rtype::IXFR || query.header.counts[2] != 1 {
         return None;
     }
-    let at = HEADER + asked.query.question.len();
-    let (owner, fixed) = Name::from_message(asked.message, at).ok()?;
-    let [a, b, c, d, _, _, _, _, l, m] = *asked.message.get(fixed..)?.first_chunk()?;
+    let at = HEADER + query.question.len();
+    let (owner, fixed) = Name::from_message(message, at).ok()?;
+    let [a, b, c, d, _, _, _, _, l, m] = *message.get(fixed..)?.first_chunk()?;
     let is_soa =
         Rtype(u16::from_be_bytes([a, b])) == Rtype::SOA && Class(u16::from_be_bytes([c, d])) == Class::IN;
     let start = fixed + 10;
-    let rdata = asked.message.get(start..start + usize::from(u16::from_be_bytes([l, m])))?;
+    let rdata = message.get(start..start + usize::from(u16::from_be_bytes([l, m])))?;
     // The names in front may be compressed; the five numbers are the last 20 octets (RFC 1035 §3.3.13).
     let numbers = rdata.len().checked_sub(20).filter(|names| *names >= 2).map(|names| &rdata[names..])?;
     let serial = numbers.first_chunk().map(|octets| u32::from_be_bytes(*octets));
-    serial.filter(|_| is_soa && owner.view() == asked.query.name())
+    serial.filter(|_| is_soa && owner.view() == query.name())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use nonesuch_proto::message::{Message, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, rdata};
+use nonesuch_testing::require_peer;
 use nonesuch_zone::Contents;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -36,11 +37,6 @@ impl Program {
             Self::Knot => "knotd",
             Self::Bind => "named",
         }
-    }
-
-    fn is_there(self) -> bool {
-        let version = if self == Self::Nsd { "-v" } else { "-V" };
-        Command::new(self.command()).arg(version).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     }
 
     /// Its configuration file and its arguments.
@@ -121,10 +117,7 @@ impl Secondary {
         folder: &Path,
         algorithm: &str,
     ) -> Option<Self> {
-        if !program.is_there() {
-            println!("skipped: {} is not installed", program.command());
-            return None;
-        }
+        require_peer!(program.command());
         let path = folder.to_str().expect("UTF-8");
         let (text, arguments) = program.configure(path, port, primary, algorithm);
         std::fs::write(folder.join("conf"), text).expect("written");

@@ -1,14 +1,14 @@
 //! A primary of one zone in this process: SOA questions and transfers, with TSIG, over UDP and TCP.
 
 use super::peers::KEY;
-use nonesuch_authoritative::acl::AccessList;
 use nonesuch_authoritative::transfer::outbound::{
     Asked, Outgoing, Transfer, TransferStatus, ZoneToSend, begin,
 };
-use nonesuch_authoritative::tsig::{self, Key, Keys};
-use nonesuch_authoritative::{Malformed, Query};
 use nonesuch_proto::message::{Header, flags};
 use nonesuch_proto::{Rtype, edns};
+use nonesuch_server::acl::AccessList;
+use nonesuch_server::tsig::{self, Key, Keys};
+use nonesuch_server::{query::Malformed, query::Query};
 use nonesuch_zone::{ChangeSet, Contents, Journal};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};

@@ -1,8 +1,10 @@
 //! Arguments of `ctl`.
 
+use super::values::{ArgumentError, ZONE_SETTING, parse_duration_in};
 use clap::{Args, Subcommand};
 use nonesuch_proto::Name;
 use std::path::PathBuf;
+use toml::{Table, Value};
 
 /// Where `ctl` looks for the configuration of the server.
 pub(crate) const CONFIGURATION: &str = "/etc/nonesuch/nonesuch.toml";
@@ -22,8 +24,7 @@ pub(crate) struct ControlArguments {
     pub(crate) config: Option<PathBuf>,
     /// Give up when the server has given no sign of life for so long. While it works on what was asked, it gives one every
     /// second.
-    #[arg(long, value_name = "SECONDS", global = true, default_value_t = TIMEOUT,
-        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "DURATION", global = true, default_value_t = TIMEOUT, value_parser = parse_timeout)]
     pub(crate) timeout: u64,
     /// Print JSON.
     #[arg(long, global = true)]
@@ -32,10 +33,17 @@ pub(crate) struct ControlArguments {
     pub(crate) command: ControlCommand,
 }
 
+fn parse_timeout(text: &str) -> Result<u64, ArgumentError> {
+    parse_duration_in(text, 1..=86_400).map(u64::from)
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ControlCommand {
-    /// What the server does: zones, what goes on, how the last reload went.
-    Status,
+    /// What the server does: zones, what goes on, how the last reload went. With a zone: as `ctl zone status`.
+    Status {
+        /// The zone.
+        zone: Option<Name>,
+    },
     /// Read the configuration and all zones again, or one zone alone.
     Reload {
         /// The zone.
@@ -67,6 +75,28 @@ pub(crate) enum ControlZoneCommand {
         /// The zone.
         zone: Name,
     },
+    /// Send NOTIFY to the secondaries of a zone, those of also-notify, whether or not the zone has changed.
+    Notify {
+        /// The zone.
+        zone: Name,
+    },
+    /// Add a zone while the server runs, and write it into the configuration's added-zones-file.
+    ///
+    /// The keys are those of a zone's table in the configuration: file, primaries, template and all others but those of catalogs. A
+    /// value is TOML; a value that is no TOML is a text, so that `file=/srv/example.zone` needs no quotes. Relative paths are taken from the
+    /// folder of added-zones-file. Exit status 1 where the zone is added and cannot be loaded.
+    Add {
+        /// The zone.
+        zone: Name,
+        /// A key and its value, as file=/srv/example.zone or 'primaries=["192.0.2.1"]'.
+        #[arg(value_name = "KEY=VALUE", required = true, value_parser = parse_setting)]
+        settings: Vec<(String, Value)>,
+    },
+    /// Remove a zone that `zone add` has added, and serve it no longer. Its stored version stays until `zone purge`.
+    Remove {
+        /// The zone.
+        zone: Name,
+    },
     /// Write a zone, in the version that was published last, as a zone file.
     ///
     /// Signatures and records that are made when asked are not part of it.
@@ -81,4 +111,45 @@ pub(crate) enum ControlZoneCommand {
         /// The zone.
         zone: Name,
     },
+}
+
+/// Reads a key and its value, which is a text where it is no TOML.
+fn parse_setting(text: &str) -> Result<(String, Value), ArgumentError> {
+    let (key, value) = text.split_once('=').ok_or(ArgumentError::Expected(ZONE_SETTING))?;
+    let (key, value) = (key.trim(), value.trim());
+    let is_key = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'-';
+    if key.is_empty() || !key.bytes().all(is_key) {
+        return Err(ArgumentError::NoZoneKey(key.to_owned()));
+    }
+    // More than one line would be more than one key.
+    let read = (!value.contains('\n')).then(|| format!("value = {value}").parse::<Table>().ok()).flatten();
+    let value = read.and_then(|mut table| table.remove("value")).unwrap_or_else(|| Value::from(value));
+    Ok((key.to_owned(), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_toml_or_text() {
+        let read = |text: &str| parse_setting(text).map(|(key, value)| (key, value.to_string()));
+        for (text, key, value) in [
+            ("file=/srv/a b.zone", "file", "\"/srv/a b.zone\""),
+            ("file = \"x\"", "file", "\"x\""),
+            ("primaries=[\"192.0.2.1\", '::1']", "primaries", "[\"192.0.2.1\", \"::1\"]"),
+            ("request-ixfr=false", "request-ixfr", "false"),
+            ("transfer-records-max=10", "transfer-records-max", "10"),
+            ("primaries=192.0.2.1", "primaries", "\"192.0.2.1\""),
+            ("file=a=b", "file", "\"a=b\""),
+            ("file=", "file", "\"\""),
+            // One key, whatever the value is.
+            ("file=1\nverify=\"none\"", "file", "\"\"\"\n1\nverify=\"none\"\"\"\""),
+        ] {
+            assert_eq!(read(text), Ok((key.to_owned(), value.to_owned())), "{text}");
+        }
+        for wrong in ["", "file", "=x", "a.b=x", "[zone]\nx=1"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
 }

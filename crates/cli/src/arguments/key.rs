@@ -1,10 +1,10 @@
 //! Arguments of `key`.
 
-use super::values::parse_time;
+use super::values::{ArgumentError, parse_time};
 use clap::{Args, Subcommand};
-use nonesuch_authoritative::tsig::Algorithm as TsigAlgorithm;
 use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType};
 use nonesuch_proto::Name;
+use nonesuch_server::tsig::Algorithm as TsigAlgorithm;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -52,8 +52,9 @@ pub(crate) struct KeyGenerateArguments {
     /// Folder that the files are written to.
     #[arg(long, default_value = ".")]
     pub(crate) dir: PathBuf,
-    /// Time from which other tools may take the key to be in use: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
-    #[arg(long, value_parser = parse_time)]
+    /// Time of generation, from which the key is published and active: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
+    /// (30d, +3600, now-1h).
+    #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// Print JSON.
     #[arg(long)]
@@ -67,6 +68,13 @@ pub(crate) struct KeyListArguments {
     /// Folder with key files.
     #[arg(long, default_value = ".")]
     pub(crate) dir: PathBuf,
+    /// Time at which the state of the keys is shown: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
+    /// (30d, +3600, now-1h).
+    #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
+    pub(crate) now: Option<u32>,
+    /// Ignore the times in the key files (Publish, Activate, Inactive and so on): every key is published and signs.
+    #[arg(long)]
+    pub(crate) ignore_key_times: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -114,8 +122,8 @@ pub(crate) struct KeyImportArguments {
     /// They are zone-signing keys.
     #[arg(long, group = "role")]
     pub(crate) zsk: bool,
-    /// Time from which other tools may take keys without times of their own to be in use.
-    #[arg(long, value_parser = parse_time)]
+    /// Time from which keys without times of their own are published and active.
+    #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// Print JSON.
     #[arg(long)]
@@ -154,9 +162,9 @@ pub(crate) struct TsigOutput {
 }
 
 impl FromStr for TsigOutput {
-    type Err = String;
+    type Err = ArgumentError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ArgumentError> {
         let (form, file) = text.split_once('=').map_or((text, None), |(form, file)| (form, Some(file)));
         let form = match form {
             "nonesuch" => TsigForm::Nonesuch,
@@ -164,24 +172,22 @@ impl FromStr for TsigOutput {
             "knot" => TsigForm::Knot,
             "nsd" => TsigForm::Nsd,
             "dig" => TsigForm::Dig,
-            _ => return Err("expected nonesuch, bind, knot, nsd or dig, perhaps with =FILE".to_owned()),
+            _ => return Err(ArgumentError::Expected("nonesuch, bind, knot, nsd or dig, perhaps with =FILE")),
         };
         match file {
-            Some("") => Err("expected the name of a file behind the =".to_owned()),
+            Some("") => Err(ArgumentError::Expected("the name of a file behind the =")),
             file => Ok(Self { form, file: file.map(PathBuf::from) }),
         }
     }
 }
 
 /// Reads a digest type that DS records are made with.
-fn parse_digest(text: &str) -> Result<DigestType, String> {
+fn parse_digest(text: &str) -> Result<DigestType, ArgumentError> {
     match text.to_ascii_lowercase().as_str() {
         "sha256" | "sha-256" | "2" => Ok(DigestType::SHA256),
         "sha384" | "sha-384" | "4" => Ok(DigestType::SHA384),
-        "sha1" | "sha-1" | "1" => {
-            Err("SHA-1 digests are read, never made (RFC 8624 section 3.3): take sha256 or sha384".to_owned())
-        }
-        _ => Err("expected sha256 (2) or sha384 (4)".to_owned()),
+        "sha1" | "sha-1" | "1" => Err(ArgumentError::Sha1),
+        _ => Err(ArgumentError::Expected("sha256 (2) or sha384 (4)")),
     }
 }
 
@@ -214,7 +220,7 @@ mod tests {
             assert_eq!(parse_digest(text), Ok(DigestType(expected)));
         }
         for text in ["1", "sha1", "SHA-1"] {
-            assert!(parse_digest(text).is_err_and(|reason| reason.contains("read, never made")));
+            assert!(parse_digest(text).is_err_and(|reason| reason.to_string().contains("read, never made")));
         }
         for text in ["", "3", "sha512", "256"] {
             assert!(parse_digest(text).is_err());

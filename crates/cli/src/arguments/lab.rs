@@ -1,12 +1,12 @@
 //! Arguments of the laboratory: `compare` and `lab`.
 
 use super::load::LabEchoArguments;
-use super::values::parse_time;
+use super::values::{ArgumentError, parse_seconds, parse_time};
 use clap::{Args, Subcommand};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_lab::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD, KeyKind};
-use nonesuch_lab::experiment::verification::{Operation, Subject};
 use nonesuch_lab::generate::Like;
+use nonesuch_lab::measure::{Operation, Subject};
 use nonesuch_proto::Name;
 use std::path::PathBuf;
 
@@ -36,10 +36,11 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_delimiter = ',')]
     pub(crate) denial: Vec<Mechanism>,
     /// Seconds of each measurement of the server.
-    #[arg(long, default_value_t = DEFAULT_SECONDS_PER_LOAD)]
+    #[arg(long, default_value_t = DEFAULT_SECONDS_PER_LOAD, value_parser = parse_seconds)]
     pub(crate) seconds: f64,
-    /// Time of signing: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
-    #[arg(long, value_parser = parse_time)]
+    /// Time of signing: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
+    /// (30d, +3600, now-1h).
+    #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// Folder that compare.json and report.html are left in.
     #[arg(long, default_value = "nonesuch-compare")]
@@ -87,6 +88,7 @@ pub(crate) struct LabRunArguments {
     #[arg(long)]
     pub(crate) out: Option<PathBuf>,
     /// Measure as long as the experiment's [full] says; `lab list` tells how long that is.
+    #[allow(rustdoc::broken_intra_doc_links, reason = "text of --help, not a link")]
     #[arg(long)]
     pub(crate) full: bool,
     /// A zone file of your own, in place of the experiment's zones. Short for --set zones=ORIGIN=FILE.
@@ -107,8 +109,9 @@ pub(crate) struct LabRunArguments {
     /// Overwrite the results of another experiment.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Time for the record: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
-    #[arg(long, value_parser = parse_time)]
+    /// Time for the record: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
+    /// (30d, +3600, now-1h).
+    #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// Print JSON in place of the table.
     #[arg(long)]
@@ -171,7 +174,7 @@ pub(crate) struct LabZoneArguments {
 }
 
 /// Reads `key=value`.
-fn parse_setting(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or_else(|| "expected KEY=VALUE".to_owned())?;
+fn parse_setting(text: &str) -> Result<(String, String), ArgumentError> {
+    let (key, value) = text.split_once('=').ok_or(ArgumentError::Expected("KEY=VALUE"))?;
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }

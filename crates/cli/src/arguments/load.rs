@@ -1,6 +1,6 @@
 //! Arguments of `load`, and of the server that only sends back.
 
-use super::values::parse_socket_address;
+use super::values::{ArgumentError, parse_seconds, parse_socket_address};
 use clap::Args;
 use nonesuch_lab::load::{Arrivals, Sources};
 use std::net::SocketAddr;
@@ -22,11 +22,11 @@ pub(crate) struct LoadArguments {
     /// clients).
     #[arg(long, default_value = "even", requires = "rate")]
     pub(crate) arrivals: Arrivals,
-    /// Seconds to run.
-    #[arg(long, default_value_t = 10.0)]
+    /// Seconds to run, or a duration as 5m.
+    #[arg(long, default_value_t = 10.0, value_parser = parse_seconds)]
     pub(crate) seconds: f64,
-    /// Seconds to send before anything counts.
-    #[arg(long, default_value_t = 0.0)]
+    /// Seconds, or a duration as 1m, to send before anything counts.
+    #[arg(long, default_value_t = 0.0, value_parser = parse_seconds)]
     pub(crate) warm_up: f64,
     /// Stop after so many queries.
     #[arg(long)]
@@ -68,7 +68,7 @@ pub(crate) struct LoadArguments {
     #[arg(long, requires = "rate")]
     pub(crate) sleep: bool,
     /// Seconds after which a query counts as lost.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = parse_seconds)]
     pub(crate) timeout: f64,
     /// Process of the server, on this machine: its CPU time and memory are reported.
     #[arg(long, value_name = "PID")]
@@ -98,11 +98,14 @@ pub(crate) struct LabEchoArguments {
 }
 
 /// Reads `CODE:HEX`; the value may be empty.
-pub(super) fn parse_edns_option(text: &str) -> Result<(u16, Vec<u8>), String> {
+pub(super) fn parse_edns_option(text: &str) -> Result<(u16, Vec<u8>), ArgumentError> {
     let (code, value) = text.split_once(':').unwrap_or((text, ""));
-    let code = code.parse().map_err(|_| "expected CODE:HEX, the code from 0 to 65535".to_owned())?;
+    let code = code.parse().map_err(|_| ArgumentError::Expected("CODE:HEX, the code from 0 to 65535"))?;
     let value = data_encoding::HEXLOWER_PERMISSIVE.decode(value.as_bytes());
-    Ok((code, value.map_err(|_| "expected CODE:HEX, the value as pairs of hexadecimal digits".to_owned())?))
+    Ok((
+        code,
+        value.map_err(|_| ArgumentError::Expected("CODE:HEX, the value as pairs of hexadecimal digits"))?,
+    ))
 }
 
 #[cfg(test)]
@@ -116,7 +119,8 @@ mod tests {
         assert_eq!(parse_edns_option("3"), Ok((3, Vec::new())));
         for wrong in ["", "x:00", "70000:00", "10:0", "10:zz"] {
             assert!(
-                parse_edns_option(wrong).is_err_and(|reason| reason.starts_with("expected CODE:HEX")),
+                parse_edns_option(wrong)
+                    .is_err_and(|reason| reason.to_string().starts_with("expected CODE:HEX")),
                 "{wrong}"
             );
         }

@@ -1,6 +1,7 @@
 //! Arguments of `query`.
 
 use super::load::parse_edns_option;
+use super::values::{ArgumentError, parse_seconds};
 use clap::Args;
 use nonesuch_proto::Class;
 use std::net::IpAddr;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 pub(crate) struct QueryArguments {
     /// Name, type (default A) and @SERVER, in any order: @ns.example, @192.0.2.1:5300, @[2001:db8::1]:53. Without @SERVER the
     /// first of /etc/resolv.conf is asked.
+    #[allow(rustdoc::broken_intra_doc_links, reason = "text of --help, not a link")]
     #[arg(value_name = "NAME [TYPE] [@SERVER]", num_args = 0..=3)]
     pub(crate) words: Vec<String>,
     /// Ask for the name of an address (PTR).
@@ -58,8 +60,8 @@ pub(crate) struct QueryTransport {
     /// Own address to ask from.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) source: Option<IpAddr>,
-    /// Seconds to wait for an answer, for opening a connection, and for each message of a transfer.
-    #[arg(long, default_value_t = 5.0, value_parser = parse_seconds)]
+    /// Seconds, or a duration as 1m, to wait for an answer, for opening a connection, and for each message of a transfer.
+    #[arg(long, default_value_t = 5.0, value_parser = parse_timeout)]
     pub(crate) timeout: f64,
     /// How often to ask again over UDP where there is no answer.
     #[arg(long, default_value_t = 2)]
@@ -127,26 +129,26 @@ impl QueryMessage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cookie(pub(crate) Vec<u8>);
 
-fn parse_cookie(text: &str) -> Result<Cookie, String> {
+fn parse_cookie(text: &str) -> Result<Cookie, ArgumentError> {
     let octets = data_encoding::HEXLOWER_PERMISSIVE.decode(text.as_bytes());
-    let octets = octets.map_err(|_| "expected pairs of hexadecimal digits".to_owned())?;
+    let octets = octets.map_err(|_| ArgumentError::Expected("pairs of hexadecimal digits"))?;
     // RFC 7873 section 4.
     match octets.len() {
         0 | 8 | 16..=40 => Ok(Cookie(octets)),
-        length => Err(format!("a cookie has 8, or 16 to 40 octets, not {length}")),
+        length => Err(ArgumentError::CookieLength(length)),
     }
 }
 
-fn parse_class(text: &str) -> Result<Class, String> {
-    Class::from_mnemonic(text.as_bytes()).ok_or_else(|| "expected IN, CH, HS, ANY or CLASSn".to_owned())
+fn parse_class(text: &str) -> Result<Class, ArgumentError> {
+    Class::from_mnemonic(text.as_bytes()).ok_or(ArgumentError::Expected("IN, CH, HS, ANY or CLASSn"))
 }
 
-fn parse_seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
+fn parse_timeout(text: &str) -> Result<f64, ArgumentError> {
+    let seconds = parse_seconds(text)?;
     if (0.001..=86_400.0).contains(&seconds) {
         Ok(seconds)
     } else {
-        Err("expected 0.001 to 86400 seconds".to_owned())
+        Err(ArgumentError::Expected("0.001 to 86400 seconds"))
     }
 }
 
@@ -158,11 +160,11 @@ mod tests {
     fn cookies_and_seconds_are_read() {
         assert_eq!(parse_cookie(""), Ok(Cookie(Vec::new())));
         assert_eq!(parse_cookie("0102030405060708"), Ok(Cookie(vec![1, 2, 3, 4, 5, 6, 7, 8])));
-        assert!(parse_cookie("010203").is_err_and(|reason| reason.contains("not 3")));
+        assert!(parse_cookie("010203").is_err_and(|reason| reason.to_string().contains("not 3")));
         assert!(parse_cookie("0x").is_err());
-        assert_eq!(parse_seconds("0.5"), Ok(0.5));
+        assert_eq!((parse_timeout("0.5"), parse_timeout("1m")), (Ok(0.5), Ok(60.0)));
         for wrong in ["0", "-1", "nan", "inf", "x"] {
-            assert!(parse_seconds(wrong).is_err(), "{wrong}");
+            assert!(parse_timeout(wrong).is_err(), "{wrong}");
         }
     }
 }

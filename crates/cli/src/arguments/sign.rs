@@ -1,6 +1,6 @@
 //! Arguments of `zone sign`.
 
-use super::values::parse_time;
+use super::values::{ArgumentError, TimeArgument, parse_duration, parse_time};
 use clap::Args;
 use data_encoding::HEXUPPER;
 use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
@@ -24,6 +24,9 @@ pub(crate) struct SignArguments {
     /// Folder with the zone's key files.
     #[arg(long, default_value = ".")]
     pub(crate) keys: PathBuf,
+    /// Ignore the times in the key files (Publish, Activate, Inactive and so on): every key is published and signs.
+    #[arg(long)]
+    pub(crate) ignore_key_times: bool,
     /// Denial mechanism: nsec, nsec3, nsec3-opt-out, nsec5, nsec5-opt-out; default that of the previous
     /// zone, else that of the input where it is signed, else nsec.
     #[arg(long)]
@@ -42,14 +45,16 @@ pub(crate) struct SignArguments {
     /// zone comes from standard input.
     #[arg(long = "output", short = 'f', required_unless_present = "file")]
     pub(crate) output: Option<PathBuf>,
-    /// First second of validity; default one hour ago.
-    #[arg(long, value_parser = parse_time)]
-    pub(crate) inception: Option<u32>,
-    /// Last second of validity; default 14 days from now.
-    #[arg(long, value_parser = parse_time)]
-    pub(crate) expiration: Option<u32>,
-    /// Most seconds that are taken off the expiration, so that signatures expire one after the other.
-    #[arg(long, default_value_t = 0)]
+    /// First second of validity: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the time of signing (+3600,
+    /// -1h, now-1h); default now-1h.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) inception: Option<TimeArgument>,
+    /// Last second of validity: a time as for --inception; 30d and +2592000 count from the inception, now+30d from the time
+    /// of signing. Default now+14d.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(crate) expiration: Option<TimeArgument>,
+    /// Maximum random reduction of the expiration, so that signatures expire one after the other: seconds, or a duration as 3d.
+    #[arg(long, value_name = "DURATION", default_value = "0", value_parser = parse_duration)]
     pub(crate) jitter: u32,
     /// What becomes of the serial: keep, increment, unixtime, date.
     #[arg(long, default_value = "keep")]
@@ -65,8 +70,8 @@ pub(crate) struct SignArguments {
     /// Publish CDS and CDNSKEY records of the keys that the parent's DS records are to name.
     #[arg(long)]
     pub(crate) cds: bool,
-    /// TTL of the DNSKEY RRset.
-    #[arg(long)]
+    /// TTL of the DNSKEY RRset: seconds, or a duration as 1d.
+    #[arg(long, value_name = "TTL", value_parser = parse_duration)]
     pub(crate) dnskey_ttl: Option<u32>,
     /// Hash algorithms of the ZONEMD records (RFC 8976): sha384, sha512, both as sha384,sha512, or none. Default: those of
     /// the ZONEMD records that the zone file has. They are the last lines of the output, as the digest is over all others.
@@ -79,8 +84,9 @@ pub(crate) struct SignArguments {
     /// guards against faults that are induced while signing, but signing twice does not make the same zone.
     #[arg(long)]
     pub(crate) hedged: bool,
-    /// Time of signing: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
-    #[arg(long, value_parser = parse_time)]
+    /// Time of signing: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
+    /// (30d, +3600, now-1h).
+    #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// What the jitter is drawn from, beside the time.
     #[arg(long, default_value_t = 0)]
@@ -138,15 +144,16 @@ impl FromStr for ZonemdHashes {
 #[command(next_help_heading = "Incremental signing")]
 pub(crate) struct AgainArguments {
     /// The zone as it was signed last: a zone file or a compiled zone. Its signatures are kept where the records are the
-    /// same, the keys are, and they do not expire soon; the serial comes after its serial.
+    /// same, the keys are, and they do not expire soon; the serial comes after its serial. Where it is the output file and
+    /// does not exist yet, the zone is signed from scratch.
     #[arg(long, value_name = "SIGNED")]
     pub(crate) previous: Option<PathBuf>,
     /// Changes of the unsigned zone since then, as `nonesuch zone diff --changes` prints them, in place of a zone file; -
     /// for standard input.
     #[arg(long, requires = "previous", conflicts_with = "file")]
     pub(crate) changes: Option<PathBuf>,
-    /// Make signatures anew that expire within so many seconds; default: a quarter of the validity.
-    #[arg(long, requires = "previous", value_name = "SECONDS")]
+    /// Replace signatures that expire within this time: seconds, or a duration as 5d; default a quarter of the validity.
+    #[arg(long, requires = "previous", value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) refresh: Option<u32>,
     /// Verify the previous zone as a whole first, and refuse it where it is not sound; else a sample of its signatures.
     #[arg(long, requires = "previous")]
@@ -164,9 +171,7 @@ pub(crate) struct AgainArguments {
 }
 
 /// Reads the name or number of a VRF.
-fn parse_vrf(text: &str) -> Result<VrfAlgorithm, String> {
-    VrfAlgorithm::from_name(text).ok_or_else(|| {
-        let names: Vec<&str> = VRF_ALGORITHMS.iter().map(|entry| entry.name).collect();
-        format!("expected one of {}", names.join(", "))
-    })
+fn parse_vrf(text: &str) -> Result<VrfAlgorithm, ArgumentError> {
+    let names = || VRF_ALGORITHMS.iter().map(|entry| entry.name).collect();
+    VrfAlgorithm::from_name(text).ok_or_else(|| ArgumentError::ExpectedOneOf(names()))
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub(crate) enum ZoneCommand {
     /// Sign a zone.
     Sign(Box<SignArguments>),
-    /// Verify a signed zone: every signature, every bitmap, the whole chain.
+    /// Verify a signed zone: every signature, every bitmap, the whole chain; and run semantic checks.
     Verify(VerifyArguments),
     /// Write a zone, verified first, in the form that is loaded without reading text.
     Compile(CompileArguments),
@@ -32,8 +32,9 @@ pub(crate) struct VerifyArguments {
     /// The zone's apex; else the owner of the file's SOA record.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
-    #[arg(long, value_parser = parse_time)]
+    /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
+    /// (30d, +3600, now-1h).
+    #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// File of DS or DNSKEY records, of which one must lead to the zone's DNSKEY RRset.
     #[arg(long)]
@@ -42,6 +43,12 @@ pub(crate) struct VerifyArguments {
     /// nsec5 beside the zone file, where there is one.
     #[arg(long, value_name = "DIR")]
     pub(crate) nsec5_keys: Option<PathBuf>,
+    /// Make faults of the findings of the semantic checks: missing glue, occluded records and the like.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// List all faults, warnings and findings; without it, the first 20 of each kind.
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -108,8 +115,9 @@ pub(crate) struct CompileArguments {
     /// nsec5 beside the zone file, where there is one. Without it, the image says that less was verified.
     #[arg(long, value_name = "DIR")]
     pub(crate) nsec5_keys: Option<PathBuf>,
-    /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
-    #[arg(long, value_parser = parse_time)]
+    /// Time at which the signatures must be valid: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
+    /// (30d, +3600, now-1h).
+    #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// Print JSON.
     #[arg(long)]
@@ -169,8 +177,9 @@ pub(crate) struct StatArguments {
     /// The zone's apex; else the owner of the file's SOA record.
     #[arg(long, short)]
     pub(crate) origin: Option<Name>,
-    /// Time at which signatures count as expired or not: RFC 3339, YYYYMMDDHHmmSS or seconds since 1970.
-    #[arg(long, value_parser = parse_time)]
+    /// Time at which signatures count as expired or not: RFC 3339, YYYYMMDDHHmmSS, seconds since 1970, or relative to the present
+    /// (30d, +3600, now-1h).
+    #[arg(long, value_parser = parse_time, allow_hyphen_values = true)]
     pub(crate) now: Option<u32>,
     /// Print JSON.
     #[arg(long)]

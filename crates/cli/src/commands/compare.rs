@@ -1,9 +1,12 @@
 //! `nonesuch compare`.
 
-use crate::Outcome;
+mod error;
+
+pub(crate) use error::Failure;
+
 use crate::arguments::CompareArguments;
-use crate::error::Failure;
-use crate::files::{print_line, write_failure, write_output};
+use crate::files::{FileError, print_line, print_summary, write_failure, write_output};
+use crate::outcome::Outcome;
 use crate::{progress, zones};
 use nonesuch_lab::compare::{
     CompareOptions, Comparison, JSON_FILE, PAGE_FILE, Progress, Selection, Subject, cells, compare,
@@ -19,11 +22,11 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
     {
         return Err(Failure::NotCompared { mechanism: mechanism.entry().title });
     }
-    let failed = |source| Failure::Write { path: arguments.out.clone(), source };
+    let failed = |source| FileError::Write { path: arguments.out.clone(), source };
     std::fs::create_dir_all(&arguments.out).map_err(failed)?;
     let work_dir = tempfile::tempdir_in(&arguments.out).map_err(failed)?;
     let program =
-        std::env::current_exe().map_err(|source| Failure::Read { path: "nonesuch".into(), source })?;
+        std::env::current_exe().map_err(|source| FileError::Read { path: "nonesuch".into(), source })?;
     let subject = subject(arguments)?;
     let cells = cells(&selection(arguments), &arguments.denial);
     let bar = progress::bar(cells.len() as u64, "");
@@ -56,14 +59,14 @@ fn selection(arguments: &CompareArguments) -> Selection {
 
 fn write_reports(arguments: &CompareArguments, comparison: &Comparison) -> Result<(), Failure> {
     let (json, page) = (arguments.out.join(JSON_FILE), arguments.out.join(PAGE_FILE));
-    for (path, text) in [(&json, comparison.to_json()?), (&page, comparison.page().to_html())] {
+    for (path, text) in [(&json, comparison.to_json()?), (&page, comparison.page()?.to_html())] {
         write_output(path, 0o644, |out| out.write_all(text.as_bytes()).map_err(write_failure(path)))?;
     }
     if arguments.json {
-        return print_line(&serde_json::json!(comparison).to_string());
+        return Ok(print_line(&serde_json::json!(comparison).to_string())?);
     }
-    print_line(&comparison.table())?;
-    print_line(&format!("{} and {} written", json.display(), page.display()))
+    print_line(&comparison.table()?)?;
+    Ok(print_summary(&format!("{} and {} written", json.display(), page.display()))?)
 }
 
 fn subject(arguments: &CompareArguments) -> Result<Subject, Failure> {

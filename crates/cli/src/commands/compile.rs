@@ -1,18 +1,33 @@
 //! `nonesuch zone compile`.
 
-use super::nsec5;
-use crate::Outcome;
 use crate::arguments::{CompileArguments, CompileVerify};
-use crate::error::{Failure, KEY_SET};
 use crate::files::{
-    check_output, input_name, is_standard, output_beside, print_line, write_failure, write_output,
+    FileError, check_output, default_output, input_name, is_standard, print_line, print_summary,
+    write_failure, write_output,
 };
-use crate::zones;
+use crate::nsec5::{self, EvidenceError};
+use crate::outcome::Outcome;
+use crate::zones::{self, KEY_SET, OF_ONE_KIND, first_of_each_kind};
+use nonesuch_authoritative::service::{SEMANTIC_KIND, SEMANTIC_LINES};
 use nonesuch_dnssec::VerifyOptions;
 use nonesuch_dnssec::facts::is_key_set;
 use nonesuch_dnssec::verify::{Aids, Mode, Report, VerifyWarning, into_verified_with};
-use nonesuch_zone::{Contents, Image, Verification, image};
+use nonesuch_zone::image::CompileError;
+use nonesuch_zone::semantics;
+use nonesuch_zone::{Contents, Image, LoadError, Verification, image};
+use std::mem::discriminant;
 use std::path::{Path, PathBuf};
+
+/// Why a zone is not compiled.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    File(#[from] FileError),
+    Load(#[from] LoadError),
+    Evidence(#[from] EvidenceError),
+    Compile(#[from] CompileError),
+}
 
 pub(crate) fn run(arguments: &CompileArguments) -> Result<Outcome, Failure> {
     let output = output(arguments);
@@ -21,23 +36,28 @@ pub(crate) fn run(arguments: &CompileArguments) -> Result<Outcome, Failure> {
     let Some(Checked { contents, verification, of_image }) = verify(arguments, contents)? else {
         return Ok(Outcome::No);
     };
+    // A server that maps the image reads no records, and checks none.
+    for line in semantics::check(&contents, SEMANTIC_KIND).lines(SEMANTIC_LINES) {
+        tracing::warn!("{}: {line}", input_name(&arguments.file).display());
+    }
     let image = Image::compile(&contents)?;
     let mut octets = 0;
     write_output(&output, 0o644, |out| {
         let mut out = Counting { out, octets: 0 };
-        let written = image::file::write(&image, of_image, (&contents, verification), &mut out);
+        let written = image::file::write(&image, of_image, &contents, verification, &mut out);
         written.map_err(write_failure(&output))?;
         octets = out.octets;
-        Ok(())
+        Ok::<_, FileError>(())
     })?;
     if !is_standard(&output) {
-        print_line(&report(arguments, &contents, verification, &output, octets))?;
+        let report = report(arguments, &contents, verification, &output, octets);
+        if arguments.json { print_line(&report) } else { print_summary(&report) }?;
     }
     Ok(Outcome::Done)
 }
 
 fn output(arguments: &CompileArguments) -> PathBuf {
-    arguments.output.clone().unwrap_or_else(|| output_beside(&arguments.file, ".image"))
+    arguments.output.clone().unwrap_or_else(|| default_output(&arguments.file, ".image"))
 }
 
 /// Contents that may be compiled.
@@ -73,7 +93,10 @@ fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Che
             let of_image = if is_signed { verification } else { Verification::Full { at } };
             Ok(Some(Checked { contents: verified.into_contents(), verification, of_image }))
         }
-        Err(unverified) => say_faults(arguments, &unverified.0, &unverified.1).map(|()| None),
+        Err(unverified) => {
+            say_faults(arguments, &unverified.0, &unverified.1)?;
+            Ok(None)
+        }
     }
 }
 
@@ -88,17 +111,25 @@ fn record(report: &Report, mode: Mode, at: u32) -> Verification {
     }
 }
 
-fn say_faults(arguments: &CompileArguments, contents: &Contents, report: &Report) -> Result<(), Failure> {
-    let faults = &report.faults;
+fn say_faults(arguments: &CompileArguments, contents: &Contents, report: &Report) -> Result<(), FileError> {
+    let faults = first_of_each_kind(&report.faults, OF_ONE_KIND, |fault| discriminant(&fault.reason));
     if arguments.json {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        return print_line(&serde_json::json!({ "compiled": false, "faults": faults }).to_string());
+        let count = report.faults.len();
+        let told = serde_json::json!({ "compiled": false, "faults": faults, "fault_count": count });
+        return print_line(&told.to_string());
     }
+    let left_out = report.faults.len() - faults.len();
     for fault in faults {
         print_line(&format!("fault: {fault}"))?;
     }
     if is_key_set(contents) {
         print_line(&format!("note: {KEY_SET}"))?;
+    }
+    if left_out > 0 {
+        print_line(&format!(
+            "note: the list ends at {OF_ONE_KIND} faults of each kind and leaves out {left_out}: `nonesuch zone verify --all` lists all"
+        ))?;
     }
     print_line(&format!(
         "{}: not compiled: {}; mend the zone or sign it again, or compile it unverified with --verify none",

@@ -1,20 +1,28 @@
 //! `nonesuch ctl`: asks a running server over its control socket.
 
+mod error;
 mod export;
+mod zones;
 
-use super::serve_control::SIGN_OF_LIFE;
-use super::serve_words::address_words;
-use crate::Outcome;
+pub(crate) use error::Failure;
+
 use crate::arguments::{CONFIGURATION, ControlArguments, ControlCommand, ControlZoneCommand, SOCKET};
 use crate::config;
-use crate::error::Failure;
-use crate::files::{counted, print_line, say};
+use crate::control_protocol::{
+    Activity, Line, Purged, RefreshFailure, RefusedConfiguration, Reloaded, Request, ServerStatus,
+    TransferIn, TransferOut, ZoneAdded, ZoneNotified, ZoneReloaded, ZoneReport, read,
+};
+use crate::files::{FileError, counted, print_line, print_summary, say};
+use crate::outcome::Outcome;
+use nonesuch_authoritative::service::ReloadReport;
+use nonesuch_proto::Name;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
+use zones::print_zones;
 
 /// Octets of an answer: a line for each of some hundred thousand zones.
 const ANSWER_OCTETS: u64 = 1 << 30;
@@ -26,60 +34,83 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<Outcome, Failure> {
     if let ControlCommand::Zone(ControlZoneCommand::Export { zone, file }) = &arguments.command {
         return export::run(arguments, &socket, zone, file.as_deref());
     }
-    let mut lines = ask(&socket, &request(&arguments.command), Duration::from_secs(arguments.timeout))?;
-    let last = lines.pop().ok_or_else(|| Failure::ControlEnded { path: socket.clone() })?;
-    if let Some(error) = last.get("error") {
-        return fail(arguments, error);
-    }
-    let Some(done) = last.get("done") else { return Err(Failure::ControlAnswer { path: socket }) };
+    let patience = Duration::from_secs(arguments.timeout);
+    let Answer { zones, end } = ask(&socket, &request(&arguments.command), patience)?;
+    let done = match end {
+        Some(Ok(done)) => done,
+        Some(Err(error)) => return fail(arguments, &error),
+        None => return Err(Failure::Ended { path: socket }),
+    };
+    let command = &arguments.command;
     if arguments.json {
-        let is_list = matches!(arguments.command, ControlCommand::Zone(ControlZoneCommand::Status { .. }));
-        let shown = if is_list { Value::Array(lines) } else { done.clone() };
+        let is_list = matches!(
+            command,
+            ControlCommand::Zone(ControlZoneCommand::Status { .. })
+                | ControlCommand::Status { zone: Some(_) }
+        );
+        let shown = if is_list { Value::Array(zones) } else { done.clone() };
         print_line(&shown.to_string())?;
-        return Ok(outcome_of(done));
+        return Ok(outcome_of(command, &done));
     }
-    match &arguments.command {
-        ControlCommand::Status => print_status(done)?,
-        ControlCommand::Reload { zone: None } => return print_reload(done),
-        ControlCommand::Reload { zone: Some(zone) } => {
-            let words = match (done["updated"].as_bool(), done["asked"].as_bool()) {
-                (_, Some(true)) => "its primaries are asked",
-                (Some(true), _) => "loaded and served",
-                _ => "unchanged",
-            };
-            print_line(&format!("zone {zone}: {words}"))?;
-            for warning in done["warnings"].as_array().into_iter().flatten() {
-                print_line(&format!("warning: zone {zone}: {}", warning.as_str().unwrap_or("?")))?;
-            }
+    print(command, &zones, &done).ok_or(Failure::Answer { path: socket })??;
+    Ok(outcome_of(command, &done))
+}
+
+/// Prints what the server did, for people. `None` where the response is not that of the command.
+fn print(command: &ControlCommand, zones: &[Value], done: &Value) -> Option<Result<(), FileError>> {
+    Some(match command {
+        ControlCommand::Status { zone: None } => print_status(&read(done)?),
+        ControlCommand::Status { zone: Some(_) } => print_zones(&read_all(zones)?, true),
+        ControlCommand::Zone(ControlZoneCommand::Status { zone }) => {
+            print_zones(&read_all(zones)?, zone.is_some())
         }
-        ControlCommand::Zone(ControlZoneCommand::Status { zone }) => print_zones(&lines, zone.is_some())?,
+        ControlCommand::Reload { zone: None } => print_reload(&read(done)?),
+        ControlCommand::Reload { zone: Some(zone) } => print_zone_reload(zone, &read(done)?),
         ControlCommand::Zone(
             ControlZoneCommand::Refresh { zone } | ControlZoneCommand::Retransfer { zone },
-        ) => {
-            print_line(&format!("zone {zone}: its primaries are asked"))?;
+        ) => print_summary(&format!("zone {zone}: its primaries are asked")),
+        ControlCommand::Zone(ControlZoneCommand::Notify { zone }) => {
+            let ZoneNotified { serial, servers, .. } = read(done)?;
+            let (serial, servers) = (serial.unwrap_or_default(), short_list(&servers));
+            print_summary(&format!("zone {zone}: NOTIFY of serial {serial} is sent to {servers}"))
+        }
+        ControlCommand::Zone(ControlZoneCommand::Add { zone, .. }) => print_added(zone, &read(done)?),
+        ControlCommand::Zone(ControlZoneCommand::Remove { zone }) => {
+            print_summary(&format!("zone {zone}: removed"))
         }
         ControlCommand::Zone(ControlZoneCommand::Purge { zone }) => {
-            print_line(&format!("zone {zone}: what was kept of it is removed"))?;
+            print_summary(&format!("zone {zone}: its stored version is removed"))
         }
         // That is another way of answering.
-        ControlCommand::Zone(ControlZoneCommand::Export { .. }) => {}
-        ControlCommand::Purge => print_purge(done)?,
-        ControlCommand::Stop => print_line("the server stops")?,
-    }
-    Ok(Outcome::Done)
+        ControlCommand::Zone(ControlZoneCommand::Export { .. }) => Ok(()),
+        ControlCommand::Purge => print_purge(&read(done)?),
+        ControlCommand::Stop => print_summary("the server stops"),
+    })
 }
 
-/// A reload with zones that were refused is an answer "no".
-fn outcome_of(done: &Value) -> Outcome {
-    let is_refused = done["refused"].as_array().is_some_and(|refused| !refused.is_empty());
-    if is_refused { Outcome::No } else { Outcome::Done }
+fn read_all(zones: &[Value]) -> Option<Vec<ZoneReport>> {
+    zones.iter().map(read).collect()
 }
 
-fn fail(arguments: &ControlArguments, error: &Value) -> Result<Outcome, Failure> {
+/// A reload with zones that were refused is an answer "no"; so is a zone that was added and cannot be loaded.
+fn outcome_of(command: &ControlCommand, done: &Value) -> Outcome {
+    let is_no = match command {
+        ControlCommand::Reload { zone: None } => {
+            read(done).is_some_and(|reloaded: Reloaded| !reloaded.report.refused.is_empty())
+        }
+        ControlCommand::Zone(ControlZoneCommand::Add { .. }) => {
+            read(done).is_some_and(|added: ZoneAdded| added.error.is_some())
+        }
+        _ => false,
+    };
+    if is_no { Outcome::No } else { Outcome::Done }
+}
+
+fn fail(arguments: &ControlArguments, error: &str) -> Result<Outcome, Failure> {
     if arguments.json {
         print_line(&json!({ "error": error }).to_string())?;
     } else {
-        say(&format!("nonesuch: error: {}", error.as_str().unwrap_or("the server gives no reason")));
+        say(&format!("nonesuch: error: {error}"));
     }
     Ok(Outcome::No)
 }
@@ -97,72 +128,98 @@ fn find_socket(arguments: &ControlArguments) -> Result<PathBuf, Failure> {
     Ok(socket.unwrap_or_else(|| PathBuf::from(SOCKET)))
 }
 
-fn request(command: &ControlCommand) -> Value {
-    let of_zone =
-        |command: &str, zone: &nonesuch_proto::Name| json!({ "command": command, "zone": zone.to_string() });
+fn request(command: &ControlCommand) -> Request {
+    use ControlZoneCommand as OfZone;
+    let name = |zone: &Name| zone.to_string();
     match command {
-        ControlCommand::Status => json!({ "command": "status" }),
-        ControlCommand::Reload { zone: None } => json!({ "command": "reload" }),
-        ControlCommand::Reload { zone: Some(zone) } => of_zone("reload", zone),
-        ControlCommand::Zone(ControlZoneCommand::Status { zone: None }) => {
-            json!({ "command": "zone-status" })
+        ControlCommand::Status { zone: None } => Request::Status {},
+        ControlCommand::Status { zone: Some(zone) } => Request::ZoneStatus { zone: Some(name(zone)) },
+        ControlCommand::Reload { zone } => Request::Reload { zone: zone.as_ref().map(name) },
+        ControlCommand::Zone(OfZone::Status { zone }) => {
+            Request::ZoneStatus { zone: zone.as_ref().map(name) }
         }
-        ControlCommand::Zone(ControlZoneCommand::Status { zone: Some(zone) }) => of_zone("zone-status", zone),
-        ControlCommand::Zone(ControlZoneCommand::Refresh { zone }) => of_zone("zone-refresh", zone),
-        ControlCommand::Zone(ControlZoneCommand::Retransfer { zone }) => of_zone("zone-retransfer", zone),
-        ControlCommand::Zone(ControlZoneCommand::Purge { zone }) => of_zone("zone-purge", zone),
-        ControlCommand::Zone(ControlZoneCommand::Export { zone, .. }) => of_zone("zone-export", zone),
-        ControlCommand::Purge => json!({ "command": "purge" }),
-        ControlCommand::Stop => json!({ "command": "stop" }),
+        ControlCommand::Zone(OfZone::Refresh { zone }) => Request::ZoneRefresh { zone: name(zone) },
+        ControlCommand::Zone(OfZone::Retransfer { zone }) => Request::ZoneRetransfer { zone: name(zone) },
+        ControlCommand::Zone(OfZone::Notify { zone }) => Request::ZoneNotify { zone: name(zone) },
+        ControlCommand::Zone(OfZone::Add { zone, settings }) => {
+            Request::ZoneAdd { zone: name(zone), settings: settings.iter().cloned().collect() }
+        }
+        ControlCommand::Zone(OfZone::Remove { zone }) => Request::ZoneRemove { zone: name(zone) },
+        ControlCommand::Zone(OfZone::Purge { zone }) => Request::ZonePurge { zone: name(zone) },
+        ControlCommand::Zone(OfZone::Export { zone, .. }) => Request::ZoneExport { zone: name(zone) },
+        ControlCommand::Purge => Request::Purge {},
+        ControlCommand::Stop => Request::Stop {},
     }
 }
 
-/// Sends a request; returns the lines of the answer.
-fn ask(socket: &Path, request: &Value, patience: Duration) -> Result<Vec<Value>, Failure> {
-    let mut lines = Vec::new();
-    ask_each(socket, request, (patience, ANSWER_OCTETS), |line| {
-        lines.push(line);
-        Ok(())
-    })?;
-    Ok(lines)
+/// What a server answered: the lines of zones, and what was done or the error.
+#[derive(Default)]
+struct Answer {
+    zones: Vec<Value>,
+    end: Option<Result<Value, String>>,
 }
 
-/// Sends a request, and has `take` each line of the answer, which has `most` octets. It waits as long as signs of life come, with
-/// at most `patience` between.
+/// Sends a request; returns the answer.
+fn ask(socket: &Path, request: &Request, patience: Duration) -> Result<Answer, Failure> {
+    let mut answer = Answer::default();
+    ask_each(socket, request, Bounds { patience, octets: ANSWER_OCTETS }, |line| {
+        match line {
+            Line::Done(done) => answer.end = Some(Ok(done)),
+            Line::Error(error) => answer.end = Some(Err(error)),
+            Line::Zone(zone) => answer.zones.push(zone),
+            Line::Text(_) | Line::Working(_) => {}
+        }
+        Ok(())
+    })?;
+    Ok(answer)
+}
+
+/// How much of an answer is taken.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// Time between two lines.
+    patience: Duration,
+    /// Octets of the answer.
+    octets: u64,
+}
+
+/// Sends a request, and has `take` each line of the answer but the signs of life. It waits as long as those come.
 fn ask_each(
     socket: &Path,
-    request: &Value,
-    (patience, most): (Duration, u64),
-    mut take: impl FnMut(Value) -> Result<(), Failure>,
+    request: &Request,
+    Bounds { patience, octets }: Bounds,
+    mut take: impl FnMut(Line) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let (sender, receiver) = mpsc::sync_channel(LINES_AHEAD);
-    let (path, text) = (socket.to_path_buf(), format!("{request}\n"));
+    // A request is names and values of a configuration: that does not fail.
+    let text = serde_json::to_string(request).unwrap_or_default() + "\n";
+    let path = socket.to_path_buf();
     // A thread of its own: to connect takes for ever where the server accepts nobody.
     let body = move || {
-        let outcome = converse(&path, &text, most, &sender);
+        let outcome = converse(&path, &text, octets, &sender);
         // Nobody waits any longer.
         let _ = sender.send(outcome.map_or_else(|failure| Err(Box::new(failure)), |()| Ok(None)));
     };
     std::thread::Builder::new().spawn(body).map_err(Failure::Thread)?;
     loop {
         match receiver.recv_timeout(patience) {
-            Ok(Ok(Some(line))) if line.get(SIGN_OF_LIFE).is_some() => {}
+            Ok(Ok(Some(Line::Working(_)))) => {}
             Ok(Ok(Some(line))) => take(line)?,
             Ok(Ok(None)) => return Ok(()),
             Ok(Err(failure)) => return Err(*failure),
             Err(_) => {
                 let seconds = patience.as_secs();
-                return Err(Failure::ControlSilent { path: socket.to_path_buf(), seconds });
+                return Err(Failure::Silent { path: socket.to_path_buf(), seconds });
             }
         }
     }
 }
 
 /// One line of an answer; `None` at its end.
-type Line = Result<Option<Value>, Box<Failure>>;
+type Read = Result<Option<Line>, Box<Failure>>;
 
-fn converse(socket: &Path, request: &str, most: u64, lines: &mpsc::SyncSender<Line>) -> Result<(), Failure> {
-    let failed = |source| Failure::Control { path: socket.to_path_buf(), source };
+fn converse(socket: &Path, request: &str, most: u64, lines: &mpsc::SyncSender<Read>) -> Result<(), Failure> {
+    let failed = |source| Failure::Unreachable { path: socket.to_path_buf(), source };
     let mut stream = UnixStream::connect(socket).map_err(failed)?;
     // Where the server takes no request, it may have said why.
     let written = stream.write_all(request.as_bytes());
@@ -175,249 +232,156 @@ fn converse(socket: &Path, request: &str, most: u64, lines: &mpsc::SyncSender<Li
         match line.last() {
             Some(b'\n') => {}
             // Without its end it may be anything.
-            Some(_) => return Err(Failure::ControlEnded { path: socket.to_path_buf() }),
+            Some(_) => return Err(Failure::Ended { path: socket.to_path_buf() }),
             None => return written.map_err(failed),
         }
-        let value = serde_json::from_slice::<Value>(&line);
-        let value = value.map_err(|_| Failure::ControlAnswer { path: socket.to_path_buf() })?;
-        // The status of a zone has its error.
-        let is_refusal = value.get("error").is_some() && value.get("zone").is_none();
-        let is_last = is_refusal || value.get("done").is_some();
-        if lines.send(Ok(Some(value))).is_err() || is_last {
+        let line = serde_json::from_slice::<Line>(&line);
+        let line = line.map_err(|_| Failure::Answer { path: socket.to_path_buf() })?;
+        let is_last = matches!(line, Line::Done(_) | Line::Error(_));
+        if lines.send(Ok(Some(line))).is_err() || is_last {
             return Ok(());
         }
     }
 }
 
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_default()
-}
-
-fn list(value: &Value) -> String {
-    let items = value.as_array().into_iter().flatten().filter_map(Value::as_str);
-    items.collect::<Vec<_>>().join(", ")
-}
-
 /// So many of a list are named to a person.
 const NAMED: usize = 20;
 
-/// As [`list`]; of long lists the beginning, and how many more there are.
-fn short_list(value: &Value) -> String {
-    let count = value.as_array().map_or(0, Vec::len);
-    if count <= NAMED {
-        return list(value);
+/// A list; of long ones the beginning, and how many more there are.
+fn short_list(items: &[String]) -> String {
+    match items.split_at_checked(NAMED) {
+        Some((first, rest)) if !rest.is_empty() => format!("{} and {} more", first.join(", "), rest.len()),
+        _ => items.join(", "),
     }
-    let first: Vec<Value> = value.as_array().into_iter().flatten().take(NAMED).cloned().collect();
-    format!("{} and {} more", list(&Value::from(first)), count - NAMED)
 }
 
-fn print_status(status: &Value) -> Result<(), Failure> {
+fn print_status(status: &ServerStatus) -> Result<(), FileError> {
+    let service = &status.service;
     let mut lines = vec![
-        format!(
-            "nonesuch {}, process {}, up {}",
-            status["version"].as_str().unwrap_or("?"),
-            status["pid"],
-            duration(number(&status["up_seconds"]))
-        ),
-        format!("listening on {}", address_words(status)),
+        format!("nonesuch {}, process {}, up {}", status.version, status.pid, duration(status.up_seconds)),
+        format!("listening on {}", status.address_words()),
         format!(
             "zones: {} served, {} waiting, {} expired, {} failed",
-            status["serving"], status["not_ready"], status["expired"], status["failed"]
+            service.serving, service.not_ready, service.expired, service.failed
         ),
-        format!("datagrams: {} in, {} out", status["datagrams_in"], status["datagrams_out"]),
+        format!("datagrams: {} in, {} out", status.datagrams_in, status.datagrams_out),
     ];
-    let troubled = short_list(&status["troubled"]);
-    if !troubled.is_empty() {
+    if !service.troubled.is_empty() {
+        let troubled = short_list(&service.troubled);
         lines.push(format!("look at: {troubled} (`nonesuch ctl zone status ZONE` says why)"));
     }
-    if let Some(refused) = status.get("refused_configuration").filter(|refused| !refused.is_null()) {
-        lines.push(format!("configuration of {} refused, the one of before stays:", time(&refused["at"])));
-        let problems = refused["problems"].as_str().unwrap_or("?").lines();
-        lines.extend(problems.map(|problem| format!("  {problem}")));
+    let failures = &status.refresh_failures;
+    lines.extend(failures.zones.iter().map(refresh_failure));
+    let more = failures.count.saturating_sub(failures.zones.len());
+    if more > 0 {
+        lines.push(format!("refresh fails: {} more", counted(more, "zone")));
     }
-    let restart = list(&status["needs_restart"]);
-    if !restart.is_empty() {
-        lines.push(format!("to take effect, these need a new start: {restart}"));
+    if let Some(RefusedConfiguration { at, problems }) = &status.refused_configuration {
+        lines.push(format!("configuration of {} refused, the one of before stays:", time(*at)));
+        lines.extend(problems.lines().map(|problem| format!("  {problem}")));
     }
-    for activity in status["activities"].as_array().into_iter().flatten() {
-        lines.push(activity_line(activity));
+    lines.extend(restart_line(&status.needs_restart));
+    lines.extend(service.activities.iter().map(activity_line));
+    let transfer_line = |words: &str, zone: &str, peer: &str, records: u64, octets: u64| {
+        let (records, octets) = (counted(records, "record"), counted(octets, "octet"));
+        format!("{words}: {zone} with {peer}: {records}, {octets}")
+    };
+    for TransferIn { zone, primary, records, octets, .. } in &status.transfers_in {
+        lines.push(transfer_line("transfer in", zone, primary, *records, *octets));
     }
-    for (key, words) in [("transfers_in", "transfer in"), ("transfers_out", "transfer out")] {
-        for transfer in status[key].as_array().into_iter().flatten() {
-            let peer = transfer["primary"].as_str().or_else(|| transfer["client"].as_str()).unwrap_or("?");
-            lines.push(format!(
-                "{words}: {} with {peer}: {}, {}",
-                transfer["zone"].as_str().unwrap_or("?"),
-                counted(transfer["records"].as_u64().unwrap_or_default(), "record"),
-                counted(transfer["octets"].as_u64().unwrap_or_default(), "octet"),
-            ));
-        }
+    for TransferOut { zone, client, records, octets, .. } in &status.transfers_out {
+        lines.push(transfer_line("transfer out", zone, client, *records, *octets));
     }
-    if let Some(reload) = status.get("last_reload").filter(|reload| !reload.is_null()) {
-        lines.push(format!("last reload at {}: {}", time(&reload["at"]), reload_words(reload)));
+    if let Some(reload) = &service.last_reload {
+        lines.push(format!("last reload at {}: {}", time(reload.at), reload_words(reload)));
     }
     lines.iter().try_for_each(|line| print_line(line))
 }
 
-fn activity_line(activity: &Value) -> String {
-    let zone = activity["zone"].as_str().map_or_else(String::new, |zone| format!(" {zone}"));
-    let (done, total) = (number(&activity["done"]), number(&activity["total"]));
-    let progress = if total > 0 { format!(", {done} of {total}") } else { String::new() };
-    let seconds = activity["seconds"].as_f64().unwrap_or(0.0);
-    format!(
-        "{}{zone}: {}{progress}, since {seconds:.1} s",
-        activity["kind"].as_str().unwrap_or("?"),
-        activity["phase"].as_str().unwrap_or("?")
-    )
+fn restart_line(settings: &[String]) -> Option<String> {
+    let is_needed = !settings.is_empty();
+    is_needed.then(|| format!("to take effect, these need a new start: {}", settings.join(", ")))
 }
 
-fn reload_words(reload: &Value) -> String {
-    let count = |key: &str| reload[key].as_array().map_or(0, Vec::len);
+fn activity_line(activity: &Activity) -> String {
+    let Activity { kind, zone, phase, done, total, seconds } = activity;
+    let zone = zone.as_ref().map_or_else(String::new, |zone| format!(" {zone}"));
+    let progress = if *total > 0 { format!(", {done} of {total}") } else { String::new() };
+    format!("{kind}{zone}: {phase}{progress}, since {seconds:.1} s")
+}
+
+fn reload_words(reload: &ReloadReport) -> String {
     format!(
         "{} added, {} removed, {} updated, {} refused, {} unchanged, in {:.2} s",
-        count("added"),
-        count("removed"),
-        count("updated"),
-        count("refused"),
-        reload["unchanged"],
-        reload["seconds"].as_f64().unwrap_or(0.0)
+        reload.added.len(),
+        reload.removed.len(),
+        reload.updated.len(),
+        reload.refused.len(),
+        reload.unchanged,
+        reload.seconds
     )
 }
 
-fn print_reload(reload: &Value) -> Result<Outcome, Failure> {
-    print_line(&format!("reload: {}", reload_words(reload)))?;
-    for refused in reload["refused"].as_array().into_iter().flatten() {
-        let text = |index: usize| refused[index].as_str().unwrap_or("?").to_owned();
-        print_line(&format!("refused: zone {}: {}", text(0), text(1)))?;
+fn print_reload(Reloaded { report, needs_restart }: &Reloaded) -> Result<(), FileError> {
+    print_summary(&format!("reload: {}", reload_words(report)))?;
+    for (zone, reason) in &report.refused {
+        print_line(&format!("refused: zone {zone}: {reason}"))?;
     }
-    for warning in reload["warnings"].as_array().into_iter().flatten() {
-        let text = |index: usize| warning[index].as_str().unwrap_or("?").to_owned();
-        print_line(&format!("warning: zone {}: {}", text(0), text(1)))?;
+    for (zone, warning) in &report.warnings {
+        print_line(&format!("warning: zone {zone}: {warning}"))?;
     }
-    let restart = list(&reload["needs_restart"]);
-    if !restart.is_empty() {
-        print_line(&format!("to take effect, these need a new start: {restart}"))?;
-    }
-    Ok(outcome_of(reload))
+    restart_line(needs_restart).map_or(Ok(()), |line| print_line(&line))
 }
 
-fn print_purge(done: &Value) -> Result<(), Failure> {
-    let purged = list(&done["purged"]);
-    let count = done["purged"].as_array().map_or(0, Vec::len);
-    print_line(&match count {
+fn print_zone_reload(zone: &Name, reloaded: &ZoneReloaded) -> Result<(), FileError> {
+    let (words, warnings) = match reloaded {
+        ZoneReloaded::Asked(_) => ("its primaries are asked", &[][..]),
+        ZoneReloaded::Loaded { updated: true, warnings, .. } => ("loaded and served", &warnings[..]),
+        ZoneReloaded::Loaded { warnings, .. } => ("unchanged", &warnings[..]),
+    };
+    print_summary(&format!("zone {zone}: {words}"))?;
+    print_warnings(zone, warnings)
+}
+
+fn print_warnings(zone: &Name, warnings: &[String]) -> Result<(), FileError> {
+    warnings.iter().try_for_each(|warning| print_line(&format!("warning: zone {zone}: {warning}")))
+}
+
+fn print_added(zone: &Name, added: &ZoneAdded) -> Result<(), FileError> {
+    match (&added.error, added.serial) {
+        (Some(error), _) => print_line(&format!("zone {zone}: added, and cannot be loaded: {error}"))?,
+        (None, Some(serial)) => print_summary(&format!("zone {zone}: added, serial {serial}"))?,
+        (None, None) => print_summary(&format!("zone {zone}: added, waits for its first transfer"))?,
+    }
+    print_warnings(zone, &added.warnings)
+}
+
+fn print_purge(Purged { purged }: &Purged) -> Result<(), FileError> {
+    print_summary(&match purged.len() {
         0 => "nothing is kept but of zones that are there".to_owned(),
-        count => format!("removed what was kept of {}: {purged}", counted(count, "zone")),
+        count => format!("removed what was kept of {}: {}", counted(count, "zone"), purged.join(", ")),
     })
 }
 
-fn print_zones(zones: &[Value], in_full: bool) -> Result<(), Failure> {
-    if in_full {
-        return zones.iter().try_for_each(print_zone);
+/// A zone whose refreshes fail, in a line.
+fn refresh_failure(failure: &RefreshFailure) -> String {
+    let RefreshFailure { zone, state, primary, since, error, next_refresh, expires } = failure;
+    let mut words = format!("refresh fails: {zone} is {}", state.word());
+    if let (Some(primary), Some(since)) = (primary, since) {
+        words.push_str(&format!(", primary {primary} fails since {}", time(*since)));
     }
-    let rows: Vec<[String; 6]> = zones
-        .iter()
-        .map(|zone| {
-            let text = |key: &str| zone[key].as_str().unwrap_or("-").to_owned();
-            let serial = zone["serial"].as_u64().map_or_else(|| "-".to_owned(), |serial| serial.to_string());
-            let expires = zone.get("nearest_expiration").filter(|time| !time.is_null());
-            [
-                text("zone"),
-                text("state"),
-                serial,
-                expires.map_or_else(|| "-".to_owned(), time),
-                text("served"),
-                remarks(zone),
-            ]
-        })
-        .collect();
-    let mut head = ["zone", "state", "serial", "signatures expire", "served", ""].map(str::to_owned);
-    if rows.iter().any(|row| !row[5].is_empty()) {
-        head[5].push_str("look at");
-    }
-    let mut widths = [0; 6];
-    for row in std::iter::once(&head).chain(&rows) {
-        widths.iter_mut().zip(row).for_each(|(width, cell)| *width = (*width).max(cell.chars().count()));
-    }
-    for row in std::iter::once(&head).chain(&rows) {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        print_line(cells.collect::<Vec<_>>().join("  ").trim_end())?;
-    }
-    Ok(())
-}
-
-/// What is to be looked at of a zone, in a few words.
-fn remarks(zone: &Value) -> String {
-    let has = |key: &str| zone.get(key).is_some_and(|value| !value.is_null());
-    let mut words = Vec::new();
-    if has("error") {
-        words.push("refused");
-    }
-    if zone["expires_soon"] == true {
-        let now = jiff::Timestamp::now().as_second();
-        let is_over = zone["nearest_expiration"].as_i64().is_some_and(|end| end <= now);
-        words.push(if is_over { "signatures expired" } else { "signatures expire soon" });
-    }
-    if has("storage_error") {
-        words.push("not stored");
-    }
-    if has("transfer_error") {
-        words.push("transfer error");
-    }
-    if zone["behind"].as_array().is_some_and(|behind| !behind.is_empty()) {
-        words.push("primary behind");
-    }
-    words.join(", ")
-}
-
-fn print_zone(zone: &Value) -> Result<(), Failure> {
-    let times = ["nearest_expiration", "loaded_at", "refreshed", "next_refresh", "expires"];
-    let order = [
-        "zone",
-        "state",
-        "serial",
-        "served",
-        "source",
-        "catalog",
-        "template",
-        "records",
-        "signatures",
-        "verified",
-        "nearest_expiration",
-        "loaded_at",
-        "image_octets",
-        "primary",
-        "refreshed",
-        "next_refresh",
-        "expires",
-        "error",
-        "storage_error",
-        "warnings",
-        "transfer_error",
-        "rejected_serial",
-        "behind",
-    ];
-    for key in order {
-        let Some(value) = zone.get(key).filter(|value| !value.is_null()) else { continue };
-        if let Value::Array(lines) = value {
-            for line in lines {
-                print_line(&format!("{:19} {}", key.replace('_', " "), line.as_str().unwrap_or("?")))?;
-            }
-            continue;
+    for (at, what) in [(next_refresh, "next try"), (expires, "expires")] {
+        if let Some(at) = at {
+            words.push_str(&format!(", {what} {}", time(*at)));
         }
-        let text = match value {
-            value if times.contains(&key) => time(value),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        print_line(&format!("{:19} {text}", key.replace('_', " ")))?;
     }
-    Ok(())
+    error.as_ref().map_or_else(|| words.clone(), |error| format!("{words}: {error}"))
 }
 
 /// A time in seconds since 1970.
-fn time(value: &Value) -> String {
-    let seconds = value.as_i64().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
-    seconds.map_or_else(|| value.to_string(), |time| time.to_string())
+fn time(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| seconds.to_string(), |time| time.to_string())
 }
 
 fn duration(seconds: u64) -> String {
@@ -436,7 +400,8 @@ mod tests {
 
     #[test]
     fn long_lists_are_cut_short() {
-        let names = |count: usize| -> Value { (0..count).map(|number| format!("z{number}.")).collect() };
+        let names =
+            |count: usize| -> Vec<String> { (0..count).map(|number| format!("z{number}.")).collect() };
         assert_eq!(short_list(&names(0)), "");
         assert_eq!(short_list(&names(2)), "z0., z1.");
         assert!(short_list(&names(NAMED)).ends_with(", z19."));

@@ -1,16 +1,27 @@
 //! `nonesuch zone diff`.
 
-use crate::Outcome;
 use crate::arguments::{DiffArguments, DiffScope};
-use crate::error::Failure;
-use crate::files::check_inputs;
+use crate::files::{FileError, check_inputs};
+use crate::outcome::Outcome;
 use crate::zones;
 use nonesuch_dnssec::difference::{Difference, data_changes, difference};
 use nonesuch_dnssec::facts::{KeyFacts, is_of_signer, is_signed};
-use nonesuch_proto::rdata;
-use nonesuch_zone::{ChangeSet, Contents, Node, Rrset};
+use nonesuch_proto::{Name, rdata};
+use nonesuch_zone::{ChangeSet, Contents, LoadError, Node, Rrset};
 use serde_json::{Value, json};
 use std::io::{self, BufWriter, Write};
+
+/// Why two versions are not compared.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("the old file is of the zone {old} and the new one of {new}: give two versions of one zone")]
+    DifferentZones { old: Name, new: Name },
+}
 
 pub(crate) fn run(arguments: &DiffArguments) -> Result<Outcome, Failure> {
     let origin = arguments.origin.as_ref();
@@ -29,7 +40,7 @@ pub(crate) fn run(arguments: &DiffArguments) -> Result<Outcome, Failure> {
     } else {
         comparison.listed.write(&mut out).and_then(|()| comparison.write_summary(&mut out))
     };
-    written.and_then(|()| out.flush()).map_err(Failure::Output)?;
+    written.and_then(|()| out.flush()).map_err(FileError::output)?;
     Ok(if comparison.is_same() { Outcome::Done } else { Outcome::No })
 }
 

@@ -1,11 +1,20 @@
 //! `nonesuch zone generate`.
 
-use crate::Outcome;
 use crate::arguments::GenerateArguments;
-use crate::error::Failure;
-use crate::files::{print_line, write_output};
-use nonesuch_lab::generate::{GenerateOptions, QueryKind, QuerySummary, generate, queries};
+use crate::files::{FileError, print_line, write_output};
+use crate::outcome::Outcome;
+use nonesuch_lab::generate::{GenerateError, GenerateOptions, QueryKind, QuerySummary, generate, queries};
 use std::path::Path;
+
+/// Why no zone is generated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+}
 
 pub(crate) fn run(arguments: &GenerateArguments) -> Result<Outcome, Failure> {
     let origin = arguments.origin.to_string();
@@ -19,7 +28,7 @@ pub(crate) fn run(arguments: &GenerateArguments) -> Result<Outcome, Failure> {
     let mut made = None;
     write_output(output, 0o644, |mut out| {
         made = Some(generate(&options, &mut out)?);
-        Ok(())
+        Ok::<_, Failure>(())
     })?;
     let asked =
         arguments.queries.as_ref().map(|path| write_queries(arguments, &options, path)).transpose()?;
@@ -42,7 +51,7 @@ fn write_queries(
     let mut asked = QuerySummary::default();
     write_output(path, 0o644, |mut out| {
         asked = queries(options, kind, arguments.query_count, arguments.seed, &mut out)?;
-        Ok(())
+        Ok::<_, Failure>(())
     })?;
     Ok(asked)
 }

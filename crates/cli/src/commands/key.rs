@@ -1,15 +1,17 @@
 //! `nonesuch key`.
 
 mod ds;
+mod error;
 mod generate;
 mod import;
 mod list;
 mod tsig;
 
-use crate::Outcome;
+pub(crate) use error::Failure;
+
 use crate::arguments::KeyCommand;
-use crate::error::Failure;
-use crate::files::print_line;
+use crate::files::{FileError, print_line};
+use crate::outcome::Outcome;
 use nonesuch_dnssec::KeyPair;
 
 pub(crate) fn run(command: &KeyCommand) -> Result<Outcome, Failure> {
@@ -23,7 +25,7 @@ pub(crate) fn run(command: &KeyCommand) -> Result<Outcome, Failure> {
 }
 
 /// Prints the base name of a key's files, or what machines want to know of the key.
-fn print_key(key: &KeyPair, json: bool) -> Result<(), Failure> {
+fn print_key(key: &KeyPair, json: bool) -> Result<(), FileError> {
     if !json {
         return print_line(&key.base_name());
     }

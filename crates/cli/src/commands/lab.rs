@@ -1,19 +1,22 @@
 //! `nonesuch lab`.
 
-use crate::Outcome;
+mod error;
+
+pub(crate) use error::Failure;
+
 use crate::arguments::{
     LabCommand, LabEchoArguments, LabListArguments, LabMeasureArguments, LabReportArguments, LabRunArguments,
     LabZoneArguments,
 };
-use crate::error::Failure;
-use crate::files::print_line;
+use crate::files::{FileError, print_line, print_summary};
+use crate::outcome::Outcome;
 use crate::{progress, zones};
-use nonesuch_lab::experiment::echo::{EchoOptions, EchoServer};
-use nonesuch_lab::experiment::signing::{ExamineOptions, examine};
-use nonesuch_lab::experiment::verification::{MeasureOptions, follow, measure};
 use nonesuch_lab::experiment::{
     Choices, Definition, Report, Results, RunOptions, Step, built_in, run as run_experiment, store,
 };
+use nonesuch_lab::measure::{EchoOptions, EchoServer};
+use nonesuch_lab::measure::{ExamineOptions, examine};
+use nonesuch_lab::measure::{MeasureOptions, follow, measure};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -69,9 +72,9 @@ fn run_one(arguments: &LabRunArguments) -> Result<Outcome, Failure> {
     let out = arguments.out.clone().unwrap_or_else(|| Path::new("nonesuch-lab").join(&definition.name));
     store::check_free(&out, &definition.name, arguments.overwrite)?;
     // A folder that cannot be made is told before anything is measured.
-    std::fs::create_dir_all(&out).map_err(|source| Failure::Write { path: out.clone(), source })?;
+    std::fs::create_dir_all(&out).map_err(|source| FileError::Write { path: out.clone(), source })?;
     let program =
-        std::env::current_exe().map_err(|source| Failure::Read { path: "nonesuch".into(), source })?;
+        std::env::current_exe().map_err(|source| FileError::Read { path: "nonesuch".into(), source })?;
     let bar = progress::bar(1, "");
     let results = run_experiment(
         &definition,
@@ -124,7 +127,7 @@ fn show(results: &Results, json: bool, written: &str) -> Result<Outcome, Failure
         print_line(&serde_json::json!({ "record": results.record, "summary": summary }).to_string())?;
     } else {
         print_line(&text)?;
-        print_line(written)?;
+        print_summary(written)?;
     }
     Ok(Outcome::Done)
 }
@@ -141,7 +144,7 @@ fn measure_raw(arguments: &LabMeasureArguments) -> Result<Outcome, Failure> {
         seconds: arguments.seconds,
         seed: arguments.seed,
     });
-    print_line(&serde_json::json!(report.map_err(Failure::Measurement)?).to_string())?;
+    print_line(&serde_json::json!(report?).to_string())?;
     Ok(Outcome::Done)
 }
 

@@ -1,10 +1,11 @@
 //! `nonesuch load`.
 
-use crate::Outcome;
 use crate::arguments::LoadArguments;
-use crate::error::Failure;
-use crate::files::print_line;
-use nonesuch_lab::load::{Latency, LoadOptions, LoadReport, QueryList, run as run_load};
+use crate::files::{FileError, print_line};
+use crate::outcome::Outcome;
+use nonesuch_lab::load::{
+    Latency, LoadError, LoadOptions, LoadReport, QueryList, QueryListError, run as run_load,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,16 @@ use std::time::Duration;
 const CLOSED: usize = 128;
 /// Outstanding queries of a socket in an open loop: a stall of 20 ms at 200,000 queries a second fills it.
 const OPEN: usize = 4096;
+
+/// Why no load is generated.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    File(#[from] FileError),
+    Queries(#[from] QueryListError),
+    Load(#[from] LoadError),
+}
 
 pub(crate) fn run(arguments: &LoadArguments) -> Result<Outcome, Failure> {
     let queries = QueryList::from_file(&arguments.queries)?;

@@ -1,11 +1,11 @@
 //! `nonesuch manual`: manual pages and completions from the one definition of the command line, the page of the metrics
-//! from their table, and that of the configuration from its example.
+//! from their table, and that of the configuration from the declarations of its keys.
 
-use crate::Outcome;
 use crate::arguments::{Arguments, ManualArguments};
 use crate::config;
-use crate::error::Failure;
+use crate::files::FileError;
 use crate::metrics;
+use crate::outcome::Outcome;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use std::fs;
@@ -40,9 +40,9 @@ fn append_others(path: &Path) -> io::Result<()> {
     writeln!(file, ".SH SEE ALSO\n{}", lines.join(",\n"))
 }
 
-pub(crate) fn run(arguments: &ManualArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &ManualArguments) -> Result<Outcome, FileError> {
     let dir = &arguments.dir;
-    let failed = |source| Failure::Write { path: dir.clone(), source };
+    let failed = |source| FileError::Write { path: dir.clone(), source };
     fs::create_dir_all(dir).map_err(failed)?;
     let mut command = Arguments::command();
     clap_mangen::generate_to(command.clone(), dir).map_err(failed)?;
@@ -53,6 +53,6 @@ pub(crate) fn run(arguments: &ManualArguments) -> Result<Outcome, Failure> {
         clap_complete::generate_to(shell, &mut command, "nonesuch", dir).map_err(failed)?;
     }
     fs::write(dir.join("nonesuch-metrics.7"), metrics::manual::page()).map_err(failed)?;
-    fs::write(dir.join("nonesuch.toml.5"), config::manual::page()).map_err(failed)?;
+    fs::write(dir.join("nonesuch.toml.5"), config::reference::page()).map_err(failed)?;
     Ok(Outcome::Done)
 }

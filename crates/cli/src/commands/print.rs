@@ -1,16 +1,15 @@
 //! `nonesuch zone print`: a zone in whatever form as a zone file, one record a line, in canonical order.
 
-use crate::Outcome;
 use crate::arguments::PrintArguments;
-use crate::error::Failure;
 use crate::files::{check_new, is_standard, write_failure, write_new, write_output};
-use crate::zones;
+use crate::outcome::Outcome;
+use crate::zones::{self, ZoneError};
 use nonesuch_zone::open_compiled;
 use nonesuch_zone::write::{write_stored, write_zone};
 use std::io::Write;
 use std::path::Path;
 
-pub(crate) fn run(arguments: &PrintArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &PrintArguments) -> Result<Outcome, ZoneError> {
     let standard = Path::new("-");
     match arguments.output.as_deref().filter(|output| !is_standard(output)) {
         Some(output) => {
@@ -22,7 +21,7 @@ pub(crate) fn run(arguments: &PrintArguments) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn print(arguments: &PrintArguments, output: &Path, mut out: &mut dyn Write) -> Result<(), Failure> {
+fn print(arguments: &PrintArguments, output: &Path, mut out: &mut dyn Write) -> Result<(), ZoneError> {
     let (file, origin) = (arguments.file.as_path(), arguments.origin.as_ref());
     // A compiled zone is read chunk by chunk, so that it need not fit into memory.
     let stored = if is_standard(file) { None } else { open_compiled(file, origin)? };
@@ -30,5 +29,5 @@ fn print(arguments: &PrintArguments, output: &Path, mut out: &mut dyn Write) -> 
         Some(zone) => write_stored(zone, &mut out),
         None => write_zone(&zones::read_zone(file, origin)?, &mut out),
     };
-    written.map_err(write_failure(output))
+    Ok(written.map_err(write_failure(output))?)
 }

@@ -1,10 +1,10 @@
 //! `nonesuch zone stat`.
 
-use crate::Outcome;
 use crate::arguments::StatArguments;
-use crate::error::Failure;
 use crate::files::print_line;
-use crate::zones;
+use crate::outcome::Outcome;
+use crate::zones::{self, ZoneError};
+use indicatif::HumanCount;
 use nonesuch_dnssec::statistics::{Statistics, Validity};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::write::text_octets;
@@ -18,7 +18,7 @@ const BINS: usize = 14;
 /// Signs of its longest bar.
 const BAR: u64 = 40;
 
-pub(crate) fn run(arguments: &StatArguments) -> Result<Outcome, Failure> {
+pub(crate) fn run(arguments: &StatArguments) -> Result<Outcome, ZoneError> {
     let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
     let now = zones::now_or(arguments.now);
     let statistics = Statistics::count(&contents, now);
@@ -266,15 +266,7 @@ fn bins(days: &BTreeMap<i64, u64>) -> Vec<(i64, i64, u64)> {
 
 /// Digits in groups of three.
 fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(number).to_string()
 }
 
 fn percent(part: u64, all: u64) -> String {

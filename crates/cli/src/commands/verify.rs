@@ -1,23 +1,38 @@
 //! `nonesuch zone verify`.
 
-use crate::Outcome;
 use crate::arguments::VerifyArguments;
-use crate::commands::nsec5;
-use crate::error::{Failure, KEY_SET};
-use crate::files::{check_inputs, input_name};
-use crate::progress::Rates;
-use crate::zones;
+use crate::files::{FileError, check_inputs, counted, input_name};
+use crate::logging;
+use crate::nsec5::{self, EvidenceError};
+use crate::outcome::Outcome;
+use crate::zones::{self, AnchorError, KEY_SET, OF_ONE_KIND, first_of_each_kind, verify_with_progress};
 use nonesuch_dnssec::VerifyOptions;
-use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
 use nonesuch_dnssec::facts::is_key_set;
-use nonesuch_dnssec::verify::{Aids, Mode, Progress, Report, VerifyProgress, verify_aided};
-use nonesuch_zone::Contents;
+use nonesuch_dnssec::verify::{Fault, Mode, Report, VerifyWarning};
+use nonesuch_zone::semantics::{self, Finding, Findings};
+use nonesuch_zone::{Contents, LoadError, Loaded, Warning};
+use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
+use std::mem::discriminant;
 use std::time::Instant;
+
+/// Why a zone is not verified.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    File(#[from] FileError),
+    Load(#[from] LoadError),
+    Anchor(#[from] AnchorError),
+    Evidence(#[from] EvidenceError),
+}
 
 pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
     check_inputs(std::iter::once(&arguments.file).chain(&arguments.anchor))?;
-    let contents = zones::read_zone(&arguments.file, arguments.origin.as_ref())?;
+    let Loaded { contents, mut warnings, .. } = zones::load_zone(&arguments.file, arguments.origin.as_ref())?;
+    // Verification reports these as faults.
+    warnings.retain(|warning| !matches!(warning, Warning::MixedTtl { .. } | Warning::NoNs));
+    zones::log_warnings(&arguments.file, &warnings);
     let anchors = match &arguments.anchor {
         Some(path) => zones::read_anchors(path, contents.apex())?,
         None => Vec::new(),
@@ -25,84 +40,127 @@ pub(crate) fn run(arguments: &VerifyArguments) -> Result<Outcome, Failure> {
     let options = VerifyOptions { now: Some(zones::now_or(arguments.now)), anchors, mode: Mode::Full };
     let evidence = nsec5::load_evidence(&arguments.file, arguments.nsec5_keys.as_deref(), &contents)?;
     let begun = Instant::now();
-    let report = watched(&contents, &options, &evidence.view());
-    let seconds = begun.elapsed().as_secs_f64();
+    let report = verify_with_progress(&contents, &options, &evidence.view());
+    let limit = if arguments.all { usize::MAX } else { OF_ONE_KIND };
+    let findings = semantics::check(&contents, limit);
+    let outcome = Verdict {
+        contents: &contents,
+        faults: first_of_each_kind(&report.faults, limit, |fault| discriminant(&fault.reason)),
+        warnings: first_of_each_kind(&report.warnings, limit, discriminant),
+        report: &report,
+        findings: &findings,
+        is_strict: arguments.strict,
+        seconds: begun.elapsed().as_secs_f64(),
+    };
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let written = if arguments.json {
-        write_json(&contents, &report, seconds, &mut out)
-    } else {
-        write_text(arguments, &contents, &report, seconds, &mut out)
-    };
-    written.and_then(|()| out.flush()).map_err(Failure::Output)?;
-    Ok(if report.faults.is_empty() { Outcome::Done } else { Outcome::No })
+    let written =
+        if arguments.json { outcome.write_json(&mut out) } else { outcome.write_text(arguments, &mut out) };
+    written.and_then(|()| out.flush()).map_err(FileError::output)?;
+    Ok(if outcome.fault_count() == 0 { Outcome::Done } else { Outcome::No })
 }
 
-/// Verifies, and shows on a terminal how far it has come.
-pub(super) fn watched(contents: &Contents, options: &VerifyOptions, evidence: &Nsec5Evidence<'_>) -> Report {
-    let bar = Rates::new("verifying");
-    let tell = |at: VerifyProgress| {
-        bar.tell(at.names, at.total_names, &[(at.signatures, "signatures"), (at.names, "names")]);
-    };
-    let progress = bar.is_seen().then_some(&tell as Progress<'_>);
-    let report = verify_aided(contents, options, &Aids { evidence: *evidence, progress, earlier: None });
-    bar.end();
-    report
-}
-
-fn write_text(
-    arguments: &VerifyArguments,
-    contents: &Contents,
-    report: &Report,
+/// The results of verification and of the semantic checks.
+struct Verdict<'v> {
+    contents: &'v Contents,
+    report: &'v Report,
+    /// Those of the report that are listed.
+    faults: Vec<&'v Fault>,
+    /// Those of the report that are listed.
+    warnings: Vec<&'v VerifyWarning>,
+    findings: &'v Findings,
+    /// Whether findings of the semantic checks are faults.
+    is_strict: bool,
     seconds: f64,
-    out: &mut impl Write,
-) -> std::io::Result<()> {
-    for warning in &report.warnings {
-        writeln!(out, "warning: {warning}")?;
-    }
-    for fault in &report.faults {
-        writeln!(out, "fault: {fault}")?;
-    }
-    let denial = report.mechanism.map_or("not signed", |mechanism| mechanism.entry().title);
-    let verdict = if report.is_sound() { "verified".to_owned() } else { report.fault_count() };
-    if !report.is_sound() && is_key_set(contents) {
-        writeln!(out, "note: {KEY_SET}")?;
-    }
-    let hashes: Vec<String> = report.zonemd.iter().map(ToString::to_string).collect();
-    let digests =
-        if hashes.is_empty() { String::new() } else { format!(", ZONEMD {} verified", hashes.join(" ")) };
-    writeln!(
-        out,
-        "{}: zone {}: {verdict}; {} RRsets, {} signatures verified, {denial}{digests}, {seconds:.2} s",
-        input_name(&arguments.file).display(),
-        contents.apex(),
-        report.rrsets,
-        report.signatures_verified,
-    )
 }
 
-fn write_json(
-    contents: &Contents,
-    report: &Report,
-    seconds: f64,
-    out: &mut impl Write,
-) -> std::io::Result<()> {
-    let faults: Vec<serde_json::Value> = report
-        .faults
-        .iter()
-        .map(|fault| {
-            serde_json::json!({
-                "owner": fault.owner.to_string(), "type": fault.rtype.map(|rtype| rtype.to_string()),
-                "reason": fault.reason.to_string(),
-            })
-        })
-        .collect();
-    let warnings: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
-    let value = serde_json::json!({
-        "zone": contents.apex().to_string(), "verified": report.faults.is_empty(), "rrsets": report.rrsets,
-        "signatures_verified": report.signatures_verified,
-        "denial": report.mechanism.map(|mechanism| mechanism.to_string()), "faults": faults, "warnings": warnings,
-        "key_set": is_key_set(contents), "zonemd": report.zonemd.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "seconds": seconds,
-    });
-    writeln!(out, "{value}")
+impl Verdict<'_> {
+    fn fault_count(&self) -> usize {
+        self.report.faults.len() + if self.is_strict { self.findings.total() } else { 0 }
+    }
+
+    /// Entries that are not listed.
+    fn left_out(&self) -> usize {
+        self.report.faults.len() - self.faults.len() + self.report.warnings.len() - self.warnings.len()
+            + self.findings.total()
+            - self.findings.list().len()
+    }
+
+    fn write_text(&self, arguments: &VerifyArguments, out: &mut impl Write) -> std::io::Result<()> {
+        let Self { contents, report, findings, .. } = self;
+        for warning in &self.warnings {
+            writeln!(out, "warning: {warning}")?;
+        }
+        let severity = if self.is_strict { "fault" } else { "warning" };
+        for finding in findings.list() {
+            writeln!(out, "{severity}: {finding}")?;
+        }
+        for fault in &self.faults {
+            writeln!(out, "fault: {fault}")?;
+        }
+        if !report.is_sound() && is_key_set(contents) {
+            writeln!(out, "note: {KEY_SET}")?;
+        }
+        if self.left_out() > 0 {
+            writeln!(
+                out,
+                "note: the list ends at {OF_ONE_KIND} entries of each kind and leaves out {}: --all lists all",
+                self.left_out()
+            )?;
+        }
+        if self.fault_count() == 0 && logging::is_quiet() {
+            return Ok(());
+        }
+        let verdict = match self.fault_count() {
+            0 => "verified".to_owned(),
+            count => counted(count, "fault"),
+        };
+        let semantic = match findings.total() {
+            0 => String::new(),
+            count => format!(", {} of the semantic checks", counted(count, "finding")),
+        };
+        let denial = report.mechanism.map_or("not signed", |mechanism| mechanism.entry().title);
+        let hashes: Vec<String> = report.zonemd.iter().map(ToString::to_string).collect();
+        let digests =
+            if hashes.is_empty() { String::new() } else { format!(", ZONEMD {} verified", hashes.join(" ")) };
+        writeln!(
+            out,
+            "{}: zone {}: {verdict}{semantic}; {} RRsets, {} signatures verified, {denial}{digests}, {:.2} s",
+            input_name(&arguments.file).display(),
+            contents.apex(),
+            report.rrsets,
+            report.signatures_verified,
+            self.seconds
+        )
+    }
+
+    fn write_json(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let Self { contents, report, findings, .. } = self;
+        let warnings: Vec<String> = self.warnings.iter().map(ToString::to_string).collect();
+        let value = json!({
+            "zone": contents.apex().to_string(), "verified": self.fault_count() == 0, "rrsets": report.rrsets,
+            "signatures_verified": report.signatures_verified,
+            "denial": report.mechanism.map(|mechanism| mechanism.to_string()),
+            "faults": self.faults.iter().map(|fault| fault_json(fault)).collect::<Vec<_>>(),
+            "fault_count": report.faults.len(), "warnings": warnings, "warning_count": report.warnings.len(),
+            "findings": findings.list().iter().map(finding_json).collect::<Vec<_>>(),
+            "finding_count": findings.total(), "finding_counts": findings.counts(), "strict": self.is_strict,
+            "key_set": is_key_set(contents),
+            "zonemd": report.zonemd.iter().map(ToString::to_string).collect::<Vec<_>>(), "seconds": self.seconds,
+        });
+        writeln!(out, "{value}")
+    }
+}
+
+fn fault_json(fault: &Fault) -> Value {
+    json!({
+        "owner": fault.owner.to_string(), "type": fault.rtype.map(|rtype| rtype.to_string()),
+        "reason": fault.reason.to_string(),
+    })
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    json!({
+        "owner": finding.owner.to_string(), "type": finding.rtype.to_string(), "kind": finding.problem.code(),
+        "target": finding.problem.target().map(ToString::to_string), "reason": finding.problem.to_string(),
+    })
 }

@@ -2,97 +2,106 @@
 //!
 //! They hold tables that repeat (keys, templates, zones); what is of the server as a whole stands in the main file alone, and
 //! none of them includes others. They are looked for whenever the configuration is read, so that a reload finds those that
-//! came.
+//! came. The file of the zones that `ctl zone add` adds is one of them, the last; it need not be there.
 
-use super::reader::Section;
-use super::sources::{Role, Spot};
-use super::values::path;
-use super::{MOST_OCTETS, read_remedy, read_text};
+use super::problem::{Document, Place};
+use super::section::Section;
+use super::sources::Role;
+use super::{MAX_BYTES, read_remedy, read_text, too_long};
+use crate::files::open_regular;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// Files that one configuration may include: each of them holds a zone, say.
 const MOST_FILES: usize = 100_000;
 
-/// One path of the list, and where it stands.
-struct Entry {
-    path: PathBuf,
-    span: Range<usize>,
+/// A path that files are included from, and where it is named.
+#[derive(Debug)]
+pub(super) struct Include {
+    pub(super) path: PathBuf,
+    pub(super) place: Place,
 }
 
-/// Reads the files that `root`, that of the main file, names; what is wrong with them is reported.
-pub(super) fn read(root: &Section<'_, '_>) {
-    let context = root.context();
-    let entries = root.take_items("include", "paths", |item, key| {
-        let path = path(context.folder())(item.get_ref());
-        let path = path.map_err(|message| context.fault(item.span(), key, message)).ok()?;
-        Some(Entry { path, span: item.span() })
-    });
-    let mut reader = Reader { root, seen: HashMap::new(), left: MOST_OCTETS };
-    reader.seen.extend(fs::canonicalize(context.path()).ok().map(|main| (main, None)));
-    for entry in entries.unwrap_or_default() {
-        for file in reader.find(&entry) {
-            reader.take(&file, &entry);
+/// Reads the files that the main file, whose keys are `root`, names; what is wrong with them is reported. The last one is the file of
+/// the zones that `ctl zone add` adds, with the text `candidate` where that is not written yet.
+pub(super) fn read(
+    root: &Section<'_>,
+    includes: &[Include],
+    added: Option<Include>,
+    candidate: Option<String>,
+) -> Vec<Document> {
+    let main = fs::canonicalize(&root.document.path).ok();
+    let seen = main.into_iter().map(|main| (main, None)).collect();
+    let mut reader = Reader { root, seen, documents: Vec::new(), left: MAX_BYTES };
+    for include in includes {
+        for file in reader.find(include) {
+            reader.take(&file, include, Role::Included, None);
         }
     }
+    if let Some(added) = added {
+        reader.take(&added.path, &added, Role::AddedZones, candidate);
+    }
+    reader.documents
 }
 
 /// What was included so far.
-struct Reader<'r, 'c, 't> {
-    root: &'r Section<'c, 't>,
+struct Reader<'r, 't> {
+    root: &'r Section<'t>,
     /// Files without links, and where they are named; the main file is not named.
-    seen: HashMap<PathBuf, Option<Spot>>,
-    /// Octets that more files may have.
+    seen: HashMap<PathBuf, Option<Place>>,
+    documents: Vec<Document>,
+    /// Bytes that more files may have.
     left: u64,
 }
 
-impl Reader<'_, '_, '_> {
-    fn fault(&self, entry: &Entry, message: String) {
-        self.root.context().fault(entry.span.clone(), "include", message);
+impl Reader<'_, '_> {
+    fn fault(&self, include: &Include, message: String) {
+        self.root.findings.fault(&include.place, message);
     }
 
-    /// The files that an entry stands for, in the order of their names.
-    fn find(&self, entry: &Entry) -> Vec<PathBuf> {
+    /// The files that `include` stands for, in the order of their names.
+    fn find(&self, include: &Include) -> Vec<PathBuf> {
         let has_wildcard = |text: &str| text.contains(['*', '?']);
-        let folder = entry.path.parent().unwrap_or_else(|| Path::new(""));
+        let folder = include.path.parent().unwrap_or_else(|| Path::new(""));
         if folder.to_str().is_some_and(has_wildcard) {
-            let place = entry.path.display();
+            let place = include.path.display();
             self.fault(
-                entry,
+                include,
                 format!("{place}: * and ? stand for letters of a file's name, not of a folder's"),
             );
             return Vec::new();
         }
-        let pattern = entry.path.file_name().and_then(|name| name.to_str()).filter(|name| has_wildcard(name));
-        let Some(pattern) = pattern else { return vec![entry.path.clone()] };
+        let pattern =
+            include.path.file_name().and_then(|name| name.to_str()).filter(|name| has_wildcard(name));
+        let Some(pattern) = pattern else { return vec![include.path.clone()] };
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         match list(folder, pattern) {
             Ok(files) => {
-                self.root.note_file_at(&entry.span, "include", folder, Role::IncludedFolder);
+                self.root.findings.note_file(include.place.clone(), folder, Role::IncludedFolder);
                 files
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let message =
                     format!("{}: there is no such folder, and nothing is included", folder.display());
-                self.root.context().warn(entry.span.clone(), "include", message);
+                self.root.findings.warn(&include.place, message);
                 Vec::new()
             }
             Err(error) => {
                 let (place, remedy) = (folder.display(), read_remedy(&error));
-                self.fault(entry, format!("{place}: cannot be read: {error}{remedy}"));
+                self.fault(include, format!("{place}: cannot be read: {error}{remedy}"));
                 Vec::new()
             }
         }
     }
 
-    fn take(&mut self, file: &Path, entry: &Entry) {
-        let (context, place) = (self.root.context(), file.display());
+    fn take(&mut self, file: &Path, include: &Include, role: Role, candidate: Option<String>) {
+        let place = file.display();
         if self.seen.len() > MOST_FILES {
             return self
-                .fault(entry, format!("more than {MOST_FILES} files are included: join some of them"));
+                .fault(include, format!("more than {MOST_FILES} files are included: join some of them"));
         }
         // Where it is not there, reading says so.
         let resolved = fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
@@ -100,38 +109,48 @@ impl Reader<'_, '_, '_> {
             None => {}
             Some(None) => {
                 let message = "is the file that includes: name others, or a folder of their own";
-                return self.fault(entry, format!("{place}: {message}"));
+                return self.fault(include, format!("{place}: {message}"));
             }
             Some(Some(earlier)) => {
-                let earlier = context.findings().locate(*earlier);
-                return self.fault(entry, format!("{place}: is included already ({earlier}): leave one out"));
+                return self
+                    .fault(include, format!("{place}: is included already ({earlier}): leave one out"));
             }
         }
-        self.seen.insert(resolved, Some(context.spot(&entry.span)));
-        self.root.note_file_at(&entry.span, "include", file, Role::Included);
-        match read_regular(file, self.left) {
+        self.seen.insert(resolved, Some(include.place.clone()));
+        let has_added_zones = role == Role::AddedZones;
+        self.root.findings.note_file(include.place.clone(), file, role);
+        match candidate.map_or_else(|| read_regular(file, self.left), |text| bounded(text, self.left)) {
             Ok(text) => {
                 self.left -= text.len() as u64;
-                context.findings().add(file, text);
+                let mut document = Document::new(self.documents.len() + 1, file, text);
+                document.has_added_zones = has_added_zones;
+                self.documents.push(document);
             }
+            // No zone has been added yet.
+            Err(error) if has_added_zones && error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 let remedy = match error.kind() {
                     io::ErrorKind::NotFound => ": put it there, or leave it out here",
                     _ => read_remedy(&error),
                 };
-                self.fault(entry, format!("{place}: cannot be read: {error}{remedy}"));
+                self.fault(include, format!("{place}: cannot be read: {error}{remedy}"));
             }
         }
     }
 }
 
-/// Reads a file; a pipe would hold a reload up.
-fn read_regular(file: &Path, most: u64) -> io::Result<String> {
-    let metadata = fs::metadata(file)?;
-    if !metadata.is_file() && !metadata.is_dir() {
-        return Err(io::Error::other("not a regular file"));
+/// `text`, where it has at most `most` octets.
+fn bounded(text: String, most: u64) -> io::Result<Zeroizing<String>> {
+    if text.len() as u64 > most { Err(too_long()) } else { Ok(text.into()) }
+}
+
+/// Reads a file. A pipe would delay a reload; the server's user may put one where root reads the file.
+pub(super) fn read_regular(path: &Path, max: u64) -> io::Result<Zeroizing<String>> {
+    match open_regular(path)? {
+        Some(file) => read_text(file, max),
+        None if path.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        None => Err(io::Error::other("not a regular file")),
     }
-    read_text(file, most)
 }
 
 /// The files in `folder` whose names fit `pattern`, in the order of their names.

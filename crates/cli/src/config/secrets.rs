@@ -1,33 +1,227 @@
-//! Secrets: in files of their own, or in the configuration, which nobody else may read then.
+//! The tables `[cookies]` and `[key.…]`, and the secrets in them: in files of their own, or in the configuration, which nobody else may
+//! read then.
 
-use super::reader::Section;
+use super::keys::{Row, Table, default, example, hidden, key};
+use super::section::{Item, Named, Section};
+use super::server::warn_of_open;
 use super::sources::Role;
+use super::values::{ValueError, boolean, choice, parse_name, path, text};
 use crate::files::{is_open, read_key_file};
-use std::path::Path;
+use nonesuch_proto::Name;
+use nonesuch_server::cookies::{self, Secret};
+use nonesuch_server::limits::RequireCookie;
+use nonesuch_server::tsig::{Algorithm, Key, read_keys};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// Reads a secret of a bounded regular file; what is wrong is reported of `key`.
-pub(super) fn read_secret_file(
-    section: &Section<'_, '_>,
-    key: &str,
-    path: &Path,
-) -> Option<Zeroizing<String>> {
-    section.note_file(key, path, Role::Secret);
-    let text = read_key_file(path).map_err(|failure| section.fault(key, failure.to_string())).ok()?;
-    warn_of_open(section, key, path);
+const DEMANDS: [(&str, RequireCookie); 2] =
+    [("never", RequireCookie::Never), ("when-limited", RequireCookie::WhenLimited)];
+
+/// DNS cookies (RFC 7873, RFC 9018).
+#[derive(Clone, Default, PartialEq)]
+pub(crate) struct Cookies {
+    pub(crate) is_off: bool,
+    /// The current secret and others that are accepted; none: a random one.
+    pub(crate) secrets: Vec<Secret>,
+    pub(crate) demand: RequireCookie,
+}
+
+impl fmt::Debug for Cookies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the secrets.
+        write!(f, "Cookies {{ is_off: {}, demand: {:?} }}", self.is_off, self.demand)
+    }
+}
+
+/// What the keys of `[cookies]` set.
+#[derive(Default)]
+pub(super) struct CookieKeys {
+    pub(super) cookies: Cookies,
+    file: Option<PathBuf>,
+}
+
+pub(super) fn cookie_table() -> Table<CookieKeys> {
+    Table::new(vec![
+        Row::Text("
+[cookies]
+# DNS cookies (RFC 7873, RFC 9018). The file holds secrets of 32 hexadecimal digits, one a line, the current one first: servers
+# of one anycast address share it. Without it the secret is random."),
+        key("enabled", boolean, default(true), |c, v| c.cookies.is_off = !v),
+        key("secret-file", path, example("/etc/nonesuch/cookie-secrets"), |c, v| c.file = Some(v)),
+        Row::Text("# Whether clients that use cookies must have a valid one: never, or when they are limited."),
+        key("require", choice(DEMANDS), default("when-limited"), |c, v| c.cookies.demand = v),
+    ])
+}
+
+impl Cookies {
+    pub(super) fn read(root: &Section<'_>) -> Self {
+        let Some(section) = root.inner("cookies") else { return cookie_table().defaults().cookies };
+        let CookieKeys { mut cookies, file } = cookie_table().read_all(&section);
+        cookies.secrets = file.map_or_else(Vec::new, |file| read_cookie_secrets(&section, &file));
+        if cookies.is_off && section.has("secret-file") {
+            let message = "cookies are off (enabled = false): turn them on, or leave the secret out";
+            section.fault("secret-file", message);
+        }
+        cookies
+    }
+}
+
+/// One secret of 32 hexadecimal digits on each line, the current one first.
+fn read_cookie_secrets(section: &Section<'_>, file: &Path) -> Vec<Secret> {
+    let Some(text) = read_secret_file(section, file) else { return Vec::new() };
+    cookies::Cookies::parse_secrets(&text).unwrap_or_else(|error| {
+        let message = format!("{}: {error}, as `openssl rand -hex 16` prints them", file.display());
+        section.fault("secret-file", message);
+        Vec::new()
+    })
+}
+
+/// Reads a secret from a bounded regular file, which `secret-file` names.
+fn read_secret_file(section: &Section<'_>, path: &Path) -> Option<Zeroizing<String>> {
+    section.note_file("secret-file", path, Role::Secret);
+    let text = read_key_file(path).map_err(|error| section.fault("secret-file", error.to_string())).ok()?;
+    warn_of_open(section, "secret-file", path);
     Some(text)
 }
 
-/// Warns of a file with a secret that everybody may read.
-pub(super) fn warn_of_open(section: &Section<'_, '_>, key: &str, path: &Path) {
-    if is_open(path) {
-        section.warn(key, format!("{}: everybody may read this secret: chmod o= it", path.display()));
+/// What the keys of a table `[key.…]` set.
+#[derive(Default)]
+pub(super) struct TsigKeys {
+    algorithm: Option<Algorithm>,
+    secret: Option<Zeroizing<String>>,
+    file: Option<PathBuf>,
+}
+
+pub(super) fn key_table() -> Table<TsigKeys> {
+    let secret = |item: Item<'_, '_>| text(item).map(Zeroizing::new);
+    Table::new(vec![
+        Row::Text(
+            r#"
+# TSIG keys (RFC 8945) by their names, as hmac-sha256, hmac-sha384 or hmac-sha512. The secret is base64, as `openssl rand -base64 32`
+# prints it (`nonesuch key tsig NAME` prints the whole table), or a key as BIND has it (key "NAME" { … };), in a file of its own; or base64 here (secret = "…") where nobody else
+# may read this file.
+#[key."transfer.example."]  # example"#,
+        ),
+        key("algorithm", algorithm, example("hmac-sha256"), |k, v| k.algorithm = Some(v)),
+        key("secret-file", path, example("/etc/nonesuch/transfer.secret"), |k, v| k.file = Some(v)),
+        key("secret", secret, hidden(), |k, v| k.secret = Some(v)),
+    ])
+}
+
+fn algorithm(item: Item<'_, '_>) -> Result<Algorithm, ValueError> {
+    let text = text(item)?;
+    let allowed = "\"hmac-sha256\", \"hmac-sha384\" or \"hmac-sha512\"";
+    text.parse().map_err(|_| ValueError::not_allowed(item, allowed))
+}
+
+/// The TSIG keys of all files.
+#[derive(Default)]
+pub(super) struct TsigList {
+    /// Those that can be used.
+    pub(super) keys: Vec<Key>,
+    /// Names of all of them.
+    pub(super) names: BTreeSet<Name>,
+}
+
+impl TsigList {
+    pub(super) fn read(tables: &[Named<'_>]) -> Self {
+        let (mut list, mut places, table) = (Self::default(), BTreeMap::new(), key_table());
+        for named in tables {
+            let name = parse_name(&named.name).map_err(|error| named.fault("key", error.to_string())).ok();
+            list.names.extend(name.clone());
+            let Some(key) = table.read_all(&named.section).settle(&named.section, name) else { continue };
+            match places.entry(key.name().to_canonical()) {
+                Entry::Vacant(entry) => {
+                    entry.insert(named.place("key"));
+                    list.keys.push(key);
+                }
+                Entry::Occupied(earlier) => named.fault(
+                    "key",
+                    format!(
+                        "a key of this name is there already ({}): leave one out; names do not differ by the case of letters",
+                        earlier.get()
+                    ),
+                ),
+            }
+        }
+        list
     }
 }
 
-/// Warns of a secret that stands in a configuration which everybody may read.
-pub(super) fn warn_of_inline(section: &Section<'_, '_>, key: &str) {
-    if is_open(section.context().path()) {
-        section.warn(key, "everybody may read this file and the secret: chmod o= it, or use secret-file");
+/// Warns of keys that no list of the files names, once all zones are read.
+pub(super) fn warn_of_unused(tables: &[Named<'_>]) {
+    for named in tables {
+        let Ok(name) = parse_name(&named.name) else { continue };
+        let findings = named.section.findings;
+        if !findings.uses_key(&name) {
+            let message = format!(
+                "no zone speaks of this key: write key:{name} where one is to (transfer, allow-query, notify-from, primaries, \
+                 also-notify), or leave it out"
+            );
+            findings.warn(&named.place(&named.section.name), message);
+        }
     }
+}
+
+impl TsigKeys {
+    /// The key `name`; what is wrong is reported.
+    fn settle(self, section: &Section<'_>, name: Option<Name>) -> Option<Key> {
+        let (secret, place) = match (self.secret, self.file) {
+            (Some(_), Some(_)) => {
+                section.fault("secret-file", "secret is given too: leave one of them out");
+                return None;
+            }
+            (Some(secret), None) => {
+                if is_open(&section.document.path) {
+                    let message =
+                        "everybody may read this file and the secret: chmod o= it, or use secret-file";
+                    section.warn("secret", message);
+                }
+                (secret, "secret")
+            }
+            (None, Some(file)) => (read_secret_file(section, &file)?, "secret-file"),
+            (None, None) => {
+                if !section.has("secret") && !section.has("secret-file") {
+                    let message = "missing: name a file with the secret in base64, or give secret = \"…\"";
+                    section.fault("secret-file", message);
+                }
+                return None;
+            }
+        };
+        if secret.contains('{') {
+            return take_bind_key(section, place, &name?, self.algorithm, &secret);
+        }
+        let default = || if section.has("algorithm") { None } else { "hmac-sha256".parse().ok() };
+        let key = Key::from_base64(&name?, self.algorithm.or_else(default)?, secret.trim());
+        let key = key.map_err(|error| section.fault(place, error.to_string())).ok()?;
+        if key.is_short() {
+            let message = "the secret is shorter than the hash (RFC 8945, section 8): make a longer one";
+            section.warn(place, message);
+        }
+        Some(key)
+    }
+}
+
+/// The key `name` of a text in the form of BIND: `key "NAME" { algorithm …; secret "…"; };`.
+fn take_bind_key(
+    section: &Section<'_>,
+    place: &str,
+    name: &Name,
+    algorithm: Option<Algorithm>,
+    text: &str,
+) -> Option<Key> {
+    let keys = read_keys(text).map_err(|error| section.fault(place, error.to_string())).ok()?;
+    let Some(key) = keys.into_iter().find(|key| key.name() == name.view()) else {
+        let message = format!("there is no key {name} in it: write the secret in base64 alone, or its name");
+        section.fault(place, message);
+        return None;
+    };
+    if algorithm.is_some_and(|algorithm| algorithm != key.algorithm()) {
+        section.fault("algorithm", format!("the key's file says {}: leave this out", key.algorithm()));
+        return None;
+    }
+    Some(key)
 }

@@ -4,7 +4,7 @@
 //! full. When writing resumes, one line reports how many. What the server prints on standard output goes the same way, in order.
 
 use super::line::{Fields, Style, render};
-use super::throttle::{Key, Throttle};
+use super::throttle::{Key, Throttle, Verdict, is_important};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,6 +16,8 @@ use tracing::Level;
 const LINES: usize = 8192;
 /// Bytes of them; one line may always wait.
 const BYTES: usize = 2 << 20;
+/// One part in `RESERVE` of both is for warnings and errors alone.
+const RESERVE: usize = 4;
 /// Time between two reports of lines that were dropped.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// A pause where another process made the output non-blocking, and it takes nothing.
@@ -133,19 +135,21 @@ impl Queue {
 
     /// Whether an event may be logged; how many like it were suppressed before.
     pub(super) fn admit(&self, key: &Key, level: Level, fields: &Fields) -> Option<u64> {
-        let admitted = self.state().throttle.admit(key, level, fields, Instant::now());
-        if admitted.is_none() {
-            self.suppressed.fetch_add(1, Relaxed);
-            // The writer may have waited for lines alone.
-            self.changed.notify_one();
+        match self.state().throttle.admit(key, level, fields, Instant::now()) {
+            Verdict::Admitted { suppressed } => return Some(suppressed),
+            // The writer waited for lines alone, and is to wait for the time of the summary too.
+            Verdict::Suppressed { is_first: true } => self.changed.notify_one(),
+            Verdict::Suppressed { is_first: false } => {}
         }
-        admitted
+        self.suppressed.fetch_add(1, Relaxed);
+        None
     }
 
-    /// Adds a line, with its end, or drops it; never waits for the output.
-    pub(super) fn push(&self, stream: Stream, line: String) {
+    /// Adds a line of this level, with its end, or drops it; never waits for the output.
+    pub(super) fn push(&self, stream: Stream, level: Level, line: String) {
+        let part = |all: usize| if is_important(level) { all } else { all - all / RESERVE };
         let mut state = self.state();
-        let is_full = state.lines.len() >= LINES || state.bytes + line.len() > BYTES;
+        let is_full = state.lines.len() >= part(LINES) || state.bytes + line.len() > part(BYTES);
         if is_full && !state.lines.is_empty() {
             state.unreported += 1;
             self.dropped.fetch_add(1, Relaxed);

@@ -3,6 +3,10 @@
 //! A line that names a peer, a zone, or comes from a library has a *source*. Each pair of an event and a source has a token bucket:
 //! lines at once first, then one in a second. Suppressed lines are counted, and reported with the next line of that pair, or in a
 //! summary. The number of buckets is bounded; pairs beyond it share one bucket for each event.
+//!
+//! The source of a line about a member of a catalog is the catalog. The source of a warning or an error that names a zone is the zone:
+//! one primary of many zones must not hide what happens to each. Other lines with a peer have the peer as their source. So a line that
+//! any client can cause must not be a warning with a zone: a client that names all zones of a server would fill a bucket of each.
 
 use super::line::Fields;
 use std::collections::HashMap;
@@ -51,13 +55,16 @@ impl Key {
     /// The key of an event with these fields; `None` where it is not throttled: events that only an operator causes, and the
     /// levels debug and trace.
     pub(super) fn of(metadata: &Metadata<'_>, fields: &Fields) -> Option<Self> {
-        if *metadata.level() > Level::INFO {
+        let level = *metadata.level();
+        if level > Level::INFO {
             return None;
         }
-        let peer = fields.text("peer").and_then(parse_peer).map(Source::Peer);
-        let zone = || fields.text("zone").map(|zone| Source::Zone(zone.to_ascii_lowercase()));
+        let name = |field| fields.text(field).map(|name| Source::Zone(name.to_ascii_lowercase()));
+        let peer = || fields.text("peer").and_then(parse_peer).map(Source::Peer);
+        let (catalog, zone) = (name("catalog"), name("zone"));
+        let of_zone = if is_important(level) { zone.or_else(peer) } else { peer().or(zone) };
         let library = || (!metadata.target().starts_with(OWN)).then_some(Source::Library);
-        let source = peer.or_else(zone).or_else(library)?;
+        let source = catalog.or(of_zone).or_else(library)?;
         Some(Self { event: metadata.callsite(), source })
     }
 
@@ -76,6 +83,11 @@ impl Key {
     const fn is_of_zone(&self) -> bool {
         matches!(self.source, Source::Zone(_))
     }
+}
+
+/// Whether lines of this level are warnings or errors.
+pub(super) fn is_important(level: Level) -> bool {
+    level <= Level::WARN
 }
 
 /// The host at an address with or without a port.
@@ -129,8 +141,8 @@ impl Table {
         Self { burst, most, buckets: HashMap::new(), swept: now }
     }
 
-    /// The bucket of `key`, or the one that is shared where there is no room for another.
-    fn bucket(&mut self, key: &Key, now: Instant) -> &mut Bucket {
+    /// The bucket of `key`, or the one that is shared where there is no room for another; and whether it is shared.
+    fn bucket(&mut self, key: &Key, now: Instant) -> (&mut Bucket, bool) {
         let mut key = key.clone();
         if !self.buckets.contains_key(&key) && self.buckets.len() >= self.most {
             self.sweep(now);
@@ -138,8 +150,9 @@ impl Table {
                 key.source = Source::Others;
             }
         }
+        let is_shared = key.source == Source::Others;
         let bucket = self.buckets.entry(key);
-        bucket.or_insert_with(|| Bucket { room: self.burst.into(), at: now, suppressed: None })
+        (bucket.or_insert_with(|| Bucket { room: self.burst.into(), at: now, suppressed: None }), is_shared)
     }
 
     /// Removes the buckets that are full again, once a second.
@@ -154,6 +167,21 @@ impl Table {
             bucket.suppressed.is_some() || bucket.room < f64::from(burst)
         });
     }
+}
+
+/// Whether a line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is.
+    Admitted {
+        /// How many of its event and source were suppressed before it.
+        suppressed: u64,
+    },
+    /// It is not.
+    Suppressed {
+        /// Whether it is the first one that a summary is to report: [`Throttle::summary_at`] was `None`.
+        is_first: bool,
+    },
 }
 
 /// Which lines are written.
@@ -177,34 +205,37 @@ impl Throttle {
         }
     }
 
-    /// Whether a line may be written: how many of its event and source were suppressed before it.
-    pub(super) fn admit(&mut self, key: &Key, level: Level, fields: &Fields, now: Instant) -> Option<u64> {
+    /// Whether a line may be written.
+    pub(super) fn admit(&mut self, key: &Key, level: Level, fields: &Fields, now: Instant) -> Verdict {
         let table = if key.is_of_zone() { &mut self.zones } else { &mut self.peers };
         let burst = table.burst;
-        let bucket = table.bucket(key, now);
+        let (bucket, is_shared) = table.bucket(key, now);
         bucket.refill(burst, now);
         if bucket.room >= 1.0 {
             bucket.room -= 1.0;
             let suppressed = bucket.suppressed.take();
             self.pending -= usize::from(suppressed.is_some());
-            return Some(suppressed.map_or(0, |suppressed| suppressed.lines));
+            return Verdict::Admitted { suppressed: suppressed.map_or(0, |suppressed| suppressed.lines) };
         }
         if let Some(suppressed) = &mut bucket.suppressed {
             suppressed.lines += 1;
-            return None;
+            return Verdict::Suppressed { is_first: false };
         }
         let source = match &key.source {
+            // The lines are of several sources, of which this one is only the last.
+            _ if is_shared => None,
             Source::Peer(peer) => Some(peer.to_string()),
             Source::Zone(zone) => Some(zone.clone()),
             Source::Library | Source::Others => None,
         };
         let event = fields.message().to_owned();
         bucket.suppressed = Some(Box::new(Suppressed { level, event, source, lines: 1 }));
-        if self.pending == 0 {
+        let is_first = self.pending == 0;
+        if is_first {
             self.summary_at = now + SUMMARY_INTERVAL;
         }
         self.pending += 1;
-        None
+        Verdict::Suppressed { is_first }
     }
 
     /// When summaries are due; `None` while nothing is suppressed.

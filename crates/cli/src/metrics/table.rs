@@ -11,7 +11,7 @@ mod transfers;
 mod zones;
 
 use super::Snapshot;
-use nonesuch_authoritative::statistics::{Carrier, CarrierSum};
+use nonesuch_server::statistics::{Carrier, CarrierSum};
 use std::borrow::Cow;
 
 /// The kind of a metric.

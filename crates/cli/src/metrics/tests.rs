@@ -1,14 +1,15 @@
 use super::table::{Kind, table};
 use super::text::{OPEN_METRICS, PLAIN, open_metrics, plain};
 use super::*;
-use nonesuch_authoritative::statistics::{
-    Carrier, Cookie, Direction, Dropped, Observation, Seen, Statistics, TransferKind, TransferResult, Tsig,
-};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::online::Operation;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::Rcode;
+use nonesuch_server::statistics::{
+    Carrier, Cookie, Direction, Dropped, NotifyCount, Observation, Seen, Statistics, TransferKind,
+    TransferResult, Tsig,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -42,7 +43,7 @@ fn full() -> Snapshot {
     udp.refuse(3, Rcode::NOTIMP);
     let transfers = statistics.transfers();
     transfers.record(Direction::In, TransferKind::Ixfr, TransferResult::Done, 2, 900);
-    transfers.notify(Direction::Out, false);
+    transfers.notify(Direction::Out, NotifyCount::Unanswered);
     let operation = Operation::SignDenial(Mechanism::Compact, Algorithm::ED25519);
     let operations = BTreeMap::from([(operation, 5), (Operation::SignData(Algorithm::ED448), 1)]);
     let online = OnlineCounters {
@@ -59,6 +60,12 @@ fn full() -> Snapshot {
         nearest_expiration: serial.map(|_| 1_800_600_000),
         records: serial.map(u64::from),
         is_refused: state == "failed",
+        queries: Some(12),
+        refresh: serial.map(|_| RefreshTimes {
+            refreshed: Some(1_800_000_000),
+            next: Some(1_800_003_600),
+            expires: Some(1_800_604_800),
+        }),
     };
     Snapshot {
         statistics: statistics.sum(),
@@ -117,7 +124,7 @@ fn every_metric_is_written_with_its_labels() {
         ("nonesuch_online_cache_hits_total{mechanism=\"data\",algorithm=\"ED448\"}", "1"),
         ("nonesuch_transfers_total{direction=\"in\",kind=\"ixfr\",result=\"done\"}", "1"),
         ("nonesuch_transfer_bytes_total{direction=\"in\"}", "900"),
-        ("nonesuch_notifies_total{direction=\"out\",result=\"refused\"}", "1"),
+        ("nonesuch_notifies_total{direction=\"out\",result=\"unanswered\"}", "1"),
         ("nonesuch_connections_total{transport=\"tcp\",outcome=\"accepted\"}", "7"),
         ("nonesuch_connections_total{transport=\"tcp\",outcome=\"refused\"}", "3"),
         ("nonesuch_open_connections{transport=\"tcp\"}", "3.0"),
@@ -251,7 +258,7 @@ fn run(program: &str, arguments: &[&str], input: &str) -> Option<(bool, String)>
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let Ok(mut child) = command.spawn() else {
-        eprintln!("skipped: {program} is not installed");
+        nonesuch_testing::skip(&format!("{program} is not installed"));
         return None;
     };
     // A program that has seen enough is no failure here.
@@ -286,7 +293,7 @@ fn the_strict_parser_of_prometheus_reads_both_forms() {
             .is_some_and(|(found, _)| found)
     };
     let Some(python) = ["python3", "/usr/bin/python3"].iter().find(has_parser) else {
-        eprintln!("skipped: Python's prometheus_client is not installed");
+        nonesuch_testing::skip("Python's prometheus_client is not installed");
         return;
     };
     for (form, text) in [("open", open_metrics(full())), ("older", plain(full()))] {

@@ -2,11 +2,16 @@
 //! servers on free ports that end with the test, public data.
 #![allow(dead_code, unreachable_pub)] // each test program uses its own part
 
+pub mod certificates;
 pub mod configured;
 pub mod judges;
 pub mod resign;
 pub mod transfer;
+pub mod transferring;
+pub mod watched;
 
+#[allow(unused_imports)] // each test program uses its own part
+pub use nonesuch_testing::{data, installed};
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -20,7 +25,7 @@ pub const EVERY_TYPE: &str = include_str!("every-type.zone");
 pub const EVERY_TYPE_ORIGIN: &str = "types.example.";
 
 /// A small zone, of `keys.example.`, with a wildcard and a secure delegation.
-pub const KEYS_ZONE: &str = "$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n*.w TXT \"x\"\nsub NS ns.sub\nsub DS 1 13 2 \
+pub const KEYS_ZONE: &str = "$TTL 60\n@ SOA ns h 1 7200 3600 1209600 5\n@ NS ns\nns A 192.0.2.1\n*.w TXT \"x\"\nsub NS ns.sub\nsub DS 1 13 2 \
     0123456789012345678901234567890123456789012345678901234567890123\nns.sub A 192.0.2.2\n";
 /// Its apex.
 pub const KEYS_ORIGIN: &str = "keys.example.";
@@ -144,25 +149,6 @@ pub fn done<I: AsRef<std::ffi::OsStr> + std::fmt::Debug>(
     run(&mut nonesuch(arguments)).expect_done(&what)
 }
 
-/// Whether `program` is installed; says that what needs it is skipped, if not.
-pub fn installed(program: &str) -> bool {
-    let found = std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()));
-    if !found {
-        eprintln!("skipped: {program} is not installed");
-    }
-    found
-}
-
-/// A file of the public data; says that what needs it is skipped, if there is none.
-pub fn data(file: &str) -> Option<PathBuf> {
-    let Some(folder) = std::env::var_os("NONESUCH_DATA") else {
-        eprintln!("skipped: NONESUCH_DATA is not set, {file} is needed");
-        return None;
-    };
-    Some(Path::new(&folder).join(file))
-}
-
 /// Mnemonics of all rows of the table of algorithms, aliases too.
 pub fn all_algorithms() -> impl Iterator<Item = &'static str> {
     nonesuch_crypto::ALGORITHMS.iter().map(|entry| entry.mnemonic)
@@ -173,11 +159,15 @@ pub fn text(path: &Path) -> &str {
     path.to_str().expect("a path in UTF-8")
 }
 
-/// Makes a key pair in `keys`, whose base name is returned.
+/// Makes a key pair in `keys`, whose base name is returned. It is active since 2000, unless `more` says other: tests sign at
+/// times long past.
 pub fn generate_key(keys: &Path, origin: &str, algorithm: &str, more: &[&str]) -> String {
     fs::create_dir_all(keys).expect("a folder");
     let mut arguments = vec!["key", "generate", origin, "-a", algorithm, "--dir", text(keys)];
     arguments.extend(more);
+    if !more.contains(&"--now") {
+        arguments.extend(["--now", "20000101000000"]);
+    }
     done(&arguments).stdout.trim().to_owned()
 }
 

@@ -1,7 +1,7 @@
 //! Transfers of a zone from a server, whole or by steps, as a secondary has them.
 
-use nonesuch_authoritative::transfer::inbound::{Asked, Inbound, Incoming, TransferBounds, push_question};
 use nonesuch_proto::Name;
+use nonesuch_secondary::inbound::{Asked, Inbound, Incoming, TransferBounds, push_question};
 use nonesuch_zone::{Contents, write::write_zone};
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

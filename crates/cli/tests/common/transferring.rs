@@ -2,9 +2,9 @@
 //! primaries.
 #![allow(dead_code, unreachable_pub)] // each test program uses its own part
 
-use super::common::configured::{Configured, plain_zone, write_beside};
-pub use super::common::transfer::{transferred, try_transferred, zone_text};
-use super::common::{Running, done, sign, text};
+use super::configured::{Configured, plain_zone, write_beside};
+pub use super::transfer::{transferred, try_transferred, zone_text};
+use super::{Running, done, sign, text};
 use nonesuch_zone::load;
 use std::fs;
 use std::net::{SocketAddr, TcpListener, UdpSocket};

@@ -1,6 +1,6 @@
 //! A server with a configuration whose metrics, dnstap and log are looked at.
 
-use super::common::{nonesuch, text};
+use super::{nonesuch, text};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};

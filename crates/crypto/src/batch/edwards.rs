@@ -14,7 +14,9 @@
 //! The usual batch equation, one random combination of all signatures, is not used: it decodes R, and since R = \[S\]B -
 //! \[k\]A + T with T of small order disappears from it with a probability of 1/2 to 1/8, or always where it is multiplied by
 //! the cofactor, each R needs a test of its own on small order. Such a test costs three exponentiations in the
-//! field, and the decoding another one: about 1,000 multiplications, where the 80 additions here take 560. Nothing has
+//! field, and the decoding another one: about 1,000 multiplications, where the 80 additions here take 560. So the batch
+//! function of `ed25519-dalek` is not used either; a test shows a signature that it accepts and the single check refuses.
+//! From about 14 signatures of one key on, this is three times as fast as the single check, and takes no randomness. Nothing has
 //! to be searched for when a signature is bad either: the work for one signature is always the same.
 //!
 //! Everything is public: nothing here takes constant time.

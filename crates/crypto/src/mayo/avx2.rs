@@ -7,8 +7,7 @@ use std::arch::x86_64::{
 };
 
 use super::avx2_solve;
-use super::field::Vector;
-use super::kernel::SETS;
+use super::field::{SETS, Vector};
 use super::solve::{Solution, System};
 
 /// Proof that this machine has AVX2, and BMI1 as every processor that has AVX2.

@@ -11,6 +11,12 @@ pub(super) const M: usize = 64;
 /// octets, little-endian, this is the encoding of vectors that the specification has.
 pub(super) type Vector = [u64; 4];
 
+/// Sets of scalars that are worked on at once: the parameter k.
+pub(super) const SETS: usize = 4;
+
+/// Four scalars for one vector, one of each set. Values below 16.
+pub(super) type Four = [u8; SETS];
+
 /// The lowest bit of every element.
 const LOWEST: u64 = 0x1111_1111_1111_1111;
 

@@ -3,18 +3,12 @@
 
 #[cfg(all(target_arch = "x86_64", not(feature = "portable")))]
 use super::avx2::Avx2;
-use super::field::{M, Vector};
+use super::field::{Four, M, SETS, Vector};
 use super::portable;
 use super::solve::{self, Solution, System};
 #[cfg(target_arch = "x86_64")]
 use super::ssse3::Ssse3;
 use super::wiped::WipedVec;
-
-/// Sets of scalars that are worked on at once: the parameter k.
-pub(super) const SETS: usize = 4;
-
-/// Four scalars for one vector, one of each set. Values below 16.
-pub(super) type Four = [u8; SETS];
 
 /// A set of instructions that this machine has.
 #[derive(Clone, Copy)]

@@ -79,11 +79,7 @@ fn check(kernel: Kernel, case: &str) {
 
 #[test]
 fn all_known_answers_come_out_on_every_kernel() {
-    let Some(data) = std::env::var_os("NONESUCH_DATA") else {
-        println!("skipped: NONESUCH_DATA is not set");
-        return;
-    };
-    let path = std::path::Path::new(&data).join("mayo-kat/KAT/PQCsignKAT_24_MAYO_2.rsp");
+    let Some(path) = nonesuch_testing::data("mayo-kat/KAT/PQCsignKAT_24_MAYO_2.rsp") else { return };
     let text = fs::read_to_string(path).unwrap();
     let cases: Vec<&str> = text.split("count = ").skip(1).collect();
     assert_eq!(cases.len(), 100);

@@ -1,9 +1,9 @@
 //! The public map: 64 quadratic polynomials in 81 variables, and its evaluation (MAYO round 2:
 //! `MAYO.ExpandPK` and `MAYO.Verify`).
 
-use super::field::{Vector, decode};
+use super::field::{SETS, Vector, decode};
 use super::hash::{KeyStream, LibraryFailed};
-use super::kernel::{SETS, Scalars};
+use super::kernel::Scalars;
 use super::whip::whip;
 use super::wiped::Wiped;
 

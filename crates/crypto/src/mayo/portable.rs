@@ -1,7 +1,6 @@
 //! Vectors times scalars in words of 64 bits, on any machine.
 
-use super::field::{self, Vector};
-use super::kernel::{Four, SETS};
+use super::field::{self, Four, SETS, Vector};
 use super::wiped::WipedVec;
 
 /// The masks of the bits of secret scalars: all of the first set, then all of the second …

@@ -2,9 +2,9 @@
 
 use zeroize::Zeroizing;
 
-use super::field::{Vector, add, decode, encode, nibble};
+use super::field::{Four, SETS, Vector, add, decode, encode, nibble};
 use super::hash::{LibraryFailed, shake256};
-use super::kernel::{Four, Kernel, SETS, Scalars, transpose};
+use super::kernel::{Kernel, Scalars, transpose};
 use super::map::{N, O, P3_ENTRIES, PUBLIC_KEY_OCTETS, PUBLIC_SEED_OCTETS, PublicMap, V};
 use super::solve::{RIGHT_SIDE, Solution, System, UNKNOWNS};
 use super::whip::whip_linear;

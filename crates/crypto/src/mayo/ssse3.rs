@@ -5,8 +5,7 @@ use std::arch::x86_64::{
     _mm_shuffle_epi8, _mm_slli_epi16, _mm_srli_epi16, _mm_storeu_si128, _mm_xor_si128,
 };
 
-use super::field::Vector;
-use super::kernel::SETS;
+use super::field::{SETS, Vector};
 
 /// Proof that this machine has SSSE3.
 #[derive(Clone, Copy)]

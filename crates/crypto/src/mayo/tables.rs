@@ -2,8 +2,7 @@
 //! that no address depends on a secret. An octet of it has the multiples of the scalars of two sets, and serves both
 //! with one look-up.
 
-use super::field::times_x;
-use super::kernel::Four;
+use super::field::{Four, times_x};
 use super::wiped::WipedVec;
 
 /// The lowest bit of every octet.

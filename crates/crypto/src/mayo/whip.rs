@@ -4,8 +4,7 @@
 //! The matrices E of the specification are the multiplications with z⁰, z¹ …; element `i` of a vector is the coefficient
 //! of zⁱ. f(z) = z⁶⁴ + x³ z³ + x z² + x³.
 
-use super::field::{Vector, times_x};
-use super::kernel::SETS;
+use super::field::{SETS, Vector, times_x};
 
 /// The power of z that belongs to a pair of sets: counted with the first set rising and the second one falling.
 const POWERS: [[u32; SETS]; SETS] = [[3, 2, 1, 0], [2, 6, 5, 4], [1, 5, 8, 7], [0, 4, 7, 9]];

@@ -12,6 +12,7 @@ use super::lanes::Ifma;
 use super::multiply::{Comb, SecretWorkspace, double_multiply_public, multiply_base, multiply_base_all};
 use super::point::{Affine, COMPRESSED, Jacobian};
 use super::scalar::Scalar;
+use super::statement::Statement;
 
 /// What does the work.
 #[derive(Clone, Copy)]
@@ -21,16 +22,6 @@ pub(crate) enum Engine {
     /// Eight numbers at a time.
     #[cfg(all(target_arch = "x86_64", not(feature = "no_avx512")))]
     Lanes(Ifma),
-}
-
-/// What is public of a proof, but its key.
-#[derive(Clone, Copy)]
-pub(crate) struct Statement {
-    /// The point of the input.
-    pub(crate) h: Affine,
-    pub(crate) gamma: Affine,
-    pub(crate) challenge: u128,
-    pub(crate) s: Scalar,
 }
 
 thread_local! {

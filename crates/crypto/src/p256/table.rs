@@ -11,15 +11,7 @@ use super::multiply::double_multiply_public;
 use super::point::{Affine, Jacobian};
 use super::scalar::Scalar;
 use super::sum::{add_different, sum_any};
-
-/// Windows of a scalar, each an octet of its recoded form.
-pub(super) const WINDOWS: usize = 32;
-
-/// Bits of a window.
-const WIDTH: usize = 8;
-
-/// Entries for one window: the odd multiples up to 255, each of which serves for its negation too.
-pub(super) const ENTRIES: usize = 1 << (WIDTH - 1);
+use super::windows::{ENTRIES, WIDTH, WINDOWS};
 
 /// Odd multiples of a point P of prime order: for window w, entry e holds (2e + 1)·2⁸ʷ·P. 256 KiB.
 pub(crate) struct Table {

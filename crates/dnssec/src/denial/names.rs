@@ -2,7 +2,7 @@
 //! draft-vcelak-nsec5 takes the same).
 
 use super::{insert_type, is_made_by_signing};
-use nonesuch_proto::{NameRef, Rtype};
+use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::{Contents, Node, Standing};
 
 /// A name that a chain of hashes shows: a node, or an empty non-terminal above one.
@@ -121,4 +121,21 @@ pub(crate) fn complete_types(types: &mut Vec<Rtype>, standing: Standing) {
     if signed {
         insert_type(types, Rtype::RRSIG);
     }
+}
+
+/// The name one label below `encloser` that `name` is or is below (RFC 5155 §1.3).
+pub(crate) fn next_closer<'q>(name: NameRef<'q>, encloser: NameRef<'_>) -> NameRef<'q> {
+    let mut next = name;
+    while let Some(parent) = next.parent() {
+        if parent.len() <= encloser.len() {
+            break;
+        }
+        next = parent;
+    }
+    next
+}
+
+/// `*.encloser`, where that is a name: below an encloser of more than 253 octets nothing stands.
+pub(crate) fn wildcard_below(encloser: NameRef<'_>) -> Option<Name> {
+    Name::wildcard_below(encloser).ok()
 }

@@ -2,9 +2,13 @@
 //!
 //! The questions are the same for every mechanism; the folder of each mechanism answers them.
 
+use super::nsec::validate::{Nsec, NsecRecords};
+use super::nsec3::validate::{Nsec3Record, Nsec3Records};
 use super::piece::{self, Piece};
 use super::{Mechanism, compact, minimal_nsec, nsec, nsec3, nsec5, white_lies};
-use nonesuch_proto::NameRef;
+use crate::validate::claim::{Claim, Denial};
+use crate::validate::{Budget, Insecurity, Limits, Refusal};
+use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, Template};
 
@@ -44,16 +48,10 @@ impl<'i> Proof<'i> {
         self.templates.iter().filter_map(|template| *template)
     }
 
-    /// The pieces, given away.
+    /// The pieces, where some are generated online.
     #[must_use]
     pub fn into_pieces(self) -> Vec<Piece<'i>> {
         self.pieces
-    }
-
-    /// The pieces, where some are made when asked.
-    #[must_use]
-    pub fn pieces(&self) -> &[Piece<'i>] {
-        &self.pieces
     }
 }
 
@@ -109,6 +107,64 @@ pub fn prove<'i>(image: &'i Image, denied: Denied<'i, '_>) -> Proof<'i> {
     }
 }
 
+/// Whether a validator accepts `proof` as the denial in a response to a query of type `qtype`: its records are signed, and match
+/// or cover what they must (RFC 4035 §5.4, RFC 5155 §8). Signatures are not verified.
+///
+/// For zones whose chain was not verified: a record may be stale, or the chain may have a gap.
+#[must_use]
+pub fn is_accepted(image: &Image, proof: &Proof<'_>, denied: Denied<'_, '_>, qtype: Rtype) -> bool {
+    let is_signed = |template: Template<'_>| template.signature_count() > 0 && template.record_count() == 1;
+    if proof.templates().next().is_none() || !proof.templates().all(is_signed) {
+        return false;
+    }
+    let apex = image.apex();
+    let records: Vec<_> = proof.templates().flat_map(Template::expand).collect();
+    let denials = records.iter().filter(|record| record.1 != Rtype::RRSIG);
+    let denials = denials.map(|(owner, _, _, rdata)| (owner.view(), rdata.as_slice()));
+    let claim = claim_of(denied, qtype);
+    if image.nsec3_parameters().is_some() {
+        let list: Option<Vec<_>> =
+            denials.map(|(owner, rdata)| Nsec3Record::read(owner, rdata, apex).ok()).collect();
+        let records = list.and_then(|list| Nsec3Records::new(apex, list).ok());
+        records.is_some_and(|mut records| denies_by_hashes(&mut records, denied, claim))
+    } else {
+        let list: Option<Vec<_>> =
+            denials.map(|(owner, rdata)| Nsec::read(owner, rdata, apex).ok()).collect();
+        list.is_some_and(|list| NsecRecords::new(list).deny(claim).is_ok())
+    }
+}
+
+fn denies_by_hashes(records: &mut Nsec3Records<'_>, denied: Denied<'_, '_>, claim: Claim<'_>) -> bool {
+    // Iterations that validators do not compute are no fault of the chain.
+    let limits = Limits { tolerated_iterations: u16::MAX, ..Limits::default() };
+    let mut deny = |claim| records.deny(claim, &mut Budget::new(limits));
+    let is_left_out = |denial: Denial| denial.weakness == Some(Insecurity::OptOut);
+    match (deny(claim), denied) {
+        (Ok(_), _) => true,
+        // An opt-out chain may leave out an empty non-terminal (RFC 5155, erratum 3441). Its names are denied insecurely, even where
+        // a wildcard exists at the closest provable encloser.
+        (Err(Refusal::Bogus(_)), Denied::Name { encloser, .. }) => {
+            deny(Claim::Type(encloser.name(), Rtype(0))).is_ok_and(is_left_out)
+        }
+        // A bound on the work of validators was reached.
+        (Err(Refusal::Undecided(_)), _) => true,
+        (Err(Refusal::Bogus(_)), _) => false,
+    }
+}
+
+/// What a validator takes a denial for.
+fn claim_of<'q>(denied: Denied<'q, 'q>, qtype: Rtype) -> Claim<'q> {
+    match denied {
+        Denied::Name { name, .. } => Claim::Name(name),
+        // The child side of a cut denies its own DS RRset: no validator asks it for a proof, and the types must not have DS.
+        Denied::Type { node } if node.is_apex() && qtype == Rtype::DS => Claim::Type(node.name(), Rtype(0)),
+        Denied::Type { node } => Claim::Type(node.name(), qtype),
+        Denied::CloserMatch { name, encloser } => Claim::Closer(name, encloser.name().label_count()),
+        Denied::WildcardType { name, .. } => Claim::Type(name, qtype),
+        Denied::Ds { cut } => Claim::Cut(cut.name()),
+    }
+}
+
 /// Proves a denial with records made when asked; empty for mechanisms whose records the zone holds.
 #[must_use]
 pub fn prove_made<'i>(image: &'i Image, mechanism: Mechanism, denied: Denied<'i, '_>) -> Proof<'i> {
@@ -128,17 +184,4 @@ pub fn prove_nsec5<'i>(
     hash_of: &mut dyn FnMut(NameRef<'_>) -> Option<[u8; 32]>,
 ) -> Proof<'i> {
     nsec5::prove::prove(image, denied, hash_of)
-}
-
-/// The name one label below `encloser` that `name` is or is below (RFC 5155 §1.3).
-#[must_use]
-pub fn next_closer<'q>(name: NameRef<'q>, encloser: NameRef<'_>) -> NameRef<'q> {
-    let mut next = name;
-    while let Some(parent) = next.parent() {
-        if parent.len() <= encloser.len() {
-            break;
-        }
-        next = parent;
-    }
-    next
 }

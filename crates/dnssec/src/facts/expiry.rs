@@ -1,7 +1,8 @@
 //! When signatures come to their end, and when to say so: a zone whose signatures have expired is bogus, and whoever runs its
 //! server should hear of it while there is time to sign.
 
-use nonesuch_proto::{serial, timestamp};
+use nonesuch_proto::serial;
+use nonesuch_proto::timestamp::Rfc3339;
 use nonesuch_zone::image::Period;
 use std::fmt;
 
@@ -87,9 +88,7 @@ impl fmt::Display for Expiry {
             }
         };
         let [expire, before, after] = words;
-        let mut time = Vec::with_capacity(14);
-        timestamp::push(expiration, &mut time);
-        let time = String::from_utf8_lossy(&time);
+        let time = Rfc3339(expiration.into());
         let blank = if before.is_empty() { "" } else { " " };
         write!(
             f,
@@ -180,9 +179,9 @@ mod tests {
         let (times, words): (Vec<u32>, Vec<String>) = said.into_iter().unzip();
         let day = |days: u32| end - 3 * DAY + days * DAY;
         assert_eq!(times, [day(0), day(1), day(2), end, end + 1, end + 1 + DAY]);
-        assert_eq!(words[0], "signatures expire at 20250629150640, in 3 days; sign the zone again");
-        assert_eq!(words[2], "signatures expire at 20250629150640, in 24 h; sign the zone again");
-        let over = "signatures have expired at 20250629150640, 1 s ago: validators take the zone for bogus; sign the zone again";
+        assert_eq!(words[0], "signatures expire at 2025-06-29T15:06:40Z, in 3 days; sign the zone again");
+        assert_eq!(words[2], "signatures expire at 2025-06-29T15:06:40Z, in 24 h; sign the zone again");
+        let over = "signatures have expired at 2025-06-29T15:06:40Z, 1 s ago: validators take the zone for bogus; sign the zone again";
         assert_eq!(words[4], over);
     }
 

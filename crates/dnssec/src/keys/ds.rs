@@ -1,6 +1,5 @@
 //! DS and CDS RDATA (RFC 4034 §5.1, RFC 7344 §3.1).
 
-use super::KeyPair;
 use nonesuch_crypto::{DigestType, key_tag};
 use nonesuch_proto::NameRef;
 
@@ -17,11 +16,4 @@ pub fn ds_rdata(owner: NameRef<'_>, dnskey_rdata: &[u8], digest_type: DigestType
     rdata.extend_from_slice(&[algorithm, digest_type.0]);
     rdata.extend_from_slice(&digest);
     Some(rdata)
-}
-
-/// RDATA of the CDS record of `key`, with SHA-256, the one digest that every validator knows (RFC 8624 §3.3).
-/// RDATA of its CDNSKEY record is [`KeyPair::dnskey_rdata`] (RFC 7344 §3.2).
-#[must_use]
-pub fn cds_rdata(key: &KeyPair) -> Option<Vec<u8>> {
-    ds_rdata(key.owner.view(), &key.dnskey_rdata(), DigestType::SHA256)
 }

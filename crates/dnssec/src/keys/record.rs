@@ -1,7 +1,6 @@
 //! The DNSKEY record of a `.key` file by itself: all that a DS record needs (RFC 4034 §2 and §5).
 
-use super::file::KeyFileError;
-use super::{KeyPair, PROTOCOL, REVOKE, SEP, ZONE_KEY, base_name, check_base_name, ds_rdata};
+use super::{KeyFileError, KeyPair, PROTOCOL, REVOKE, SEP, ZONE_KEY, base_name, check_base_name, ds_rdata};
 use nonesuch_crypto::{Algorithm, DigestType, PrivateKey, PublicKey, key_tag};
 use nonesuch_proto::text::{Token, parse_ttl};
 use nonesuch_proto::{Class, Name, NameRef, Rtype, rdata};
@@ -30,6 +29,13 @@ impl KeyRecord {
             return Err(KeyFileError::NotAZoneKey { flags, protocol });
         }
         Ok(Self { owner, flags, algorithm: Algorithm(algorithm), rdata })
+    }
+
+    /// The record of a key pair.
+    #[must_use]
+    pub fn of(pair: &KeyPair) -> Self {
+        let (owner, flags, algorithm) = (pair.owner.clone(), pair.flags, pair.algorithm());
+        Self { owner, flags, algorithm, rdata: pair.dnskey_rdata() }
     }
 
     /// The zone that the key belongs to.
@@ -92,6 +98,26 @@ impl KeyRecord {
     #[must_use]
     pub const fn is_revoked(&self) -> bool {
         self.flags & REVOKE != 0
+    }
+
+    /// Revokes the key, as [`KeyPair::revoke`].
+    pub fn revoke(&mut self) {
+        self.flags |= REVOKE;
+        if let Some(flags) = self.rdata.first_chunk_mut() {
+            *flags = self.flags.to_be_bytes();
+        }
+    }
+
+    /// RDATA of the DNSKEY record without and with the REVOKE flag.
+    #[must_use]
+    pub fn both_forms(&self) -> [Vec<u8>; 2] {
+        [self.flags & !REVOKE, self.flags | REVOKE].map(|flags| {
+            let mut rdata = self.rdata.clone();
+            if let Some(found) = rdata.first_chunk_mut() {
+                *found = flags.to_be_bytes();
+            }
+            rdata
+        })
     }
 
     /// As [`KeyPair::base_name`].

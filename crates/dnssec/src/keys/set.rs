@@ -1,8 +1,8 @@
 //! The keys of one zone and which of them signs what.
 
-use super::{KeyPair, KeyRecord, Role, ZONE_KEY, roles};
+use super::{KeyPair, KeyPhase, KeyRecord, Role, SEP, SyncKeys, ZONE_KEY, describe_keys, roles};
 use nonesuch_crypto::Algorithm;
-use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_proto::{Name, Rtype};
 
 /// Why keys cannot sign a zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +51,23 @@ pub enum KeySetError {
         /// The higher number.
         second: Algorithm,
     },
+    /// Keys are published whose work no active key does.
+    #[error(
+        "{} of {zone}, of algorithm {algorithm}, {} published but not active at this time, and no active key of the \
+         algorithm {work} (`nonesuch key list` shows the times): activate a key with dnssec-settime, make one with `nonesuch key \
+         generate`, or ignore the times with --ignore-key-times",
+        describe_keys(tags), if tags.len() == 1 { "is" } else { "are" }
+    )]
+    NotActive {
+        /// The zone.
+        zone: Name,
+        /// The algorithm.
+        algorithm: Algorithm,
+        /// Tags of the keys.
+        tags: Vec<u16>,
+        /// What the keys would do: `signs the DNSKEY RRset`.
+        work: &'static str,
+    },
     /// Two keys have one algorithm and tag.
     #[error("two keys of {zone} have algorithm {algorithm} and tag {tag}: remove one of them")]
     SameTag {
@@ -63,6 +80,17 @@ pub enum KeySetError {
     },
 }
 
+/// What the times in key files say of the keys that do not sign, and of CDS and CDNSKEY records.
+#[derive(Clone, Debug, Default)]
+pub struct Timing {
+    /// Keys that are published and do not sign.
+    pub passive: Vec<(KeyRecord, KeyPhase)>,
+    /// RDATA of DNSKEY records that are not published: of deleted keys, and of revoked keys without the REVOKE flag.
+    pub withdrawn: Vec<Vec<u8>>,
+    /// Keys whose CDS and CDNSKEY records are published or withdrawn.
+    pub sync: SyncKeys,
+}
+
 /// The keys that sign one zone, at least one, by algorithm, KSKs first, and tag.
 #[derive(Debug)]
 pub struct KeySet {
@@ -70,6 +98,7 @@ pub struct KeySet {
     keys: Vec<KeyPair>,
     /// Keys that are published and whose private halves are elsewhere.
     offline: Vec<KeyRecord>,
+    timing: Timing,
     /// Indices of the keys that sign DNSKEY, CDS and CDNSKEY RRsets.
     for_keys: Vec<usize>,
     /// Indices of the keys that sign all other RRsets.
@@ -93,7 +122,14 @@ impl KeySet {
         check_tags(zone, &keys)?;
         check_numbers(zone, &keys)?;
         let (for_keys, for_data) = assign_roles(zone, &keys)?;
-        Ok(Self { zone: zone.clone(), keys, offline: Vec::new(), for_keys, for_data })
+        Ok(Self {
+            zone: zone.clone(),
+            keys,
+            offline: Vec::new(),
+            timing: Timing::default(),
+            for_keys,
+            for_data,
+        })
     }
 
     /// Adds keys that are published and whose private halves are elsewhere: a key-signing key whose signatures come with the
@@ -108,6 +144,51 @@ impl KeySet {
         }
         self.offline = records;
         Ok(self)
+    }
+
+    /// Adds what the times in the key files say. Call it after [`KeySet::with_offline`].
+    ///
+    /// # Errors
+    /// [`KeySetError::NotActive`] where keys are published and none does their work: the zone would not validate.
+    pub fn with_timing(mut self, timing: Timing) -> Result<Self, KeySetError> {
+        for (record, _) in &timing.passive {
+            self.check_passive(record.algorithm(), &timing)?;
+        }
+        self.timing = timing;
+        Ok(self)
+    }
+
+    /// Checks that active keys of `algorithm` do the work of the passive ones.
+    fn check_passive(&self, algorithm: Algorithm, timing: &Timing) -> Result<(), KeySetError> {
+        let active = || self.keys.iter().filter(|key| key.algorithm() == algorithm && !key.is_revoked());
+        let offline = || self.offline.iter().filter(|key| key.algorithm() == algorithm);
+        let passive = || timing.passive.iter().filter(|(record, _)| record.algorithm() == algorithm);
+        let sep = passive().filter(|(record, _)| record.flags() & SEP != 0);
+        // Keys that have not begun to sign take nothing from a combined signing key.
+        let others = passive().filter(|(record, phase)| {
+            record.flags() & SEP == 0 && (*phase == KeyPhase::Inactive || active().next().is_none())
+        });
+        let tags = |keys: &mut dyn Iterator<Item = &(KeyRecord, KeyPhase)>| -> Vec<u16> {
+            keys.map(|(record, _)| record.tag()).collect()
+        };
+        let has_sep = active().any(KeyPair::is_sep) || offline().any(KeyRecord::is_sep);
+        let has_other = active().any(|key| !key.is_sep());
+        let found = [
+            (has_sep, tags(&mut { sep }), "signs the DNSKEY RRset"),
+            (has_other, tags(&mut { others }), "signs the zone"),
+        ];
+        match found.into_iter().find(|(has, tags, _)| !has && !tags.is_empty()) {
+            Some((_, tags, work)) => {
+                Err(KeySetError::NotActive { zone: self.zone.clone(), algorithm, tags, work })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What the times in the key files say.
+    #[must_use]
+    pub const fn timing(&self) -> &Timing {
+        &self.timing
     }
 
     /// The keys that are published and whose private halves are elsewhere.
@@ -141,13 +222,6 @@ impl KeySet {
             Rtype::DNSKEY | Rtype::CDS | Rtype::CDNSKEY => &self.for_keys,
             _ => &self.for_data,
         }
-    }
-
-    /// As [`KeySet::signers`], for an RRset at `owner`. Away from the apex, DNSKEY, CDS and CDNSKEY are data as any other:
-    /// those at signalling names tell of other zones' keys (RFC 9615 §2).
-    #[must_use]
-    pub fn signers_at(&self, owner: NameRef<'_>, rtype: Rtype) -> &[usize] {
-        self.signers(if owner == self.zone.view() { rtype } else { Rtype::A })
     }
 
     /// The keys that the parent's DS RRset should name: those that sign the DNSKEY RRset, without revoked ones.

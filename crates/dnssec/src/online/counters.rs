@@ -201,10 +201,4 @@ impl OnlineCounters {
         }
         self
     }
-
-    /// Private-key operations of all kinds.
-    #[must_use]
-    pub fn operation_count(&self) -> u64 {
-        self.operations.values().sum()
-    }
 }

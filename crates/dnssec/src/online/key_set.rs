@@ -1,12 +1,14 @@
 //! Signing the key set of a zone alone: DNSKEY, CDS and CDNSKEY at the apex, where the key-signing key is. The server that
 //! signs all else when asked needs no key-signing key then.
 
-use super::prepare::{KEY_SET, replace_apex};
-use super::workshop::{Rrset, sign_rrsets};
-use crate::keys::{KeyPair, KeyRecord, Role, cds_rdata, published_roles};
+use super::prepare::replace_apex;
+use super::workshop::{Rrset as Unsigned, sign_rrsets};
+use crate::facts::{KEY_SET, SYNC};
+use crate::keys::{KeyPair, KeyRecord, Role, SyncKeys, published_roles};
+use crate::transition::KeyState;
 use nonesuch_crypto::{Algorithm, SignError};
 use nonesuch_proto::{Name, Rtype, rdata, serial};
-use nonesuch_zone::{Contents, Run};
+use nonesuch_zone::{Contents, Rrset, Run};
 use std::collections::BTreeMap;
 
 /// What is published and signed.
@@ -26,6 +28,10 @@ pub struct KeySetOptions {
     pub publish_cds: bool,
     /// Whether DNSKEY records of the zone that are not among `records` are dropped.
     pub drop_foreign: bool,
+    /// RDATA of DNSKEY records of the zone that are withdrawn, by the times in the key files.
+    pub withdrawn: Vec<Vec<u8>>,
+    /// Keys whose CDS and CDNSKEY records are published or withdrawn, by the times in the key files.
+    pub sync: SyncKeys,
 }
 
 /// Why a key set cannot be signed.
@@ -40,7 +46,8 @@ pub enum KeySetSignError {
     NoKey(Name),
     /// No private key of an algorithm signs keys.
     #[error(
-        "no private key of algorithm {algorithm} signs the keys of {zone}: give its key-signing key (K*.private)"
+        "no active private key of algorithm {algorithm} signs the keys of {zone}: give its key-signing key (K*.private; `nonesuch key \
+         list` shows which keys are active)"
     )]
     NoSigner {
         /// The zone.
@@ -68,17 +75,18 @@ pub fn sign_key_set(contents: &Contents, options: &KeySetOptions) -> Result<Cont
         return Err(KeySetSignError::Period);
     }
     let dnskeys = gather(contents, options);
-    let signers = signers(zone, &dnskeys, options)?;
+    // The parent's DS records may name a key that signed before, whatever its role.
+    let previous = KeyState::of(contents).map(|state| state.signing).unwrap_or_default();
+    let signers = signers(zone, &dnskeys, &previous, options)?;
     let mut sets: BTreeMap<Rtype, Vec<Vec<u8>>> = BTreeMap::new();
-    for rtype in [Rtype::CDS, Rtype::CDNSKEY] {
-        let present = contents.apex_rrset(rtype);
-        sets.extend(present.map(|rrset| (rtype, rrset.rdatas().map(<[u8]>::to_vec).collect())));
-    }
-    if options.publish_cds {
-        let entry_points: Vec<&KeyPair> = signers.iter().filter(|key| !key.is_revoked()).copied().collect();
-        sets.insert(Rtype::CDS, entry_points.iter().filter_map(|key| cds_rdata(key)).collect());
-        sets.insert(Rtype::CDNSKEY, entry_points.iter().map(|key| key.dnskey_rdata()).collect());
-    }
+    let rdatas = |rrset: Rrset<'_>| rrset.rdatas().map(<[u8]>::to_vec).collect();
+    let present = SYNC.map(|rtype| contents.apex_rrset(rtype).map(rdatas).unwrap_or_default());
+    let entry_points: Option<Vec<Vec<u8>>> = options.publish_cds.then(|| {
+        let usable = signers.iter().filter(|key| !key.is_revoked());
+        usable.map(|key| key.dnskey_rdata()).collect()
+    });
+    let records = options.sync.records(zone.view(), present, entry_points.as_deref());
+    sets.extend(SYNC.into_iter().zip(records).filter(|(_, rdatas)| !rdatas.is_empty()));
     sets.insert(Rtype::DNSKEY, dnskeys);
     let mut run = Run::default();
     run.begin_node(zone.view());
@@ -86,7 +94,7 @@ pub fn sign_key_set(contents: &Contents, options: &KeySetOptions) -> Result<Cont
         rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
         let in_zone = contents.apex_rrset(rtype).map(|rrset| rrset.ttl());
         let ttl = options.ttl.or(in_zone).unwrap_or(soa.ttl);
-        push_signed(&mut run, zone, (rtype, ttl), &rdatas, &signers, options)?;
+        push_signed(&mut run, zone, rtype, ttl, &rdatas, &signers, options)?;
     }
     let keys = run.into_contents(zone);
     let dropped = |rtype| KEY_SET.contains(&rtype) || rtype == Rtype::ZONEMD;
@@ -98,17 +106,19 @@ fn gather(contents: &Contents, options: &KeySetOptions) -> Vec<Vec<u8>> {
     let mut dnskeys: Vec<Vec<u8>> = options.records.iter().map(|record| record.rdata().to_vec()).collect();
     if !options.drop_foreign {
         let present = contents.apex_rrset(Rtype::DNSKEY).into_iter().flat_map(|rrset| rrset.rdatas());
-        dnskeys.extend(present.map(<[u8]>::to_vec));
+        let stays = |rdata: &&[u8]| !options.withdrawn.iter().any(|withdrawn| withdrawn == rdata);
+        dnskeys.extend(present.filter(stays).map(<[u8]>::to_vec));
     }
     dnskeys.sort_by(|a, b| rdata::cmp_canonical(Rtype::DNSKEY, a, b));
     dnskeys.dedup();
     dnskeys
 }
 
-/// The keys that sign keys, at least one of each algorithm (RFC 4035 §2.2).
+/// The keys that sign keys, at least one of each algorithm (RFC 4035 §2.2): by their roles, and those of `previous`.
 fn signers<'o>(
     zone: &Name,
     dnskeys: &[Vec<u8>],
+    previous: &[Vec<u8>],
     options: &'o KeySetOptions,
 ) -> Result<Vec<&'o KeyPair>, KeySetSignError> {
     if dnskeys.is_empty() {
@@ -117,7 +127,8 @@ fn signers<'o>(
     let keys = published_roles(dnskeys);
     let signs = |pair: &&KeyPair| {
         let rdata = pair.dnskey_rdata();
-        keys.iter().any(|(other, _, role)| *other == rdata && *role != Role::Zsk)
+        keys.iter()
+            .any(|(other, _, role)| *other == rdata && (*role != Role::Zsk || previous.contains(&rdata)))
     };
     let signers: Vec<&KeyPair> = options.pairs.iter().filter(signs).collect();
     let is_missing = |algorithm: Algorithm| !signers.iter().any(|key| key.algorithm() == algorithm);
@@ -132,14 +143,15 @@ fn signers<'o>(
 fn push_signed(
     run: &mut Run,
     zone: &Name,
-    (rtype, ttl): (Rtype, u32),
+    rtype: Rtype,
+    ttl: u32,
     rdatas: &[Vec<u8>],
     signers: &[&KeyPair],
     options: &KeySetOptions,
 ) -> Result<(), SignError> {
     run.begin_rrset(rtype, rtype, ttl);
     rdatas.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
-    let rrset = Rrset { owner: zone.clone(), rtype, ttl, rdatas: rdatas.to_vec(), made_for: None };
+    let rrset = Unsigned { owner: zone.clone(), rtype, ttl, rdatas: rdatas.to_vec(), made_for: None };
     let mut signatures = Vec::new();
     for key in signers {
         let jobs = [(&rrset, options.inception, options.expiration)];

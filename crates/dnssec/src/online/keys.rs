@@ -32,8 +32,8 @@ pub enum OnlineKeyError {
     },
     /// No private key of an algorithm signs data.
     #[error(
-        "no private key of algorithm {algorithm} signs the data of {zone}, whose DNSKEY RRset has that algorithm: give its \
-         zone-signing key (K*.private), or take the algorithm out of the DNSKEY RRset"
+        "no active private key of algorithm {algorithm} signs the data of {zone}, whose DNSKEY RRset has that algorithm: give its \
+         zone-signing key (K*.private; `nonesuch key list` shows which keys are active), or take the algorithm out of the DNSKEY RRset"
     )]
     NoSigner {
         /// The zone.
@@ -43,7 +43,7 @@ pub enum OnlineKeyError {
     },
     /// The DNSKEY RRset has no signature, and no key could sign it.
     #[error(
-        "the DNSKEY RRset of {zone} is not signed, and the folder has no private key-signing key: sign it where that key is, \
+        "the DNSKEY RRset of {zone} is not signed, and the folder has no active private key-signing key: sign it where that key is, \
          with `nonesuch zone sign --only-keys`, and serve that file"
     )]
     KeysNotSigned {
@@ -52,7 +52,7 @@ pub enum OnlineKeyError {
     },
     /// The DNSKEY RRset has no signature, and of one of its algorithms no key could sign it (RFC 4035 §2.2).
     #[error(
-        "the DNSKEY RRset of {zone} is not signed, and the folder has no private key-signing key of {algorithm}: add it, or \
+        "the DNSKEY RRset of {zone} is not signed, and the folder has no active private key-signing key of {algorithm}: add it, or \
          sign where that key is, with `nonesuch zone sign --only-keys`, and serve that file"
     )]
     KeysNotSignedBy {

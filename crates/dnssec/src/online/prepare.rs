@@ -5,15 +5,13 @@
 
 use super::keys::{OnlineKeyError, OnlineKeys};
 use crate::denial::{Made, Mapping, Mechanism, is_made_by_signing};
-use crate::facts::is_signed;
-use crate::keys::{KeyPair, KeyRecord};
+use crate::facts::{KEY_SET, SYNC, has_only_key_set, is_signed};
+use crate::keys::{KeyPair, KeyRecord, SyncKeys};
 use crate::verify::{Aids, Report, Verified, VerifyOptions, into_verified_with, verify_key_set};
 use nonesuch_proto::{MAX_NAME, Name, Rtype, rdata};
 use nonesuch_zone::{Contents, Node, Rrset, Run, ZoneFault, check_rrset};
 use std::collections::BTreeMap;
 
-/// The types at the apex that a key-signing key signs.
-pub(crate) const KEY_SET: [Rtype; 3] = [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY];
 /// Octets of RRSIG RDATA in front of the signer's name (RFC 4034 §3.1).
 const RRSIG_FIXED: usize = 18;
 /// Octets that the owner of an NSEC3 record has in front of the apex.
@@ -30,6 +28,8 @@ pub struct OnlineOptions {
     pub pairs: Vec<KeyPair>,
     /// Validity of signatures, in seconds.
     pub validity: u32,
+    /// Keys whose CDS and CDNSKEY records are published or withdrawn, where the DNSKEY RRset comes without signatures.
+    pub sync: SyncKeys,
 }
 
 /// Why a zone cannot be served with denial made online.
@@ -120,21 +120,8 @@ pub fn prepare(
     options: OnlineOptions,
     verify: &VerifyOptions,
 ) -> Result<Prepared, PrepareError> {
-    prepare_with(contents, options, verify, &Aids::default())
-}
-
-/// As [`prepare`], with what helps verifying. The version of before is the zone as it was given to be prepared.
-///
-/// # Errors
-/// As [`prepare`].
-pub fn prepare_with(
-    contents: Contents,
-    options: OnlineOptions,
-    verify: &VerifyOptions,
-    aids: &Aids<'_>,
-) -> Result<Prepared, PrepareError> {
     check_mechanism(&contents, options.mechanism)?;
-    let verified = verify_as_it_is(contents, verify, aids);
+    let verified = verify_as_it_is(contents, verify, &Aids::default());
     let contents = verified.map_err(|unverified| PrepareError::Unsound(Box::new(unverified.1)))?;
     prepare_unverified(&contents, options)
 }
@@ -144,7 +131,7 @@ pub fn prepare_with(
 /// # Errors
 /// As [`prepare`], but for faults of the zone.
 pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result<Prepared, PrepareError> {
-    let OnlineOptions { mechanism, records, pairs, validity } = options;
+    let OnlineOptions { mechanism, records, pairs, validity, sync } = options;
     check_mechanism(contents, mechanism)?;
     let apex = contents.apex().clone();
     let (ttl, dnskeys) = dnskeys(contents, &records);
@@ -152,7 +139,11 @@ pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result
         return Err(OnlineKeyError::NoKey(apex).into());
     }
     let keys = prepare_keys(&apex, &dnskeys, has_signed_keys(contents), pairs, validity)?;
-    let contents = strip(contents, ttl, &dnskeys);
+    let contents = if has_signed_keys(contents) || sync.is_empty() {
+        strip(contents, ttl, &dnskeys)
+    } else {
+        strip(&with_sync_records(contents, ttl, &sync), ttl, &dnskeys)
+    };
     check_sizes(&contents, &keys)?;
     Ok(Prepared { contents, mechanism, keys })
 }
@@ -190,7 +181,7 @@ fn check_sizes(contents: &Contents, keys: &OnlineKeys) -> Result<(), ZoneFault> 
         for rrset in node.rrsets().filter(|rrset| rrset.rtype() != Rtype::RRSIG && !is_signed(rrset)) {
             let signers = keys.signers(node.name(), rrset.rtype()).iter().filter(|_| !is_unsigned(&rrset));
             let octets = signers.map(|signer| RRSIG_FIXED + apex.len() + keys.signature_octets(*signer));
-            check_rrset((node.name(), apex), rrset.rtype(), rrset.rdatas(), octets)?;
+            check_rrset(node.name(), apex, rrset.rtype(), rrset.rdatas(), octets)?;
         }
     }
     Ok(())
@@ -230,16 +221,6 @@ pub fn verify_as_it_is(
     if report.is_sound() { Ok(contents) } else { Err(Box::new((contents, report))) }
 }
 
-/// Whether nothing of DNSSEC is in the zone but keys at its apex and signatures over them.
-pub(crate) fn has_only_key_set(contents: &Contents) -> bool {
-    let apex = contents.apex().view();
-    let is_other = |node: Node<'_>, rrset: Rrset<'_>| match rrset.rtype() {
-        Rtype::RRSIG => node.index() > 0 || !KEY_SET.contains(&rrset.covered()),
-        rtype => is_made_by_signing(rtype, node.name(), apex),
-    };
-    !contents.nodes().any(|node| node.rrsets().any(|rrset| is_other(node, rrset)))
-}
-
 /// The apex with its key set alone; empty where that has no signatures.
 fn key_set(contents: &Contents) -> Contents {
     let mut run = Run::default();
@@ -262,6 +243,22 @@ fn dnskeys(contents: &Contents, records: &[KeyRecord]) -> (u32, Vec<Vec<u8>>) {
     rdatas.sort_by(|a, b| rdata::cmp_canonical(Rtype::DNSKEY, a, b));
     rdatas.dedup();
     (contents.soa().map_or(0, |soa| soa.ttl), rdatas)
+}
+
+/// The zone with the CDS and CDNSKEY records that the times of its keys ask for, of the TTL of the DNSKEY RRset where it has none.
+fn with_sync_records(contents: &Contents, key_ttl: u32, sync: &SyncKeys) -> Contents {
+    let rdatas = |rrset: Rrset<'_>| rrset.rdatas().map(<[u8]>::to_vec).collect();
+    let present = SYNC.map(|rtype| contents.apex_rrset(rtype).map(rdatas).unwrap_or_default());
+    let mut run = Run::default();
+    run.begin_node(contents.apex().view());
+    for (rtype, mut rdatas) in SYNC.into_iter().zip(sync.records(contents.apex().view(), present, None)) {
+        if !rdatas.is_empty() {
+            rdatas.sort_by(|a, b| rdata::cmp_canonical(rtype, a, b));
+            run.begin_rrset(rtype, rtype, contents.apex_rrset(rtype).map_or(key_ttl, |rrset| rrset.ttl()));
+            rdatas.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
+        }
+    }
+    replace_apex(contents, &run.into_contents(contents.apex()), |covered, _| !SYNC.contains(&covered))
 }
 
 /// The zone without the records of a chain, without ZONEMD, whose digest would not fit, and without their signatures; with

@@ -4,12 +4,13 @@
 use super::keys::first_octets;
 use super::stored::StoredProofs;
 use crate::denial::is_made_by_signing;
-use crate::denial::nsec5::Proofs;
+use crate::denial::nsec5::{Nsec5DirectoryError, Proofs, StoredVrfKey};
 use crate::keys::Nsec5Key;
 use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VRF_HASH_OCTETS, VrfPrivateKey};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::{Contents, Image};
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// Stored proofs that are proved again when a server starts: a file that belongs to another key shows at once.
 const SAMPLES: usize = 4;
@@ -73,6 +74,46 @@ pub enum ProverError {
     },
 }
 
+/// Why a server cannot use the directory of a zone's VRF key and stored proofs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadProverError {
+    /// A file cannot be read or is malformed.
+    #[error(transparent)]
+    Directory(#[from] Nsec5DirectoryError),
+    /// A signing key is where the server reads.
+    #[error(
+        "{}: a signing key, in a folder that the server of {zone} reads: with NSEC5 a server has none, so that nobody who breaks \
+         into it forges; move the key to a folder of its own",
+        path.display()
+    )]
+    SigningKey {
+        /// The file.
+        path: PathBuf,
+        /// The zone.
+        zone: Name,
+    },
+    /// No VRF key in the directory is published in the zone.
+    #[error(
+        "{}: no VRF key of {zone} that is among its NSEC5KEY records: give the folder of the key that signed it",
+        dir.display()
+    )]
+    NoKey {
+        /// The directory.
+        dir: PathBuf,
+        /// The zone.
+        zone: Name,
+    },
+    /// Key or proofs do not fit the zone.
+    #[error("{}: {source}", dir.display())]
+    Prover {
+        /// The directory.
+        dir: PathBuf,
+        /// The fault.
+        source: ProverError,
+    },
+}
+
 /// The types of records that hold keys which sign, or will.
 const SIGNING: [Rtype; 2] = [Rtype::DNSKEY, Rtype::CDNSKEY];
 
@@ -122,15 +163,13 @@ impl Nsec5Zone {
     }
 
     /// Whether `key` is published in the zone.
-    #[must_use]
-    pub fn publishes(&self, key: &VrfPrivateKey) -> bool {
+    fn publishes(&self, key: &VrfPrivateKey) -> bool {
         let public = Nsec5Key::of(key);
         self.keys.iter().any(|rdata| rdata == public.rdata())
     }
 
     /// Whether the chain is of another key than `key`.
-    #[must_use]
-    pub fn is_of_other_key(&self, key: &VrfPrivateKey) -> bool {
+    fn is_of_other_key(&self, key: &VrfPrivateKey) -> bool {
         self.chain.is_some_and(|chain| chain != Nsec5Key::of(key).tag())
     }
 }
@@ -186,6 +225,27 @@ impl Nsec5Prover {
             return Err(ProverError::WrongProofs { zone: apex.clone() });
         }
         Ok(prover)
+    }
+
+    /// Takes the key of `zone` among the `keys` in the directory `dir`, and the proofs stored there.
+    ///
+    /// # Errors
+    /// Where no key is published in the zone, and as [`Nsec5Prover::new`].
+    pub fn of_directory(
+        zone: &Nsec5Zone,
+        dir: &Path,
+        mut keys: Vec<StoredVrfKey>,
+        proofs: Option<Proofs>,
+    ) -> Result<Self, LoadProverError> {
+        let dir = || dir.to_path_buf();
+        // While one key replaces another, both are in the zone: the chain is of one of them.
+        let is_of_chain = |key: &VrfPrivateKey| zone.publishes(key) && !zone.is_of_other_key(key);
+        let place = keys.iter().position(|stored| is_of_chain(&stored.key));
+        let Some(place) = place.or_else(|| keys.iter().position(|stored| zone.publishes(&stored.key))) else {
+            return Err(LoadProverError::NoKey { dir: dir(), zone: zone.apex().clone() });
+        };
+        let key = keys.swap_remove(place).key;
+        Self::of(zone, key, proofs).map_err(|source| LoadProverError::Prover { dir: dir(), source })
     }
 
     /// Proves a few of the stored names again.

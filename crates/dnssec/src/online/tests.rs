@@ -4,7 +4,7 @@ use super::stored::StoredProofs;
 use super::*;
 use crate::denial::Mechanism;
 use crate::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
-use crate::keys::{KeyPair, KeyRecord, KeySet, Nsec5Key};
+use crate::keys::{KeyPair, KeyRecord, KeySet, Nsec5Key, SyncKeys};
 use crate::rrsig::{Rrsig, push_signed_data};
 use crate::sign::{SignOptions, sign};
 use crate::verify::VerifyOptions;
@@ -38,12 +38,12 @@ fn pair(flags: u16, algorithm: Algorithm, seed: u8) -> KeyPair {
 }
 
 fn record(pair: &KeyPair) -> KeyRecord {
-    KeyRecord::parse(&pair.key_file_text()).unwrap()
+    KeyRecord::of(pair)
 }
 
 fn options(mechanism: Mechanism, all: &[&KeyPair], pairs: Vec<KeyPair>) -> OnlineOptions {
     let records = all.iter().map(|pair| record(pair)).collect();
-    OnlineOptions { mechanism, records, pairs, validity: DEFAULT_VALIDITY }
+    OnlineOptions { mechanism, records, pairs, validity: DEFAULT_VALIDITY, sync: SyncKeys::default() }
 }
 
 fn at(now: u32) -> VerifyOptions {
@@ -59,6 +59,8 @@ fn key_set_options(all: &[&KeyPair], pairs: Vec<KeyPair>) -> KeySetOptions {
         ttl: None,
         publish_cds: true,
         drop_foreign: false,
+        withdrawn: Vec::new(),
+        sync: SyncKeys::default(),
     }
 }
 
@@ -299,7 +301,7 @@ fn rrsets_are_signed_by_every_key_that_signs_them() {
         assert!(rest.is_empty());
     }
     let counters = counters.read();
-    assert_eq!(counters.operation_count(), 8);
+    assert_eq!(counters.operations.values().sum::<u64>(), 8);
     // Each was looked for once and made; the second pass is not counted.
     let of_first = Operation::SignData(all[1].algorithm());
     assert_eq!((counters.hits.len(), counters.misses), (0, BTreeMap::from([(of_first, 4)])));
@@ -335,7 +337,7 @@ fn a_full_batch_refuses_more() {
     assert_eq!(ask(&mut workshop), MOST_WANTED + 3);
     let counters = counters.read();
     assert_eq!((counters.refused, counters.batches), (3, 2));
-    assert_eq!(counters.operation_count(), MOST_WANTED as u64 + 3);
+    assert_eq!(counters.operations.values().sum::<u64>(), MOST_WANTED as u64 + 3);
 }
 
 /// A message has room for the records alone; the signature that is generated online has none beside them.

@@ -1,8 +1,13 @@
-//! Where a server's thread makes signatures and proofs: a list of what is wanted, and a cache of what was made.
+//! The online signer of one thread of a server: a list of signatures and proofs to make, and a cache of those made.
 //!
-//! Answering takes two passes. The first builds responses; what they want and the cache has not is put on the list, and
-//! those responses are put off. Then everything on the list is made together, which is faster than one by one, and the
-//! second pass builds those responses again. What was made stays in the cache at least until then.
+//! Answering takes two passes. The first builds responses. Whatever a response needs and the cache lacks goes on the list, all
+//! of it, and the response is deferred; complete responses are sent. Then everything on the list of the receive batch is made
+//! by one `sign_batch` for each key and one `prove_batch`, which is faster than one by one, and the second pass builds the
+//! deferred responses again, with the same code: there is one way in which a response is built. Signatures and proofs stay in
+//! the cache at least until then.
+//!
+//! Signatures over the zone's own RRsets are cached under the number of their template and the generation of the image, those
+//! over generated records under the record's octets, proofs under the name.
 
 use super::cache::Cache;
 use super::counters::{Counters, Operation};

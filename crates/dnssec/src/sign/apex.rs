@@ -1,18 +1,16 @@
 //! The apex of the signed zone: SOA serial, DNSKEY, CDS, CDNSKEY, NSEC3PARAM and NSEC5KEY.
 
+use super::rrsets::Records;
 use super::signers::{Signers, has_entry_point};
-use super::{SignError, SignOptions, SignWarning, refused, serial, zonemd};
+use super::{SignError, SignOptions, SignWarning, refused, zonemd};
 use crate::denial::{Mapping, nsec5};
-use crate::keys::{KeyPair, KeySet, Nsec5Key, ds_rdata};
-use crate::online::prepare::KEY_SET;
-use crate::transition::{DataSigners, KeyState, transition};
-use nonesuch_crypto::{Algorithm, DigestType, key_tag};
+use crate::facts::{KEY_SET, SYNC};
+use crate::keys::{KeyPair, KeySet, Nsec5Key};
+use crate::transition::{DataSigners, KeyState, TransitionFault, Version, transition};
+use nonesuch_crypto::{Algorithm, key_tag};
 use nonesuch_proto::{Rtype, rdata};
-use nonesuch_zone::{Contents, Node, Run};
+use nonesuch_zone::{Base, Contents, Node, Run};
 use std::collections::BTreeMap;
-
-/// TTL and RDATA of an RRset.
-pub(super) type Records = (u32, Vec<Vec<u8>>);
 
 /// The apex of the signed zone before it is signed.
 pub(super) struct Prepared<'k> {
@@ -24,10 +22,11 @@ pub(super) struct Prepared<'k> {
     pub(super) warnings: Vec<SignWarning>,
 }
 
-/// Prepares the apex of the zone with these `contents`. `signed` are zones that signatures of keys that are not given are
-/// copied from, the zone to be signed first.
+/// Prepares the apex of the zone with these `contents` for a signed zone with this `serial`. `signed` are zones that signatures of
+/// keys that are not given are copied from, the zone to be signed first.
 pub(super) fn prepare<'k>(
     contents: &Contents,
+    serial: u32,
     keys: &'k KeySet,
     options: &SignOptions<'_>,
     signed: &[&Contents],
@@ -36,27 +35,34 @@ pub(super) fn prepare<'k>(
     let soa = contents.soa().ok_or_else(no_soa)?;
     let apex = contents.nodes().next().ok_or_else(no_soa)?;
     let mut rrsets = kept_rrsets(apex);
-    let (serial, warning) = serial::choose(options, soa.serial);
-    let mut warnings: Vec<SignWarning> = warning.into_iter().collect();
-    set_serial(&mut rrsets, serial);
-    zonemd::prepare(&mut rrsets, options, (soa.ttl, serial), &mut warnings);
+    let mut warnings = Vec::new();
+    let soa_rdatas = rrsets.get_mut(&Rtype::SOA).map(|(_, rdatas)| rdatas);
+    soa_rdatas.into_iter().flatten().for_each(|rdata| set_serial(rdata, serial));
+    zonemd::prepare(&mut rrsets, options, soa.ttl, serial, &mut warnings);
     let key_ttl = |rrsets: &BTreeMap<Rtype, Records>, rtype| {
         let in_zone = rrsets.get(&rtype).map(|(ttl, _)| *ttl);
         options.dnskey_ttl.or(in_zone).unwrap_or(soa.ttl)
     };
     let dnskeys = published(rrsets.get(&Rtype::DNSKEY), keys, options)?;
-    let mut signers = Signers::new(keys, &dnskeys);
+    let previous = options.previous.and_then(|previous| KeyState::of(previous.contents));
+    let mut signers = Signers::new(keys, &dnskeys, &previous.map(|state| state.signing).unwrap_or_default());
     rrsets.insert(Rtype::DNSKEY, (key_ttl(&rrsets, Rtype::DNSKEY), dnskeys));
     let alone = Contents::from_runs(contents.apex(), vec![render(apex, key_set(&rrsets))]);
     warnings.extend(signers.copy_signatures(&alone, Rtype::DNSKEY, signed, options.now)?);
-    if options.publish_cds {
-        let entry_points = signers.entry_points();
-        let cds = entry_points.iter().filter_map(|key| {
-            // The one digest that every validator knows (RFC 8624 §3.3).
-            ds_rdata(contents.apex().view(), key, DigestType::SHA256)
-        });
-        rrsets.insert(Rtype::CDS, (key_ttl(&rrsets, Rtype::CDS), cds.collect()));
-        rrsets.insert(Rtype::CDNSKEY, (key_ttl(&rrsets, Rtype::CDNSKEY), entry_points));
+    let sync = &keys.timing().sync;
+    if options.publish_cds || !sync.is_empty() {
+        let entry_points = options.publish_cds.then(|| signers.entry_points());
+        let present =
+            SYNC.map(|rtype| rrsets.get(&rtype).map(|(_, rdatas)| rdatas.clone()).unwrap_or_default());
+        let records = sync.records(contents.apex().view(), present, entry_points.as_deref());
+        for (rtype, rdatas) in SYNC.into_iter().zip(records) {
+            let ttl = key_ttl(&rrsets, rtype);
+            if rdatas.is_empty() {
+                rrsets.remove(&rtype)
+            } else {
+                rrsets.insert(rtype, (ttl, rdatas))
+            };
+        }
     }
     match options.mechanism.mapping() {
         Mapping::Itself => drop_nsec5_keys(&mut rrsets),
@@ -77,31 +83,40 @@ pub(super) fn prepare<'k>(
         warnings.push(SignWarning::NoSecureEntryPoint);
     }
     warnings.extend(refused::at_apex(&apex, &signers.of_dnskeys()));
-    warnings.extend(check_transition(&apex, serial, &signers, options)?);
     Ok(Prepared { apex, serial, signers, warnings })
 }
 
-/// Checks the step from the previous version: an error where it breaks validators, or warnings where that is allowed.
-fn check_transition(
-    apex: &Contents,
-    serial: u32,
-    signers: &Signers<'_>,
-    options: &SignOptions<'_>,
-) -> Result<Vec<SignWarning>, SignError> {
-    let previous = options.previous.and_then(|previous| KeyState::of(previous.contents));
-    let Some(previous) = previous.filter(|previous| !previous.is_expired(options.now)) else {
-        return Ok(Vec::new());
-    };
-    let dnskeys = apex.apex_rrset(Rtype::DNSKEY).into_iter().flat_map(|rrset| rrset.rdatas());
-    let next = KeyState {
-        serial,
-        dnskeys: dnskeys.map(<[u8]>::to_vec).collect(),
-        signing: signers.of_dnskeys(),
-        denial: Some(options.mechanism.mapping()),
-        expires: Some(options.expiration),
-    };
-    let faults =
-        transition(&previous, &next, DataSigners::Keys { apex: apex.apex(), keys: &signers.of_data() });
+impl Prepared<'_> {
+    /// Gives the zone another serial. A zone with ZONEMD records must not get one: they have the serial too.
+    pub(super) fn set_serial(&mut self, serial: u32) {
+        self.apex = with_serial(&self.apex, serial);
+        self.serial = serial;
+    }
+
+    /// Checks the step from the zone `previous`, whose apex `options` have: an error where it breaks validators, or warnings
+    /// where that is allowed.
+    pub(super) fn check_transition(
+        &self,
+        previous: Base<'_>,
+        options: &SignOptions<'_>,
+    ) -> Result<Vec<SignWarning>, SignError> {
+        let state = KeyState::of(previous.head()).filter(|state| !state.is_expired(options.now));
+        let Some(state) = state else { return Ok(Vec::new()) };
+        let dnskeys = self.apex.apex_rrset(Rtype::DNSKEY).into_iter().flat_map(|rrset| rrset.rdatas());
+        let next = KeyState {
+            serial: self.serial,
+            dnskeys: dnskeys.map(<[u8]>::to_vec).collect(),
+            signing: self.signers.of_dnskeys(),
+            denial: Some(options.mechanism.mapping()),
+            expires: Some(options.expiration),
+        };
+        let data = DataSigners::Keys { apex: self.apex.apex(), keys: &self.signers.of_data() };
+        let before = Version { keys: &state, data: DataSigners::Zone(previous) };
+        judge(transition(before, Version { keys: &next, data }, Some(options.now)), options)
+    }
+}
+
+fn judge(faults: Vec<TransitionFault>, options: &SignOptions<'_>) -> Result<Vec<SignWarning>, SignError> {
     match faults.as_slice() {
         [] => Ok(Vec::new()),
         _ if options.allow_unsafe_transition => {
@@ -123,10 +138,13 @@ fn published(
     options: &SignOptions<'_>,
 ) -> Result<Vec<Vec<u8>>, SignError> {
     let mut dnskeys: Vec<_> = keys.keys().iter().map(KeyPair::dnskey_rdata).collect();
-    let offline: Vec<Vec<u8>> = keys.offline().iter().map(|record| record.rdata().to_vec()).collect();
-    add_foreign(&offline, keys, &mut dnskeys)?;
+    let timing = keys.timing();
+    let passive = timing.passive.iter().map(|(record, _)| record);
+    let silent = keys.offline().iter().chain(passive).map(|record| record.rdata().to_vec());
+    add_foreign(&silent.collect::<Vec<_>>(), keys, &mut dnskeys)?;
     if let Some((_, present)) = present.filter(|_| !options.drop_foreign_dnskeys) {
-        add_foreign(present, keys, &mut dnskeys)?;
+        let present = present.iter().filter(|rdata| !timing.withdrawn.contains(rdata)).cloned();
+        add_foreign(&present.collect::<Vec<_>>(), keys, &mut dnskeys)?;
     }
     Ok(dnskeys)
 }
@@ -138,12 +156,30 @@ fn kept_rrsets(apex: Node<'_>) -> BTreeMap<Rtype, Records> {
         .collect()
 }
 
-/// The serial stands in front of the last four fields (RFC 1035 §3.3.13); the form was checked before.
-fn set_serial(rrsets: &mut BTreeMap<Rtype, Records>, serial: u32) {
-    let soa = rrsets.get_mut(&Rtype::SOA).and_then(|(_, rdatas)| rdatas.first_mut());
-    if let Some(place) = soa.and_then(|rdata| rdata.last_chunk_mut::<20>()) {
+/// Sets the serial of SOA RDATA, the field before the last four (RFC 1035 §3.3.13). The form was checked before.
+fn set_serial(rdata: &mut [u8], serial: u32) {
+    if let Some(place) = rdata.last_chunk_mut::<20>() {
         place[..4].copy_from_slice(&serial.to_be_bytes());
     }
+}
+
+/// The apex node alone, with another serial.
+fn with_serial(apex: &Contents, serial: u32) -> Contents {
+    let mut run = Run::default();
+    run.begin_node(apex.node(0).name());
+    for rrset in apex.node(0).rrsets() {
+        if rrset.rtype() != Rtype::SOA {
+            run.push_rrset(rrset);
+            continue;
+        }
+        run.begin_rrset(Rtype::SOA, Rtype::SOA, rrset.ttl());
+        for rdata in rrset.rdatas() {
+            let mut rdata = rdata.to_vec();
+            set_serial(&mut rdata, serial);
+            run.push_record(|out| out.extend_from_slice(&rdata));
+        }
+    }
+    Contents::from_run(apex.apex(), run)
 }
 
 /// Drops NSEC5KEY records, as those of every chain are dropped. Their number is of private use: what is no such key is the

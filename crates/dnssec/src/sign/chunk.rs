@@ -4,7 +4,6 @@
 use super::plan::{Item, Piece, Plan, Records, Room};
 use super::reuse::{Reuse, Walk};
 use super::signers::Signers;
-use super::zonemd::Place;
 use super::{SignError, SignOptions, SignStatistics};
 use crate::keys::KeyPair;
 use crate::rrsig::{Rrsig, push_signed_data};
@@ -12,6 +11,15 @@ use nonesuch_crypto::{VerifyItem, sign_batch, verify_batch};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::{Node, Rrset, Run};
 use std::ops::Range;
+
+/// Where the ZONEMD RRset and its signatures stand in what is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// At the apex: room is kept, to be written over.
+    Apex,
+    /// Behind all other records.
+    Last,
+}
 
 /// Octets of RRSIG RDATA in front of the signer's name.
 const RRSIG_FIELDS: usize = 18;
@@ -224,7 +232,7 @@ impl<'a> Signer<'a> {
                     run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
                     let signers = self.signers.at(owner, piece.rtype);
                     let copied = self.signers.copied(owner, piece.rtype).count();
-                    self.write_signatures((signers, copied), &mut sources, scratch, run, &mut statistics);
+                    self.write_signatures(signers, copied, &mut sources, scratch, run, &mut statistics);
                     statistics.rrsets_signed += 1;
                 }
             });
@@ -279,7 +287,8 @@ impl<'a> Signer<'a> {
     /// Writes the RRSIGs of one RRset, in canonical order as all records: those of `signers`, and as many that are copied.
     fn write_signatures(
         &self,
-        (signers, copied): (&[usize], usize),
+        signers: &[usize],
+        copied: usize,
         next: &mut usize,
         scratch: &mut Scratch,
         run: &mut Run,

@@ -5,7 +5,6 @@ use crate::denial::{Mapping, nsec5};
 use crate::verify::{Fault, Findings, Reason, check_name_servers, child};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
-use std::fmt;
 
 /// The prepared apex: no name servers, DS records, and CDS and CDNSKEY records that would mislead the parent.
 ///
@@ -59,28 +58,4 @@ fn warnings(findings: Findings) -> Vec<SignWarning> {
         SignWarning::Refused { owner, rtype, reason: fault.reason }
     };
     faults.map(refused).collect()
-}
-
-/// What is wrong with an RRset, with the rule.
-pub(super) struct Rule<'r>(pub(super) Rtype, pub(super) &'r Reason);
-
-impl fmt::Display for Rule<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = match self.0 {
-            Rtype::DS => "a DS record has no place at the apex (RFC 4035 section 2.4)",
-            Rtype::DNSKEY => {
-                "a zone key has no place away from the apex of its zone (RFC 4034 section 2.1.1)"
-            }
-            Rtype::CDS | Rtype::CDNSKEY => {
-                "the record has no place away from the apex but at a signalling name (RFC 7344 section 4.1, RFC 9615 section 4.1)"
-            }
-            Rtype::NSEC5KEY => "an NSEC5 key has no place away from the apex (draft-vcelak-nsec5 section 5)",
-            Rtype::NSEC5PROOF => "proofs are in answers alone (draft-vcelak-nsec5 section 7)",
-            _ => return self.1.fmt(f),
-        };
-        match self.1 {
-            Reason::UnexpectedRecords => f.write_str(place),
-            reason => reason.fmt(f),
-        }
-    }
 }

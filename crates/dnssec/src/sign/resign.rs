@@ -18,11 +18,11 @@ mod view;
 pub use current::is_current;
 pub use outcome::Resigned;
 
-use super::{Previous, SignError, SignOptions, Signed, check, refused, sign};
+use super::options::check;
+use super::{Previous, SignError, SignOptions, Signed, refused, sign};
 use crate::keys::KeySet;
-use nonesuch_proto::Rtype;
 use nonesuch_zone::change::ChangeSet;
-use nonesuch_zone::{Contents, Node, Run, StoredZone};
+use nonesuch_zone::{Contents, StoredZone};
 
 /// Signs `contents` and keeps what may be kept of `options.previous`. `None` where the previous zone is what signing
 /// would make, and none of its signatures expires within the refresh window: it stays as it is, with its serial.
@@ -132,27 +132,4 @@ pub fn resign_compared<'a>(
         resigned.warn(refused::away_from_apex(contents, options));
     }
     Ok(outcome)
-}
-
-/// Contents of the apex alone, without what signing makes, and with another serial.
-fn apex_with_serial(apex: Node<'_>, serial: u32) -> Run {
-    let mut run = Run::default();
-    run.begin_node(apex.name());
-    for rrset in apex.rrsets().filter(|rrset| !rrset.rtype().is_signature_or_chain()) {
-        if rrset.rtype() != Rtype::SOA {
-            run.push_rrset(rrset);
-            continue;
-        }
-        run.begin_rrset(Rtype::SOA, Rtype::SOA, rrset.ttl());
-        for rdata in rrset.rdatas() {
-            run.push_record(|out| {
-                out.extend_from_slice(rdata);
-                // The serial stands in front of the last four fields (RFC 1035 §3.3.13).
-                if let Some(tail) = out.last_chunk_mut::<20>() {
-                    tail[..4].copy_from_slice(&serial.to_be_bytes());
-                }
-            });
-        }
-    }
-    run
 }

@@ -6,49 +6,12 @@
 //! has the same tag is never kept.
 
 use super::plan::{Piece, Records};
-use super::{SignError, SignOptions};
+use super::{Previous, SignOptions};
 use crate::keys::KeySet;
 use crate::rrsig::Rrsig;
 use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
 use nonesuch_proto::{NameRef, Rtype, rdata, serial};
 use nonesuch_zone::{Contents, Node, Rrset};
-
-/// The zone as it was signed last, and when its signatures are too old to be kept.
-#[derive(Clone, Copy, Debug)]
-pub struct Previous<'a> {
-    /// The signed zone.
-    pub contents: &'a Contents,
-    /// Signatures that expire within as many seconds from the time of signing are made anew.
-    pub refresh: u32,
-    /// Whether the mathematics of every signature kept is verified, not of a sample alone.
-    pub verify: bool,
-}
-
-impl<'a> Previous<'a> {
-    /// Keeps signatures of `contents`, but for those in the last quarter of a validity of `period` seconds: the share
-    /// that `dnssec-signzone` takes. Of 14 days it leaves a weekend and a working day to notice that no run succeeds.
-    #[must_use]
-    pub const fn new(contents: &'a Contents, period: u32) -> Self {
-        Self { contents, refresh: period / 4, verify: false }
-    }
-}
-
-/// Whether a previous zone can be used with these options at all.
-pub(super) fn check(apex: NameRef<'_>, options: &SignOptions<'_>) -> Result<(), SignError> {
-    let Some(previous) = options.previous else { return Ok(()) };
-    let zone = previous.contents.apex();
-    if zone.view() != apex {
-        return Err(SignError::PreviousOfOtherZone { zone: apex.to_name(), previous: zone.clone() });
-    }
-    // What is signed with the most jitter must outlast the window, or it is signed anew each time.
-    let valid = options.expiration.wrapping_sub(options.now);
-    let left = if serial::is_before(options.now, options.expiration) { valid } else { 0 };
-    let least = left.saturating_sub(options.jitter);
-    if previous.refresh >= least {
-        return Err(SignError::Refresh { refresh: previous.refresh, least });
-    }
-    Ok(())
-}
 
 /// What is known of a key of the key set.
 struct Signing {

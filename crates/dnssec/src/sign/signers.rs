@@ -3,37 +3,17 @@
 //! Roles follow from all published DNSKEY records: a zone-signing key never replaces a key-signing key whose private key is
 //! elsewhere. The signatures of such a key over the key set (DNSKEY, CDS and CDNSKEY at the apex) are copied from the input
 //! where they still fit; where a signature is needed and none fits, the zone is not signed.
+//!
+//! A key that signed the DNSKEY RRset of the previous version goes on signing the key set, whatever its role: the parent's DS
+//! records may name it.
 
-use super::{SignError, SignWarning};
+use super::{AbsentSignature, SignError, SignWarning};
+use crate::facts::KEY_SET;
 use crate::keys::{KeySet, PROTOCOL, REVOKE, Role, SEP, published_roles};
-use crate::online::prepare::KEY_SET;
 use crate::rrsig::{Rrsig, push_signed_data};
 use nonesuch_crypto::{Algorithm, PublicKey, VerifyItem, key_tag, verify_batch};
 use nonesuch_proto::{NameRef, Rtype, serial};
 use nonesuch_zone::{Contents, Rrset};
-use std::fmt;
-
-/// Why a signature of an absent key is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AbsentSignature {
-    /// The zone has none.
-    Missing,
-    /// It is not valid at the time of signing.
-    NotValid,
-    /// It was made for other records, another TTL or another key.
-    DoesNotFit,
-}
-
-impl fmt::Display for AbsentSignature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Missing => "the zone has no RRSIG record by it",
-            Self::NotValid => "its RRSIG record is not valid at this time",
-            Self::DoesNotFit => "its RRSIG record does not fit the RRset as it would be published",
-        })
-    }
-}
 
 /// A published key-signing key whose private key was not given.
 struct Absent {
@@ -55,21 +35,28 @@ pub(crate) struct Signers<'k> {
 }
 
 impl<'k> Signers<'k> {
-    /// Gives each of `keys` its role among all published keys, of which `dnskeys` is the RDATA.
-    pub(super) fn new(keys: &'k KeySet, dnskeys: &[Vec<u8>]) -> Self {
+    /// Gives each of `keys` its role among all published keys, of which `dnskeys` is the RDATA. `previous` is the RDATA of the keys
+    /// that signed the DNSKEY RRset of the previous version.
+    pub(super) fn new(keys: &'k KeySet, dnskeys: &[Vec<u8>], previous: &[Vec<u8>]) -> Self {
         let published = published_roles(dnskeys);
         let given: Vec<Vec<u8>> = keys.keys().iter().map(crate::keys::KeyPair::dnskey_rdata).collect();
         let role =
             |index: usize| published.iter().find(|(rdata, ..)| *rdata == given[index]).map(|key| key.2);
         let without = |other: Role| (0..given.len()).filter(move |index| role(*index) != Some(other));
-        let for_keys: Vec<usize> = without(Role::Zsk).collect();
+        let signs_keys = |index: &usize| role(*index) != Some(Role::Zsk) || previous.contains(&given[*index]);
+        let for_keys: Vec<usize> = (0..given.len()).filter(signs_keys).collect();
         let mut for_data: Vec<usize> = without(Role::Ksk).collect();
         // RFC 4035 §2.2: where the zone-signing keys of an algorithm are published alone, another key signs the data.
         let algorithm = |index: &usize| keys.keys()[*index].algorithm();
         let covered: Vec<Algorithm> = for_data.iter().map(algorithm).collect();
         for_data.extend(keys.signers(Rtype::A).iter().filter(|index| !covered.contains(&algorithm(index))));
         for_data.sort_unstable();
-        let is_absent = |rdata: &[u8], role| role != Role::Zsk && !given.iter().any(|given| given == rdata);
+        // A key that is not active does not sign, whatever signatures the input has of it.
+        let is_passive =
+            |rdata: &[u8]| keys.timing().passive.iter().any(|(record, _)| record.rdata() == rdata);
+        let is_absent = |rdata: &[u8], role| {
+            role != Role::Zsk && !given.iter().any(|given| given == rdata) && !is_passive(rdata)
+        };
         let absent = published.iter().filter(|(rdata, _, role)| is_absent(rdata, *role));
         let absent = absent.map(|(rdata, algorithm, _)| Absent {
             rdata: rdata.to_vec(),

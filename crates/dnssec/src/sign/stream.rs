@@ -1,10 +1,14 @@
 //! Signing part by part: parts are signed and rendered side by side, and handed on in canonical order meanwhile.
+//!
+//! [`super::sign`] joins the parts into contents; the command line writes each as text and never holds the signed zone
+//! ([`sign_streaming`]). Nothing is sorted twice.
 
-use super::chunk::{Scratch, Signer};
+use super::chunk::{Place, Scratch, Signer};
+use super::options::check;
 use super::plan::Plan;
 use super::signers::Signers;
-use super::zonemd::{Place, Sealer};
-use super::{SignError, SignOptions, SignProgress, SignStatistics, SignWarning, apex, check, refused};
+use super::zonemd::Sealer;
+use super::{SignError, SignOptions, SignProgress, SignStatistics, SignWarning, apex, refused, serial};
 use crate::keys::KeySet;
 use nonesuch_zone::ordered::for_each_ordered;
 use nonesuch_zone::zonemd::push_canonical;
@@ -94,9 +98,16 @@ impl<'z> Job<'z> {
         check(contents, keys, options)?;
         let signed: Vec<&Contents> =
             [contents].into_iter().chain(options.previous.map(|previous| previous.contents)).collect();
-        let prepared = apex::prepare(contents, keys, options, &signed)?;
-        let apex::Prepared { apex, serial, signers, mut warnings } = prepared;
+        let unsigned = contents.soa().ok_or_else(|| SignError::NoSoa(contents.apex().clone()))?.serial;
+        let (serial, warning) = serial::choose(options, unsigned);
+        let prepared = apex::prepare(contents, serial, keys, options, &signed)?;
+        let mut warnings: Vec<SignWarning> = warning.into_iter().collect();
+        warnings.extend_from_slice(&prepared.warnings);
+        if let Some(previous) = options.previous {
+            warnings.extend(prepared.check_transition(previous.contents.into(), options)?);
+        }
         warnings.extend(refused::away_from_apex(contents, options));
+        let apex::Prepared { apex, signers, .. } = prepared;
         let statistics = SignStatistics { serial, ..SignStatistics::default() };
         Ok(Self { contents, apex, signers, summary: SignSummary { statistics, warnings } })
     }

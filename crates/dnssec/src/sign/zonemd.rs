@@ -1,29 +1,21 @@
 //! ZONEMD in a zone that is signed (RFC 8976 §3): its records are made before signing, with room for the digests, so
 //! that the chain shows the type; the digests are known when all else is signed, and the RRset is signed last.
 
-use super::apex::Records;
 use super::chunk::Signer;
+use super::rrsets::Records;
 use super::{SignError, SignOptions, SignStatistics, SignWarning};
 use nonesuch_proto::Rtype;
 use nonesuch_zone::zonemd::{Digester, SIMPLE, Zonemd, ZonemdHash, hashes};
 use nonesuch_zone::{Contents, Run};
 use std::collections::BTreeMap;
 
-/// Where the ZONEMD RRset and its signatures stand in what is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// At the apex: room is kept, to be written over.
-    Apex,
-    /// Behind all other records.
-    Last,
-}
-
-/// Puts ZONEMD records with digests of zeros in the place of those that the zone has. `apex` is the SOA record's TTL,
-/// which RFC 8976 §2.1 recommends, and the serial of the signed zone.
+/// Puts ZONEMD records with digests of zeros in the place of those that the zone has. `soa_ttl` is the SOA record's
+/// TTL, which RFC 8976 §2.1 recommends, and `serial` that of the signed zone.
 pub(super) fn prepare(
     rrsets: &mut BTreeMap<Rtype, Records>,
     options: &SignOptions<'_>,
-    (soa_ttl, serial): (u32, u32),
+    soa_ttl: u32,
+    serial: u32,
     warnings: &mut Vec<SignWarning>,
 ) {
     let present = rrsets.remove(&Rtype::ZONEMD);

@@ -67,7 +67,7 @@ fn zones_signed_with_aliases_are_sound_and_carry_the_alias() {
             let cds = &rdatas(signed.contents(), "example.", Rtype::CDS)[0];
             assert!(cds.starts_with(&format!("{} {} 2 ", ksk.tag(), algorithm.0)), "{cds}");
             // The DS record leads to the zone; that of the algorithm behind the alias does not.
-            let record = KeyRecord::parse(&ksk.key_file_text()).unwrap();
+            let record = KeyRecord::parse(&ksk.key_file_text(&KeyTimes::default())).unwrap();
             let ds = record.ds_rdata(DigestType::SHA256).unwrap();
             assert_eq!(ds[2], algorithm.0);
             let faults = |ds: Vec<u8>| {
@@ -116,7 +116,7 @@ fn the_tag_is_of_the_alias_and_files_keep_it() {
             let private = key.private_file_text(&KeyTimes::since(0));
             let line = format!("Algorithm: {} (NSEC5-{plain})\n", algorithm.0);
             assert!(private.contains(&line));
-            let read = KeyPair::parse(&key.key_file_text(), &private).unwrap();
+            let read = KeyPair::parse(&key.key_file_text(&KeyTimes::default()), &private).unwrap();
             assert_eq!((read.algorithm(), read.tag()), (algorithm, tag));
         }
     }

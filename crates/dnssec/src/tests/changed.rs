@@ -5,8 +5,7 @@ use super::random::{any_zone, config};
 use super::*;
 use crate::sign::Previous;
 use crate::verify::{
-    Aids, Earlier, Mode, VerifyProgress, VerifyWarning, into_verified, into_verified_changed,
-    into_verified_with, verify_changed,
+    Aids, Earlier, Mode, VerifyProgress, VerifyWarning, into_verified, into_verified_with, verify_aided,
 };
 use nonesuch_zone::change::{ChangeSet, SerialRule};
 use proptest::prelude::*;
@@ -20,8 +19,12 @@ fn at(now: u32) -> VerifyOptions {
     VerifyOptions { now: Some(now), ..VerifyOptions::default() }
 }
 
+fn known(earlier: Earlier<'_>) -> Aids<'_> {
+    Aids { earlier: Some(earlier), ..Aids::default() }
+}
+
 fn by_change(old: &Contents, old_time: u32, new: &Contents, now: u32) -> Report {
-    verify_changed(&Earlier::recorded(old, Some(old_time)), new, &at(now))
+    verify_aided(new, &at(now), &known(Earlier::recorded(old, Some(old_time))))
 }
 
 /// What both ways of verifying must agree on; the signatures are those verified and those kept.
@@ -126,31 +129,28 @@ fn of_keys_with_one_tag_nothing_is_known() {
 }
 
 #[test]
-fn what_was_verified_is_in_the_type() {
+fn the_next_versions_are_verified_by_the_ones_before() {
     let keys = csk_of("example.");
     let old = signed_with(&zone(RECORDS), &keys, Mechanism::Nsec);
     let structural = VerifyOptions { mode: Mode::Structural, ..at(NOW) };
-    let verified = into_verified(old.clone(), &structural).unwrap();
-    assert!(verified.earlier().is_none() && !verified.is_full());
     let mut verified = into_verified(old, &at(NOW)).unwrap();
     for version in 1..4 {
         let records = format!("{RECORDS}\nb TXT \"{version}\"");
         let next = signed_with(&zone(&records), &keys, Mechanism::Nsec);
-        let earlier = verified.earlier().unwrap();
+        let earlier = Earlier::recorded(verified.contents(), Some(NOW));
         // The mode is not looked at: less than everything is never known of the outcome.
-        let changed = into_verified_changed(&earlier, next, &structural).unwrap();
-        assert!(changed.is_full());
+        let changed = into_verified_with(next, &structural, &known(earlier)).unwrap();
         assert_eq!(changed.report().signatures_verified, 1, "{version}");
         verified = changed;
     }
     let mut bench = Bench::new(&zone(RECORDS), csk_of("example."), Mechanism::Nsec);
     bench.edit("b.example.", "A", |_| "192.0.2.2".to_owned());
-    let (contents, report) =
-        *into_verified_changed(&verified.earlier().unwrap(), bench.contents(), &at(NOW)).unwrap_err();
+    let earlier = Earlier::recorded(verified.contents(), Some(NOW));
+    let (contents, report) = *into_verified_with(bench.contents(), &at(NOW), &known(earlier)).unwrap_err();
     assert_eq!(text(&contents), text(&bench.contents()));
     assert_eq!(report.faults, verify(&contents, &at(NOW)).faults);
     // An unsigned zone takes the place of a signed one as it does without a version before.
-    let unsigned = into_verified_changed(&verified.earlier().unwrap(), zone(RECORDS), &at(NOW)).unwrap();
+    let unsigned = into_verified_with(zone(RECORDS), &at(NOW), &known(earlier)).unwrap();
     assert_eq!(unsigned.mechanism(), None);
 }
 

@@ -1,6 +1,6 @@
 //! Key files, names and roles.
 
-use super::{data, key, name};
+use super::{key, name};
 use crate::keys::{
     KeyFileError, KeyPair, KeyRecord, KeySet, KeySetError, KeyTimes, REVOKE, Role, ds_rdata, roles,
 };
@@ -45,15 +45,17 @@ fn key_files_are_written_and_read_back() {
         [("Example.", 257, ED25519), (".", 256, P256), ("a\\;b\\032c.example.", 257, P256)]
     {
         let pair = key(zone, flags, algorithm, 9);
-        let read =
-            KeyPair::parse(&pair.key_file_text(), &pair.private_file_text(&KeyTimes::since(1_503_360_000)))
-                .unwrap();
+        let read = KeyPair::parse(
+            &pair.key_file_text(&KeyTimes::default()),
+            &pair.private_file_text(&KeyTimes::since(1_503_360_000)),
+        )
+        .unwrap();
         assert!(
             pair.private_file_text(&KeyTimes::since(1_503_360_000)).ends_with("\nActivate: 20170822000000\n")
         );
         assert_eq!((&read.owner, read.flags, read.dnskey_rdata()), (&pair.owner, flags, pair.dnskey_rdata()));
         assert_eq!(read.check_base_name(&pair.base_name()), Ok(()));
-        assert!(pair.key_file_text().starts_with("; This is a "));
+        assert!(pair.key_file_text(&KeyTimes::default()).starts_with("; This is a "));
     }
 }
 
@@ -72,14 +74,13 @@ fn forms_of_the_key_file() {
 
 #[test]
 fn times_of_a_file_are_kept() {
-    assert_eq!(KeyTimes::of_file("Private-key-format: v1.2\nAlgorithm: 15\nPrivateKey: x\n"), None);
+    assert_eq!(KeyTimes::of_file("Private-key-format: v1.2\nAlgorithm: 15\nPrivateKey: x\n"), Ok(None));
     let pair = KeyPair::parse(KEY_FILE, PRIVATE_FILE).unwrap();
-    let lines =
-        "Created: 20170822000000 (Tue Aug 22 00:00:00 2017)\nInactive: 20180101000000\nDelete: never\n";
-    let times = KeyTimes::of_file(lines).unwrap();
+    let lines = "Created: 20170822000000 (Tue Aug 22 00:00:00 2017)\nInactive: 20180101000000\n";
+    let times = KeyTimes::of_file(lines).unwrap().unwrap();
     let text = pair.private_file_text(&times);
     assert!(text.ends_with("=\nCreated: 20170822000000\nInactive: 20180101000000\n"), "{}", text.len());
-    assert_eq!(KeyTimes::of_file(&text), Some(times));
+    assert_eq!(KeyTimes::of_file(&text), Ok(Some(times)));
 }
 
 #[test]
@@ -120,9 +121,15 @@ fn base_names_are_those_of_bind() {
 fn files_of_different_keys_are_refused_with_what_differs() {
     let other = key("example.com.", 257, ED25519, 5);
     let public = other.tag();
-    assert_eq!(error(&other.key_file_text()), KeyFileError::PublicKey { public, private: 3613 });
+    assert_eq!(
+        error(&other.key_file_text(&KeyTimes::default())),
+        KeyFileError::PublicKey { public, private: 3613 }
+    );
     let other = key("example.com.", 257, P256, 5);
-    assert_eq!(error(&other.key_file_text()), KeyFileError::Algorithm { public: P256, private: ED25519 });
+    assert_eq!(
+        error(&other.key_file_text(&KeyTimes::default())),
+        KeyFileError::Algorithm { public: P256, private: ED25519 }
+    );
     let pair = KeyPair::parse(KEY_FILE, PRIVATE_FILE).unwrap();
     let found = "Kexample.com.+015+00001".to_owned();
     let expected = pair.base_name();
@@ -146,8 +153,7 @@ fn damaged_key_files_are_named() {
 
 #[test]
 fn public_key_files_of_ldns_and_others_are_read() {
-    let Some(data) = data("public_key_files_of_ldns_and_others_are_read") else { return };
-    let folder = data.join("rfc-zones/test-data");
+    let Some(folder) = nonesuch_testing::data("rfc-zones/test-data") else { return };
     let mut read = 0;
     for entry in std::fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();

@@ -2,7 +2,7 @@
 
 use super::transition::{copies, ksk, with_keys, zsk};
 use super::*;
-use crate::keys::{KeyRecord, REVOKE, SEP, ZONE_KEY};
+use crate::keys::{KeyRecord, KeyTimes, REVOKE, SEP, SyncKeys, ZONE_KEY};
 use crate::online::{KeySetOptions, sign_key_set};
 use crate::sign::{AbsentSignature, Previous, SignError, SignWarning, resign, resign_changes};
 use crate::verify::Anchor;
@@ -22,6 +22,8 @@ fn key_set(keys: &[KeyPair], published: &[KeyPair], publish_cds: bool) -> Conten
         ttl: None,
         publish_cds,
         drop_foreign: false,
+        withdrawn: Vec::new(),
+        sync: SyncKeys::default(),
     };
     let all: Vec<KeyPair> = copies(keys).into_iter().chain(copies(published)).collect();
     sign_key_set(&with_keys(&all), &options).unwrap()
@@ -88,7 +90,7 @@ fn what_does_not_fit_is_refused_with_the_tag() {
 
 #[test]
 fn a_public_file_alone_counts_as_published() {
-    let record = |key: &KeyPair| KeyRecord::parse(&key.key_file_text()).unwrap();
+    let record = |key: &KeyPair| KeyRecord::parse(&key.key_file_text(&KeyTimes::default())).unwrap();
     let options = SignOptions { drop_foreign_dnskeys: true, ..options(Mechanism::Nsec) };
     let keys = |pairs| set(pairs).with_offline(vec![record(&ksk(1))]).unwrap();
     let contents = key_set(&[ksk(1), zsk(2)], &[], false);
@@ -97,7 +99,9 @@ fn a_public_file_alone_counts_as_published() {
     // A private file that was lost is not passed over because another key signs.
     let other = keys(vec![ksk(4), zsk(2)]);
     assert_eq!(absent(sign(&zone(""), &other, &options)).1, [ksk(1).tag()]);
-    let elsewhere = KeyRecord::parse(&key("other.", 257, Algorithm::ED25519, 1).key_file_text()).unwrap();
+    let elsewhere =
+        KeyRecord::parse(&key("other.", 257, Algorithm::ED25519, 1).key_file_text(&KeyTimes::default()))
+            .unwrap();
     assert!(set(vec![zsk(2)]).with_offline(vec![elsewhere]).is_err());
 }
 

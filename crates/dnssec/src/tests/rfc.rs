@@ -3,8 +3,8 @@
 use super::*;
 
 /// A zone of the RFCs with its keys, both of RSA.
-fn example(file: &str, zone: &str, keys: &[&str], test: &str) -> Option<(Contents, KeySet)> {
-    let folder = data(test)?.join("rfc-zones/test-data");
+fn example(file: &str, zone: &str, keys: &[&str]) -> Option<(Contents, KeySet)> {
+    let folder = nonesuch_testing::data("rfc-zones/test-data")?;
     let contents = read::read_file(&folder.join(file), Some(&name(zone))).unwrap().contents;
     let read = |base: &&str| {
         let text = |extension| std::fs::read_to_string(folder.join(format!("{base}.{extension}"))).unwrap();
@@ -27,8 +27,7 @@ fn chain(contents: &Contents, rtype: Rtype) -> Vec<String> {
 
 #[test]
 fn rfc4035_appendix_a() {
-    let Some((contents, keys)) = example("example.rfc4035", "example.", &EXAMPLE_KEYS, "rfc4035_appendix_a")
-    else {
+    let Some((contents, keys)) = example("example.rfc4035", "example.", &EXAMPLE_KEYS) else {
         return;
     };
     let signed = sign(&contents, &keys, &options(Mechanism::Nsec)).unwrap();
@@ -52,8 +51,7 @@ fn rfc4035_appendix_a() {
 
 #[test]
 fn rfc5155_appendix_a() {
-    let Some((contents, keys)) = example("example.rfc5155", "example.", &EXAMPLE_KEYS, "rfc5155_appendix_a")
-    else {
+    let Some((contents, keys)) = example("example.rfc5155", "example.", &EXAMPLE_KEYS) else {
         return;
     };
     let mut options = options(Mechanism::Nsec3OptOut);
@@ -85,9 +83,8 @@ fn rfc5155_appendix_a() {
 #[test]
 fn rfc9077_ttl_is_the_lesser_of_soa_ttl_and_minimum() {
     let keys = ["Kexample.org.+008+28954", "Kexample.org.+008+51331"];
-    let test = "rfc9077_ttl_is_the_lesser_of_soa_ttl_and_minimum";
     for file in ["example.org.rfc9077-min-is-soa-minimum", "example.org.rfc9077-min-is-soa-ttl"] {
-        let Some((contents, keys)) = example(file, "example.org.", &keys, test) else { return };
+        let Some((contents, keys)) = example(file, "example.org.", &keys) else { return };
         for mechanism in ALL {
             let signed = sign(&contents, &keys, &options(mechanism)).unwrap();
             // The examples leave the NS records out.

@@ -1,10 +1,13 @@
 //! What the step from one version to the next breaks (RFC 6781 §4.1), told of two zones and by the signer.
 
 use super::*;
-use crate::keys::{REVOKE, SEP, ZONE_KEY};
-use crate::sign::{Previous, SignError, SignWarning, resign};
-use crate::transition::{DataSigners, KeyState, TransitionFault, transition, transition_between};
+use crate::keys::{KeyRecord, REVOKE, SEP, SyncKeys, ZONE_KEY};
+use crate::online::{KeySetOptions, sign_key_set};
+use crate::sign::{Previous, SerialPolicy, SignError, SignWarning, resign, resign_stored};
+use crate::transition::{DataSigners, KeyState, TransitionFault, Version, transition, transition_between};
 use nonesuch_crypto::key_tag;
+use nonesuch_zone::change::ChangeSet;
+use nonesuch_zone::{Image, StoredZone, Verification, compiled};
 
 const RECORDS: &str = "a A 192.0.2.1\nd NS ns.d\nns.d A 192.0.2.9\n*.w TXT \"x\"\n";
 const ED25519: Algorithm = Algorithm::ED25519;
@@ -38,16 +41,17 @@ fn kinds(faults: &[TransitionFault]) -> Vec<&'static str> {
     let kind = |fault: &TransitionFault| match fault {
         TransitionFault::KeySigners { .. } => "keys",
         TransitionFault::DataSigners { .. } => "data",
+        TransitionFault::RemovedSigners { .. } => "removed",
         TransitionFault::DenialKind { .. } => "denial",
     };
     faults.iter().map(kind).collect()
 }
 
-/// A version: keys that sign, and keys that are published alone.
-type Version = (Vec<KeyPair>, Vec<KeyPair>);
+/// Keys that sign a version, and keys that are published alone.
+type VersionKeys = (Vec<KeyPair>, Vec<KeyPair>);
 
 /// Steps of roll-overs, with what they break.
-fn steps() -> Vec<(&'static str, Version, Version, &'static [&'static str])> {
+fn steps() -> Vec<(&'static str, VersionKeys, VersionKeys, &'static [&'static str])> {
     let of = |keys: Vec<KeyPair>| (keys, Vec::new());
     let csk = |algorithm, seed| key("example.", ZONE_KEY | SEP, algorithm, seed);
     vec![
@@ -59,19 +63,40 @@ fn steps() -> Vec<(&'static str, Version, Version, &'static [&'static str])> {
             (vec![ksk(1), zsk(3)], vec![zsk(2)]),
             &[],
         ),
-        ("a new ZSK signs", of(vec![ksk(1), zsk(2)]), of(vec![ksk(1), zsk(3)]), &["data"]),
+        ("the old ZSK goes", (vec![ksk(1), zsk(3)], vec![zsk(2)]), of(vec![ksk(1), zsk(3)]), &[]),
+        // The new ZSK was published, and the old one goes as the new one begins to sign.
+        (
+            "the signing ZSK goes",
+            (vec![ksk(1), zsk(2)], vec![zsk(3)]),
+            of(vec![ksk(1), zsk(3)]),
+            &["removed"],
+        ),
+        ("one of two signing ZSKs goes", of(vec![ksk(1), zsk(2), zsk(3)]), of(vec![ksk(1), zsk(3)]), &[]),
+        ("a new ZSK signs", of(vec![ksk(1), zsk(2)]), of(vec![ksk(1), zsk(3)]), &["data", "removed"]),
         ("a second ZSK signs too", of(vec![ksk(1), zsk(2)]), of(vec![ksk(1), zsk(2), zsk(3)]), &[]),
         ("a second KSK signs too", of(vec![ksk(1), zsk(2)]), of(vec![ksk(1), ksk(4), zsk(2)]), &[]),
         // The successor signed already.
         ("the old KSK goes", of(vec![ksk(1), ksk(4), zsk(2)]), of(vec![ksk(4), zsk(2)]), &[]),
         ("Double-DS", of(vec![ksk(1), zsk(2)]), of(vec![ksk(4), zsk(2)]), &["keys"]),
         ("the KSK goes", of(vec![ksk(1), zsk(2)]), of(vec![zsk(2)]), &["keys"]),
-        ("all keys are others", of(vec![ksk(1), zsk(2)]), of(vec![ksk(4), zsk(3)]), &["keys", "data"]),
+        (
+            "all keys are others",
+            of(vec![ksk(1), zsk(2)]),
+            of(vec![ksk(4), zsk(3)]),
+            &["keys", "data", "removed"],
+        ),
         ("a CSK is split", of(vec![ksk(1)]), of(vec![ksk(1), zsk(2)]), &["data"]),
-        ("a CSK is replaced", of(vec![ksk(1)]), of(vec![ksk(4)]), &["keys", "data"]),
+        ("a CSK is replaced", of(vec![ksk(1)]), of(vec![ksk(4)]), &["keys", "data", "removed"]),
+        ("a second CSK signs too", of(vec![ksk(1)]), of(vec![ksk(1), ksk(4)]), &[]),
+        ("the old CSK goes", of(vec![ksk(1), ksk(4)]), of(vec![ksk(4)]), &[]),
         ("an algorithm is added", of(vec![ksk(1), zsk(2)]), of(vec![ksk(1), zsk(2), csk(P256, 5)]), &[]),
         ("an algorithm goes", of(vec![ksk(1), zsk(2), csk(P256, 5)]), of(vec![csk(P256, 5)]), &[]),
-        ("an algorithm is replaced", of(vec![ksk(1), zsk(2)]), of(vec![csk(P256, 5)]), &["keys", "data"]),
+        (
+            "an algorithm is replaced",
+            of(vec![ksk(1), zsk(2)]),
+            of(vec![csk(P256, 5)]),
+            &["keys", "data", "removed"],
+        ),
         (
             "the KSK is revoked alone",
             of(vec![ksk(1), zsk(2)]),
@@ -98,6 +123,174 @@ fn steps_that_break_validators_are_told_of_two_zones() {
             assert_eq!(kinds(&transition_between(&before, &after)), expected, "{what}, {mechanism}");
         }
     }
+}
+
+/// RFC 4034 §2.1.1: the SEP flag is a hint. A key without it that signs everything is replaced step by step by one that has it,
+/// or stays as a zone-signing key.
+#[test]
+fn a_sole_key_without_the_sep_flag_rolls_to_one_with_it() {
+    let signed_again = |before: &Contents, keys: Vec<KeyPair>, others: &[KeyPair]| {
+        let previous = Some(Previous::new(before, 14 * 86_400));
+        let options = SignOptions {
+            previous,
+            serial: SerialPolicy::Increment,
+            now: NOW + 3600,
+            ..options(Mechanism::Nsec)
+        };
+        let keys = KeySet::new(&name("example."), keys).unwrap();
+        let after = sign(&with_keys(others), &keys, &options).unwrap().into_contents();
+        assert_eq!(report(&after).faults, []);
+        assert_eq!(transition_between(before, &after), []);
+        after
+    };
+    let signers = |zone: &Contents, rtype| {
+        let rdatas = zone.node(0).signatures(rtype).into_iter().flat_map(|rrset| rrset.rdatas());
+        let mut tags: Vec<u16> = rdatas.map(|rdata| Rrsig::parse(rdata).unwrap().tag).collect();
+        tags.sort_unstable();
+        tags
+    };
+    let (old, new) = (zsk(2).tag(), ksk(1).tag());
+    let mut both = [old, new];
+    both.sort_unstable();
+    let sole = signed_by(vec![zsk(2)], &[], Mechanism::Nsec);
+    assert_eq!(signers(&sole, Rtype::DNSKEY), [old]);
+    // Published first, or at once.
+    let published = signed_again(&sole, vec![zsk(2)], &[ksk(1)]);
+    assert_eq!(signers(&published, Rtype::DNSKEY), [old]);
+    let mut double = signed_again(&sole, vec![zsk(2), ksk(1)], &[]);
+    // Signing again changes nothing: nobody knows when the parent has the new key's DS record.
+    for _ in 0..2 {
+        assert_eq!(
+            (signers(&double, Rtype::DNSKEY), signers(&double, Rtype::SOA)),
+            (both.to_vec(), vec![old])
+        );
+        double = signed_again(&double, vec![zsk(2), ksk(1)], &[]);
+    }
+    // When the parent has it, the old key is published alone, and then goes.
+    let alone = signed_again(&double, vec![ksk(1)], &[zsk(2)]);
+    assert_eq!((signers(&alone, Rtype::DNSKEY), signers(&alone, Rtype::SOA)), (vec![new], vec![new]));
+    let last = signed_again(&alone, vec![ksk(1)], &[]);
+    assert_eq!(last.apex_rrset(Rtype::DNSKEY).unwrap().count(), 1);
+}
+
+/// The zone compiled in short chunks.
+fn compile(contents: &Contents) -> StoredZone {
+    let mut octets = Vec::new();
+    compiled::write_in_chunks(contents, Verification::Nothing, 300, &mut octets).unwrap();
+    StoredZone::of_octets(octets).unwrap()
+}
+
+/// The faults of a step where both versions are held as contents, as compiled zones and as images.
+fn faults_of_each_form(before: &Contents, after: &Contents, now: Option<u32>) -> [Vec<TransitionFault>; 3] {
+    let (keys, next_keys) = (KeyState::of(before).unwrap(), KeyState::of(after).unwrap());
+    let faults = |data, next_data| {
+        let next = Version { keys: &next_keys, data: next_data };
+        transition(Version { keys: &keys, data }, next, now)
+    };
+    let (stored, next_stored) = (compile(before), compile(after));
+    let (image, next_image) = (Image::compile(before).unwrap(), Image::compile(after).unwrap());
+    [
+        faults(DataSigners::Zone(before.into()), DataSigners::Zone(after.into())),
+        faults(DataSigners::Zone((&stored).into()), DataSigners::Zone((&next_stored).into())),
+        faults(
+            DataSigners::Image { image: &image, online: &[] },
+            DataSigners::Image { image: &next_image, online: &[] },
+        ),
+    ]
+}
+
+#[test]
+fn contents_compiled_zones_and_images_have_the_same_faults() {
+    for (what, (keys, others), (next_keys, next_others), expected) in steps() {
+        let before = signed_by(keys, &others, Mechanism::Nsec);
+        let after = signed_by(next_keys, &next_others, Mechanism::Nsec);
+        let forms = faults_of_each_form(&before, &after, None);
+        assert_eq!(forms[0], transition_between(&before, &after), "{what}");
+        for faults in forms {
+            assert_eq!(kinds(&faults), expected, "{what}");
+        }
+    }
+}
+
+/// Signing software may replace signatures little by little: the old key must stay until none is left that it alone made.
+#[test]
+fn one_rrset_that_a_removed_key_alone_signs_is_found() {
+    let both = signed_by(vec![ksk(1), zsk(2), zsk(3)], &[], Mechanism::Nsec);
+    let after = signed_by(vec![ksk(1), zsk(3)], &[], Mechanism::Nsec);
+    let mut run = Run::default();
+    for node in both.nodes() {
+        run.begin_node(node.name());
+        for rrset in node.rrsets() {
+            run.begin_rrset(rrset.rtype(), rrset.covered(), rrset.ttl());
+            let is_old = rrset.covered() == Rtype::TXT && rrset.rtype() == Rtype::RRSIG;
+            let by_old = |rdata: &&[u8]| !is_old || Rrsig::parse(rdata).unwrap().tag == zsk(2).tag();
+            rrset
+                .rdatas()
+                .filter(by_old)
+                .for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
+        }
+    }
+    let before = Contents::from_runs(both.apex(), vec![run]);
+    let (owner, tags) = (name("*.w.example."), vec![zsk(2).tag()]);
+    let fault = TransitionFault::RemovedSigners { owner, rtype: Rtype::TXT, tags };
+    for faults in faults_of_each_form(&before, &after, Some(NOW)) {
+        assert_eq!(faults, std::slice::from_ref(&fault));
+    }
+    // Nobody holds what has expired.
+    for faults in faults_of_each_form(&before, &after, Some(EXPIRATION + 1)) {
+        assert_eq!(faults, []);
+    }
+}
+
+/// The zone with the DNSKEY records of these keys, the key set signed by `pairs`.
+fn signed_key_set(zone: &Contents, keys: &[KeyPair], pairs: Vec<KeyPair>) -> Contents {
+    let records = keys.iter().map(KeyRecord::of).collect();
+    let options = KeySetOptions {
+        records,
+        pairs,
+        inception: INCEPTION,
+        expiration: EXPIRATION,
+        ttl: None,
+        publish_cds: false,
+        drop_foreign: false,
+        withdrawn: Vec::new(),
+        sync: SyncKeys::default(),
+    };
+    sign_key_set(zone, &options).unwrap()
+}
+
+#[test]
+fn a_sole_key_without_the_sep_flag_signs_the_key_set_beside_one_with_it() {
+    let before = signed_key_set(&zone(RECORDS), &[zsk(2)], vec![zsk(2)]);
+    let after = signed_key_set(&before, &[zsk(2), ksk(1)], vec![zsk(2), ksk(1)]);
+    assert_eq!(after.node(0).signatures(Rtype::DNSKEY).unwrap().count(), 2);
+    assert_eq!(transition_between(&before, &after), []);
+}
+
+/// What an online signer signs is in no zone: its keys are those that the DNSKEY RRset has for data.
+#[test]
+fn a_key_set_without_any_key_that_signed_online_is_found() {
+    let key_set = |keys: &[KeyPair]| signed_key_set(&zone(RECORDS), keys, vec![ksk(1)]);
+    let before = key_set(&[ksk(1), zsk(2)]);
+    assert_eq!(kinds(&transition_between(&before, &key_set(&[ksk(1), zsk(3)]))), ["removed"]);
+    assert_eq!(transition_between(&before, &key_set(&[ksk(1), zsk(2), zsk(3)])), []);
+    assert_eq!(transition_between(&key_set(&[ksk(1), zsk(2), zsk(3)]), &key_set(&[ksk(1), zsk(3)])), []);
+}
+
+#[test]
+fn a_compiled_zone_is_not_mended_where_the_step_breaks_validators() {
+    let before = signed_by(vec![ksk(1), zsk(2)], &[zsk(3)], Mechanism::Nsec);
+    let keys = KeySet::new(&name("example."), vec![ksk(1), zsk(3)]).unwrap();
+    let previous = Some(Previous::new(&before, 14 * 86_400));
+    let options =
+        SignOptions { previous, now: NOW + 3600, drop_foreign_dnskeys: true, ..options(Mechanism::Nsec) };
+    let (stored, none) = (compile(&before), ChangeSet::between(&before, &before, |_| true));
+    match resign_stored(&stored, &none, &keys, &options) {
+        Err(SignError::UnsafeTransition(faults)) => assert_eq!(kinds(&faults), ["removed"]),
+        other => panic!("{other:?}"),
+    }
+    let allowed = SignOptions { allow_unsafe_transition: true, ..options };
+    assert!(resign_stored(&stored, &none, &keys, &allowed).is_ok());
 }
 
 #[test]
@@ -135,7 +328,9 @@ fn another_kind_of_chain_needs_another_serial() {
     let states = [&nsec, &nsec3].map(|zone| KeyState::of(zone).unwrap());
     let [before, after] = states;
     let later = KeyState { serial: after.serial + 1, ..after };
-    assert_eq!(transition(&before, &later, DataSigners::Zone(&nsec3)), []);
+    let versions = [(&before, &nsec), (&later, &nsec3)]
+        .map(|(keys, zone)| Version { keys, data: DataSigners::Zone(zone.into()) });
+    assert_eq!(transition(versions[0], versions[1], None), []);
 }
 
 /// A signature is told by tag and algorithm; a key of the new version that has those of an old key is another one.
@@ -150,10 +345,9 @@ fn keys_of_one_tag_are_told_apart() {
         }
     });
     let faults = transition_between(&before, &after);
-    assert_eq!(kinds(&faults), ["data"]);
-    let expected =
-        TransitionFault::DataSigners { owner: name("example."), rtype: Rtype::NS, tags: vec![tag] };
-    assert_eq!(faults, [expected]);
+    let (owner, rtype, tags) = (name("example."), Rtype::NS, vec![tag]);
+    let removed = TransitionFault::RemovedSigners { owner: owner.clone(), rtype, tags: tags.clone() };
+    assert_eq!(faults, [TransitionFault::DataSigners { owner, rtype, tags }, removed]);
 }
 
 #[test]

@@ -4,7 +4,6 @@ use super::*;
 use crate::sign::{SignError, SignWarning, sign_streaming};
 use crate::verify::{Aids, VerifyWarning, into_verified, verify_aided};
 use nonesuch_zone::zonemd::{self, Zonemd, ZonemdHash};
-use std::path::PathBuf;
 
 /// Glue, an occluded name, an empty non-terminal, a wildcard and letters in both cases, over several parts.
 fn records() -> String {
@@ -245,6 +244,23 @@ fn altered_glue_of_a_signed_zone_is_found() {
     assert_eq!(faults[0].reason, Reason::BitmapExtra(Rtype::ZONEMD));
 }
 
+/// The publisher digested the records with the TTLs that they had (RFC 8976 §3.3), and the lowest one is known of each RRset.
+#[test]
+fn a_digest_over_records_with_different_ttls_cannot_be_checked() {
+    let check = |rest: &str| {
+        let contents = zone(&format!("@ ZONEMD 7 1 1 {}\n{rest}", "00".repeat(48)));
+        let report = verify(&contents, &VerifyOptions::default());
+        (
+            report.wrong_digest().is_some(),
+            report.faults.into_iter().map(|fault| fault.reason).collect::<Vec<_>>(),
+        )
+    };
+    let hash = ZonemdHash::Sha384;
+    assert_eq!(check("m 60 A 192.0.2.1\nm 60 A 192.0.2.2"), (true, vec![Reason::ZonemdMismatch { hash }]));
+    let (is_wrong, reasons) = check("m 60 A 192.0.2.1\nm 30 A 192.0.2.2");
+    assert!(is_wrong && reasons.contains(&Reason::ZonemdMixedTtls { hash }), "{reasons:?}");
+}
+
 #[test]
 fn the_digest_of_an_unsigned_zone_is_verified() {
     let contents = zone(&format!("@ ZONEMD 7 1 1 {}", "00".repeat(48)));
@@ -277,8 +293,7 @@ fn progress_of_verifying_reaches_the_whole() {
 
 #[test]
 fn the_example_zones_of_rfc_8976_signed_anew() {
-    let Some(folder) = data("the_example_zones_of_rfc_8976_signed_anew") else { return };
-    let folder: PathBuf = folder.join("rfc-zones/test-data");
+    let Some(folder) = nonesuch_testing::data("rfc-zones/test-data") else { return };
     for (file, origin, hashes) in [
         ("example.rfc8976-multiple-digests", "example.", &ZonemdHash::ALL[..]),
         ("root-servers.net.rfc8976", "root-servers.net.", &[ZonemdHash::Sha384]),

@@ -1,12 +1,11 @@
 //! The keys of a zone that are trusted: its DNSKEY set and its NSEC5KEY set, each parsed and validated once.
 
-use super::budget::{Budget, Limits};
-use super::{Proved, Question, Reason, Status, Validation, validate};
+use super::Reason;
+use super::budget::Limits;
 use crate::keys::{Nsec5Key, PROTOCOL, REVOKE, ZONE_KEY};
 use nonesuch_crypto::vrf::VrfPublicKey;
 use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
-use nonesuch_proto::message::{Message, Section};
-use nonesuch_proto::{Class, Name, NameRef, Rtype};
+use nonesuch_proto::{Name, NameRef};
 
 /// A key that signatures may be by.
 #[derive(Clone, Debug)]
@@ -90,21 +89,6 @@ impl TrustedKeys {
             Ok(keys) => Nsec5Keys::Usable(keys),
             Err(reason) => Nsec5Keys::Refused(reason),
         };
-    }
-
-    /// Validates a response to the question for the NSEC5KEY set of the zone, and takes the keys where it is Secure. Without
-    /// that, denials by NSEC5 stay bogus.
-    pub fn learn_nsec5_keys(&mut self, response: &Message, now: u32, budget: &mut Budget) -> Validation {
-        let question = Question { name: self.apex.view(), rtype: Rtype::NSEC5KEY };
-        let validation = validate(question, response, self, now, budget);
-        if validation.status == Status::Secure && validation.proved == Some(Proved::Answer) {
-            let apex = self.apex.clone();
-            let keys = response.section(Section::Answer).filter(|record| {
-                (record.rtype, record.class) == (Rtype::NSEC5KEY, Class::IN) && record.owner == apex
-            });
-            self.set_nsec5_keys(keys.map(|record| record.rdata.as_slice()), budget.limits());
-        }
-        validation
     }
 
     /// The apex of the zone, in lower case.

@@ -3,6 +3,7 @@
 use super::budget::Limit;
 use nonesuch_crypto::Algorithm;
 use nonesuch_proto::message::{MessageError, Rcode};
+use nonesuch_proto::timestamp::Rfc3339;
 use nonesuch_proto::{Name, Rtype};
 
 /// Why an answer is bogus.
@@ -51,7 +52,7 @@ pub enum Reason {
     #[error("a signature over {0} ends before it begins")]
     EmptyPeriod(Rtype),
     /// The signature has expired.
-    #[error("the signature over {covered} expired at {expiration}")]
+    #[error("the signature over {covered} expired at {}", Rfc3339(u64::from(*expiration)))]
     Expired {
         /// The type that it covers.
         covered: Rtype,
@@ -59,7 +60,7 @@ pub enum Reason {
         expiration: u32,
     },
     /// The signature is not valid yet.
-    #[error("the signature over {covered} is valid from {inception} on only")]
+    #[error("the signature over {covered} is valid from {} on only", Rfc3339(u64::from(*inception)))]
     NotYetValid {
         /// The type that it covers.
         covered: Rtype,

@@ -1,7 +1,6 @@
 //! The walk from the question name along its aliases to an answer, a referral or a denial (RFC 1034 §5.3.3, RFC 4035 §5,
 //! RFC 6672 §5.3).
 
-use super::YXDOMAIN;
 use super::budget::Budget;
 use super::claim::{Claim, Denial, Kind};
 use super::evidence::{Candidate, Collection, Evidence};
@@ -238,7 +237,7 @@ impl<'v> Walk<'v> {
     fn end(&mut self, name: &Name) -> Result<Step, Refusal> {
         let soa = self.rrsets.find(Section::Authority, self.keys.apex(), Rtype::SOA);
         match self.rcode {
-            YXDOMAIN => return Err(Reason::RcodeNotProved(YXDOMAIN).into()),
+            Rcode::YXDOMAIN => return Err(Reason::RcodeNotProved(Rcode::YXDOMAIN).into()),
             Rcode::NXDOMAIN => {}
             _ => {
                 if let Some(cut) = self.cut_above(name.view()).filter(|_| soa.is_none()) {

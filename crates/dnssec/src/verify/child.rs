@@ -3,15 +3,10 @@
 
 use super::keys::ZoneKeys;
 use super::{Findings, Reason};
-use crate::keys::{ZONE_KEY, ds_rdata};
+use crate::keys::{DELETE_CDNSKEY, DELETE_CDS, ZONE_KEY, ds_rdata};
 use nonesuch_crypto::DigestType;
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::{Contents, Node, Rrset, Standing};
-
-/// RDATA of the CDS record that asks for the removal of all DS records (RFC 8078 §4).
-const DELETE_CDS: [u8; 5] = [0, 0, 0, 0, 0];
-/// RDATA of the CDNSKEY record that does.
-const DELETE_CDNSKEY: [u8; 5] = [0, 0, 3, 0, 0];
 
 /// Whether an RRset stands where it must not.
 ///
@@ -64,7 +59,7 @@ pub(super) fn check(contents: &Contents, keys: &ZoneKeys<'_>, signing: &[usize],
     }
     // Where no key signs the keys, that is the fault to be told.
     if is_plain && !signing.is_empty() {
-        check_named_keys(apex, keys, signing, (&cds, &cdnskeys), findings);
+        check_named_keys(apex, keys, signing, &cds, &cdnskeys, findings);
     }
 }
 
@@ -86,7 +81,8 @@ fn check_named_keys(
     apex: NameRef<'_>,
     keys: &ZoneKeys<'_>,
     signing: &[usize],
-    (cds, cdnskeys): (&[&[u8]], &[&[u8]]),
+    cds: &[&[u8]],
+    cdnskeys: &[&[u8]],
     findings: &mut Findings,
 ) {
     // Whether a key signs that cannot be used here is not known: it gets the benefit of the doubt.

@@ -1,10 +1,11 @@
 //! What verifying found.
 
 use crate::denial::Mechanism;
-use crate::transition::describe_keys;
+use crate::keys::describe_keys;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError};
 use nonesuch_crypto::{Algorithm, KeyError};
-use nonesuch_proto::{Name, NameRef, Rtype, timestamp};
+use nonesuch_proto::timestamp::Rfc3339;
+use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_zone::zonemd::ZonemdHash;
 use std::fmt;
 
@@ -50,17 +51,6 @@ impl fmt::Display for Types<'_> {
         }
         let types: Vec<String> = self.0.iter().map(Rtype::to_string).collect();
         f.write_str(&types.join(" "))
-    }
-}
-
-/// A time in the presentation form of RRSIG.
-struct Time(u32);
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = Vec::with_capacity(14);
-        timestamp::push(self.0, &mut text);
-        f.write_str(&String::from_utf8_lossy(&text))
     }
 }
 
@@ -119,7 +109,7 @@ pub enum Reason {
         algorithm: Algorithm,
     },
     /// The signature is not valid any more.
-    #[error("the signature by key {tag} expired at {}", Time(*expiration))]
+    #[error("the signature by key {tag} expired at {}", Rfc3339(u64::from(*expiration)))]
     Expired {
         /// The key's tag.
         tag: u16,
@@ -127,7 +117,7 @@ pub enum Reason {
         expiration: u32,
     },
     /// The signature is not valid yet.
-    #[error("the signature by key {tag} is not valid before {}", Time(*inception))]
+    #[error("the signature by key {tag} is not valid before {}", Rfc3339(u64::from(*inception)))]
     NotYetValid {
         /// The key's tag.
         tag: u16,
@@ -300,6 +290,15 @@ pub enum Reason {
         hash: ZonemdHash,
         /// Octets of the digest.
         found: usize,
+    },
+    /// The digest of a ZONEMD record cannot be compared with that of the zone: its publisher digested each record with a TTL of its
+    /// own, and RRsets are held with the lowest one (RFC 8976 §3.3, RFC 2181 §5.2).
+    #[error(
+        "the {hash} digest of the ZONEMD record cannot be checked: the zone has RRsets whose records have different TTLs (RFC 2181 section 5.2)"
+    )]
+    ZonemdMixedTtls {
+        /// The hash algorithm.
+        hash: ZonemdHash,
     },
     /// The digest of a ZONEMD record is not that of the zone (RFC 8976 §4).
     #[error("the {hash} digest of the ZONEMD record does not fit the zone's records")]
@@ -627,6 +626,23 @@ impl Report {
     #[must_use]
     pub const fn is_sound(&self) -> bool {
         self.faults.is_empty()
+    }
+
+    /// The first fault of the zone's digest, where it has ZONEMD records and none of them verifies (RFC 8976 §4). A digest that
+    /// different TTLs keep from being checked is one too: whoever alters a transfer could add such a TTL.
+    #[must_use]
+    pub fn wrong_digest(&self) -> Option<&Fault> {
+        let is_of_digest = |fault: &&Fault| {
+            matches!(
+                fault.reason,
+                Reason::ZonemdSerial { .. }
+                    | Reason::ZonemdDuplicate { .. }
+                    | Reason::ZonemdLength { .. }
+                    | Reason::ZonemdMixedTtls { .. }
+                    | Reason::ZonemdMismatch { .. }
+            )
+        };
+        self.faults.iter().find(is_of_digest)
     }
 
     /// How many faults there are, for readers: `1 fault`, `2 faults`.

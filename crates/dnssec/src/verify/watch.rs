@@ -1,6 +1,5 @@
 //! How far verifying has come, for those who wait.
 
-use super::Progress;
 use nonesuch_zone::Contents;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +13,9 @@ pub struct VerifyProgress {
     /// Signatures that are good.
     pub signatures: u64,
 }
+
+/// What follows how far verifying has come, from any thread.
+pub type Progress<'p> = &'p (dyn Fn(VerifyProgress) + Sync);
 
 pub(super) struct Watch<'w> {
     progress: Option<Progress<'w>>,

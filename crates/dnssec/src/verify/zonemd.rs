@@ -26,6 +26,9 @@ pub(crate) fn check(contents: &Contents, serial: u32, findings: &mut Findings) {
     for (candidate, (hash, octets)) in candidates.iter().zip(computed) {
         if candidate.digest == octets {
             findings.zonemd.push(hash);
+        } else if contents.has_mixed_ttls() {
+            // The digest of the records as they were published cannot be computed: the lowest TTL of each RRset is held.
+            wrong.push(Reason::ZonemdMixedTtls { hash });
         } else {
             wrong.push(Reason::ZonemdMismatch { hash });
         }

@@ -1,10 +1,10 @@
 //! Measuring one cell.
 
 use super::figures::{LoadFigures, Measured, Row, Work};
-use super::server::Server;
 use super::{Cell, CompareError, CompareOptions, LoadKind, Progress, ROUNDS, Refusal, Stage, Temporary};
 use crate::load::{self, LoadOptions, LoadReport};
 use crate::machine::Places;
+use crate::measure::server::Server;
 use crate::process;
 use nonesuch_crypto::{Algorithm, PrivateKey};
 use nonesuch_dnssec::keys::{SEP, ZONE_KEY};
@@ -109,7 +109,7 @@ fn make_keys(
         // Weak keys too: what they cost is part of the comparison.
         let key = PrivateKey::generate_forced(algorithm, bits);
         let key = key.map_err(|source| CompareError::Keys { cell, source })?;
-        Ok(KeyPair::new(apex.clone(), flags, key))
+        Ok::<_, CompareError>(KeyPair::new(apex.clone(), flags, key))
     };
     let ksk = make(ZONE_KEY | SEP)?;
     let mut zsk = make(ZONE_KEY)?;

@@ -5,12 +5,15 @@
 //! change them (`[full]`, `--set`) has been put together.
 
 use super::error::DefinitionError;
-use super::method::Method;
-use super::published;
+use super::method::{Method, MethodName};
+use crate::presentation::{LinesForm, Presentation, ReportForm, RowsForm};
+use crate::published;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 use toml::{Spanned, Table, Value};
 
 /// The experiments that are built in: file name and text.
@@ -40,6 +43,9 @@ pub struct Definition {
     /// How it is answered, with the parameters.
     #[serde(flatten)]
     pub method: Method,
+    /// How rows become a report, where that is not as the method's own experiment has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    presentation: Option<Box<Presentation>>,
 }
 
 /// What changes an experiment's parameters.
@@ -66,15 +72,27 @@ struct Document {
     parameters: Table,
     #[serde(default)]
     full: Table,
+    #[serde(default)]
+    rows: RowsForm,
+    #[serde(default)]
+    lines: LinesForm,
+    #[serde(default)]
+    report: ReportForm,
 }
 
-/// The methods' names.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum MethodName {
-    VerificationBenchmark,
-    ZoneSigning,
-    EchoFloor,
+/// The presentations of the methods, by their names: those of the experiments that are built in. Empty where the text were
+/// at fault, which a test rules out.
+static PRESENTATIONS: LazyLock<Vec<(String, Presentation)>> = LazyLock::new(|| {
+    let read = |text: &str| -> Option<(String, Presentation)> {
+        let Document { rows, lines, report, .. } = toml::from_str(text).ok()?;
+        let method: Table = toml::from_str(text).ok()?;
+        Some((method.get("method")?.as_str()?.to_owned(), Presentation { rows, lines, report }))
+    };
+    BUILT_IN.iter().filter_map(|(_, text)| read(text)).collect()
+});
+
+fn built_in_presentation(method: &str) -> Option<&'static Presentation> {
+    PRESENTATIONS.iter().find(|(name, _)| name == method).map(|(_, presentation)| presentation)
 }
 
 /// Both tables of parameters, read as what they are: the fault's place is then known.
@@ -153,14 +171,39 @@ impl Definition {
                 return Err(at(id.span(), message));
             }
         }
-        let method = Method::of(document.method, &Raw { text, file, document: &document, choices })?;
+        let raw = Raw { text, file, document: &document, choices };
+        let method = match document.method {
+            MethodName::VerificationBenchmark => Method::VerificationBenchmark(raw.parameters()?),
+            MethodName::ZoneSigning => Method::ZoneSigning(raw.parameters()?),
+            MethodName::EchoFloor => Method::EchoFloor(raw.parameters()?),
+        };
+        let Document { rows, lines, report, .. } = document;
+        let presentation = Presentation { rows, lines, report };
+        let is_own = presentation != Presentation::default()
+            && built_in_presentation(method.name()) != Some(&presentation);
+        if is_own {
+            let fault = |source| DefinitionError::Presentation { file: file.to_owned(), source };
+            presentation.try_out().map_err(fault)?;
+        }
         Ok(Self {
+            presentation: is_own.then(|| Box::new(presentation)),
             name: document.name.into_inner(),
             title: document.title,
             question: document.question,
             published: document.published.into_iter().map(Spanned::into_inner).collect(),
             method,
         })
+    }
+}
+
+impl Definition {
+    /// How rows become a report: as the experiment says, or as the one does that its method was made for.
+    pub(crate) fn presentation(&self) -> Cow<'_, Presentation> {
+        match (&self.presentation, built_in_presentation(self.method.name())) {
+            (Some(own), _) => Cow::Borrowed(own),
+            (None, Some(built_in)) => Cow::Borrowed(built_in),
+            (None, None) => Cow::Owned(Presentation::default()),
+        }
     }
 }
 
@@ -171,7 +214,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Parameters that are still to be read as those of a method.
-pub(super) struct Raw<'a> {
+struct Raw<'a> {
     text: &'a str,
     file: &'a str,
     document: &'a Document,
@@ -180,7 +223,7 @@ pub(super) struct Raw<'a> {
 
 impl Raw<'_> {
     /// The parameters of a method: the defaults, and what the file and the choices put in their place.
-    pub(super) fn parameters<P: Default + Serialize + DeserializeOwned>(&self) -> Result<P, DefinitionError> {
+    fn parameters<P: Default + Serialize + DeserializeOwned>(&self) -> Result<P, DefinitionError> {
         toml::from_str::<Typed<P>>(self.text).map_err(|error| malformed(self.text, self.file, &error))?;
         let mut table = Table::try_from(P::default()).map_err(|error| DefinitionError::Parameters {
             file: self.file.to_owned(),
@@ -282,6 +325,33 @@ mod tests {
                 assert_eq!(found.as_ref().ok(), Some(definition));
             }
         }
+    }
+
+    #[test]
+    fn what_is_built_in_has_a_report_of_no_rows() {
+        assert_eq!(PRESENTATIONS.len(), BUILT_IN.len());
+        for (method, presentation) in PRESENTATIONS.iter() {
+            presentation.try_out().unwrap_or_else(|error| panic!("{method}: {error}"));
+            assert!(!presentation.columns().is_empty(), "{method}");
+        }
+    }
+
+    #[test]
+    fn a_presentation_of_ones_own_is_kept_and_its_faults_are_named_before_a_run() {
+        let own = |lead: &str| {
+            let text = format!("{GOOD}\n[rows]\ncolumns = []\n\n[report]\nlead = \"{lead}\"\n");
+            Definition::parse(&text, "my.toml", Choices::default())
+        };
+        let definition = own("{{ 1 + 1 }} lines").expect("good");
+        let report = definition.presentation().report(crate::presentation::Scope::new()).expect("a report");
+        assert_eq!(report.lead, "2 lines");
+        let text = serde_json::to_string(&definition).expect("written");
+        assert_eq!(serde_json::from_str::<Definition>(&text).expect("read"), definition);
+        let error = own("{{ lines|none_such }}").expect_err("refused").to_string();
+        assert!(
+            error.starts_with("my.toml: the presentation is at fault: ") && error.contains("none_such"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What keeps an experiment from being read, run or kept.
 
 use super::csv::CsvError;
-use super::data::UnfitRow;
 use super::parquet_file::ParquetFileError;
-use super::verification::ForeignError;
+use crate::data::UnfitRow;
+use crate::measure::ForeignError;
+use crate::measure::level::LevelError;
+use crate::presentation::PresentationError;
 use nonesuch_zone::read::read_remedy;
 use std::io;
 use std::path::PathBuf;
@@ -54,6 +56,14 @@ pub enum DefinitionError {
         /// What is wrong.
         message: String,
     },
+    /// The presentation is at fault.
+    #[error("{file}: {source}")]
+    Presentation {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        source: PresentationError,
+    },
     /// A parameter that there is not was to be set.
     #[error("--set {key}: there is no such parameter; there are {known}")]
     UnknownParameter {
@@ -85,10 +95,10 @@ pub enum RunError {
         reason: String,
     },
     /// A level that was asked for cannot be measured.
-    #[error("{reason}; or take it out of `--set levels=`")]
+    #[error("{source}; or take it out of `--set levels=`")]
     Level {
         /// The level, and why.
-        reason: String,
+        source: LevelError,
     },
     /// The CPU cannot be used.
     #[error("cannot keep to CPU {cpu}: {source}; choose another one with --cpu, or none with --cpu none")]
@@ -218,12 +228,18 @@ pub enum StoreError {
         /// The record.
         record: PathBuf,
     },
-    /// The data do not hold what the experiment's report needs.
-    #[error("{}: the column {column} is missing or of another kind", path.display())]
-    Column {
+    /// There is no report of the data.
+    #[error("{}: {source}", path.display())]
+    Presentation {
         /// The record.
         path: PathBuf,
-        /// The column.
-        column: String,
+        /// Why.
+        source: PresentationError,
     },
+}
+
+/// A folder for zones, keys and outcomes.
+pub(super) fn temporary_folder() -> Result<tempfile::TempDir, RunError> {
+    let folder = tempfile::Builder::new().prefix("nonesuch-lab-").tempdir();
+    folder.map_err(|source| RunError::Folder { path: std::env::temp_dir(), source })
 }

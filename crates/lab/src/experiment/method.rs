@@ -1,14 +1,10 @@
 //! The methods that experiments are made of: the one place where a method is added.
 //!
-//! A method has a module with its parameters, with `run` (from parameters to what was found) and with its part of the
-//! report, made of what was found alone.
+//! A method is a module with parameters and a run that yields rows; the TOML file of its experiment has all else.
 
-use super::definition::{MethodName, Raw};
-use super::error::{DefinitionError, RunError};
-use super::results::{Results, UnreadableColumn};
-use super::run::{Found, RunOptions};
+use super::error::RunError;
+use super::run::{Findings, RunOptions};
 use super::{echo, signing, verification};
-use crate::report::Section;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -25,43 +21,16 @@ pub enum Method {
     EchoFloor(echo::Parameters),
 }
 
-/// What a method found out beside its data, for the record.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The methods' names.
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum About {
-    /// What was measured with what.
-    VerificationBenchmark(verification::About),
-    /// What was measured with what.
-    ZoneSigning(signing::About),
-    /// What was measured with what.
-    EchoFloor(echo::About),
-}
-
-/// A report's parts that are a method's own.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// What the figures mean, in a paragraph below the title.
-    pub lead: String,
-    /// Facts beside those that every report has.
-    pub facts: Vec<(String, String)>,
-    /// The sections.
-    pub sections: Vec<Section>,
-    /// What a terminal shows.
-    pub text: String,
-    /// What `--json` prints beside the record.
-    pub summary: serde_json::Value,
+pub(super) enum MethodName {
+    VerificationBenchmark,
+    ZoneSigning,
+    EchoFloor,
 }
 
 impl Method {
-    pub(super) fn of(name: MethodName, raw: &Raw<'_>) -> Result<Self, DefinitionError> {
-        match name {
-            MethodName::VerificationBenchmark => raw.parameters().map(Self::VerificationBenchmark),
-            MethodName::ZoneSigning => raw.parameters().map(Self::ZoneSigning),
-            MethodName::EchoFloor => raw.parameters().map(Self::EchoFloor),
-        }
-    }
-
     /// The name, as files have it.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -82,27 +51,16 @@ impl Method {
         }
     }
 
-    pub(super) fn run(&self, options: &RunOptions<'_>) -> Result<Found, RunError> {
+    /// Runs it; gives what was measured with what, for the record.
+    pub(super) fn run(
+        &self,
+        options: &RunOptions<'_>,
+        findings: &mut Findings,
+    ) -> Result<serde_json::Value, RunError> {
         match self {
-            Self::VerificationBenchmark(parameters) => verification::run(parameters, options),
-            Self::ZoneSigning(parameters) => signing::run(parameters, options),
-            Self::EchoFloor(parameters) => echo::run(parameters, options),
-        }
-    }
-
-    pub(super) fn report(results: &Results) -> Result<Report, UnreadableColumn> {
-        match (&results.record.experiment.method, &results.record.about) {
-            (Self::VerificationBenchmark(parameters), About::VerificationBenchmark(about)) => {
-                verification::report(about, parameters, results)
-            }
-            (Self::ZoneSigning(parameters), About::ZoneSigning(about)) => {
-                signing::report(about, parameters, results)
-            }
-            (Self::EchoFloor(parameters), About::EchoFloor(about)) => {
-                echo::report(about, parameters, results)
-            }
-            // A record that says two things was not written by this program.
-            _ => Err(UnreadableColumn("method".to_owned())),
+            Self::VerificationBenchmark(parameters) => verification::run(parameters, options, findings),
+            Self::ZoneSigning(parameters) => signing::run(parameters, options, findings),
+            Self::EchoFloor(parameters) => echo::run(parameters, options, findings),
         }
     }
 }

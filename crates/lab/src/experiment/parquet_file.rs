@@ -3,7 +3,7 @@
 //! They are written for other tools, and never read here: CSV holds the same, and its reader is our own, which no file
 //! makes panic.
 
-use super::data::{DataColumn, DataTable, Kind, Value};
+use crate::data::{DataColumn, DataTable, Kind, Value};
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -81,8 +81,8 @@ fn write_column(table: &DataTable, place: usize, writer: &mut ColumnWriter<'_>) 
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::data::tests::{any_table, columns};
     use super::*;
+    use crate::data::tests::{any_table, columns};
     use bytes::Bytes;
     use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
     use parquet::data_type::DataType;

@@ -1,12 +1,17 @@
-//! Results: the record of a run and its data, and the report that is made of the two alone.
+//! Running an experiment, and its results: the record of a run and its data, and the report that is made of the two alone.
 
-use super::data::{DataTable, Kind};
 use super::definition::Definition;
-use super::method::{About, Method, Report};
-use super::published::{self, PublishedTable};
+use super::error::RunError;
+use super::run::{Findings, RunOptions};
+use crate::data::{DataTable, Kind};
 use crate::machine::Machine;
-use crate::report::{Block, Column, Page, Section, Table, figure};
+use crate::presentation::{PresentationError, Report, Scope, lines};
+use crate::published::{self, PublishedTable};
+use crate::report::{Block, Column, Page, Section, Table};
+use minijinja::value::{Serde, Value};
+use nonesuch_proto::timestamp::Rfc3339;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Version of the record; another one is refused when read.
 pub const FORMAT: u32 = 1;
@@ -26,13 +31,13 @@ pub struct Record {
     pub seed: u64,
     /// The machine.
     pub machine: Machine,
-    /// What was measured with what.
-    pub about: About,
+    /// What was measured with what, by the name of the method.
+    pub about: BTreeMap<String, serde_json::Value>,
     /// What a reader must know before believing the figures.
     pub notes: Vec<String>,
 }
 
-/// What an experiment came to.
+/// The outcome of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
     /// The record.
@@ -41,25 +46,55 @@ pub struct Results {
     pub data: DataTable,
 }
 
-/// The data lack a column that the report needs, or have another kind in it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the column {0} is missing or of another kind")]
-pub struct UnreadableColumn(pub String);
+/// Runs an experiment.
+///
+/// # Errors
+/// Where nothing can be measured, or what is measured fails. What is missing of that which was asked for is a note.
+pub fn run(definition: &Definition, options: &RunOptions<'_>) -> Result<Results, RunError> {
+    let mut findings = Findings::new(definition.presentation().columns());
+    let about = definition.method.run(options, &mut findings)?;
+    let machine = Machine::here(None);
+    let mut notes: Vec<String> = machine.note_of_debug_build().into_iter().collect();
+    notes.extend(findings.notes);
+    let record = Record {
+        format: FORMAT,
+        experiment: definition.clone(),
+        date: Rfc3339(options.now.into()).to_string(),
+        command: options.command.clone(),
+        seed: options.seed,
+        machine,
+        about: BTreeMap::from([(definition.method.name().to_owned(), about)]),
+        notes,
+    };
+    Ok(Results { record, data: findings.data })
+}
 
 impl Results {
-    /// The method's part of the report.
+    /// The report, without the parts that all have.
     ///
     /// # Errors
-    /// Where the data lack a column.
-    pub fn report(&self) -> Result<Report, UnreadableColumn> {
-        Method::report(self)
+    /// Where the data lack a column, or the presentation is at fault.
+    pub fn report(&self) -> Result<Report, PresentationError> {
+        let definition = &self.record.experiment;
+        let method = serde_json::to_value(&definition.method).unwrap_or_default();
+        // A record of two methods was not written by this program.
+        let about = self.record.about.get(definition.method.name());
+        let about = about.ok_or_else(|| PresentationError::Column("method".to_owned()))?;
+        let mut scope = Scope::from([
+            ("record".to_owned(), Value::from(Serde(&self.record))),
+            ("about".to_owned(), Value::from(Serde(about))),
+            ("parameters".to_owned(), Value::from(Serde(&method["parameters"]))),
+        ]);
+        let presentation = definition.presentation();
+        lines(&presentation, &self.data, &mut scope)?;
+        presentation.report(scope)
     }
 
     /// The page.
     ///
     /// # Errors
-    /// Where the data lack a column.
-    pub fn page(&self) -> Result<Page, UnreadableColumn> {
+    /// As [`Results::report`].
+    pub fn page(&self) -> Result<Page, PresentationError> {
         let report = self.report()?;
         let record = &self.record;
         let mut sections = report.sections;
@@ -71,24 +106,9 @@ impl Results {
         sections.push(self.columns());
         let mut facts = vec![("Question".to_owned(), record.experiment.question.clone())];
         facts.extend(report.facts);
-        facts.extend(self.facts());
+        facts.extend(record.machine.facts(&record.date, &record.command));
+        facts.push(("Seed".to_owned(), record.seed.to_string()));
         Ok(Page { title: record.experiment.title.clone(), lead: report.lead, facts, sections })
-    }
-
-    /// Machine and make.
-    fn facts(&self) -> Vec<(String, String)> {
-        let Record { machine, date, command, seed, .. } = &self.record;
-        let rustc = if machine.rustc.is_empty() { "compiler unknown" } else { &machine.rustc };
-        let facts = [
-            ("CPU", format!("{}, {} usable", machine.cpu, machine.cpus)),
-            ("Memory", format!("{} GiB", figure(machine.memory_kib as f64 / (1024.0 * 1024.0)))),
-            ("System", machine.system.clone()),
-            ("Made by", format!("Nonesuch {} ({rustc})", machine.nonesuch)),
-            ("Made at", date.clone()),
-            ("Command", command.clone()),
-            ("Seed", seed.to_string()),
-        ];
-        facts.map(|(word, value)| (word.to_owned(), value)).to_vec()
     }
 
     /// The published tables that the experiment names.

@@ -6,95 +6,219 @@
 //! the outcome is taken. Each job is a process of its own, of which the system tells CPU time and memory. Runs go over
 //! all algorithms and levels in turn, so that a disturbance of the machine does not hit one of them alone.
 
-mod change;
-mod child;
-mod examine;
+mod jobs;
 mod parameters;
 mod plan;
-mod present;
-mod rows;
-mod runner;
-mod summary;
-mod transfer;
+mod prepare;
 
-pub use change::{Changes, change};
-pub use examine::{ExamineError, ExamineOptions, Examined, examine};
-pub use parameters::{Denial, Minutes, Parameters, Sizes, ZoneChoice};
-pub use transfer::{Transfer, pack, transfer};
+pub use parameters::{Parameters, Sizes, ZoneChoice};
 
-pub(super) use present::report;
-pub(super) use runner::run;
+use self::jobs::{Failure, Job};
+use self::parameters::Chosen;
+use self::plan::{Cell, Costs, Shape, signatures};
+use self::prepare::{Signer, Zone};
+use super::error::{RunError, temporary_folder};
+use super::parameters::each_once;
+use super::run::{Findings, RunOptions};
+use crate::measure::job::Ended;
+use nonesuch_dnssec::Mechanism;
+use serde::Serialize;
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
-
-/// What was measured with what.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct About {
-    /// The zones, from the smallest.
-    pub zones: Vec<ZoneFacts>,
-    /// The programs, in the order in which they took turns.
-    pub levels: Vec<LevelFacts>,
-    /// The algorithms, in the order of the report.
-    pub algorithms: Vec<AlgorithmFacts>,
-    /// The CPU that everything was kept on; nothing where it was not.
-    pub cpu: Option<u64>,
-    /// Jobs that there was no time for, in words.
-    pub left_out: Vec<String>,
-    /// How long it took, s.
-    pub seconds: f64,
+/// A row of the data: a job. Texts are empty, and figures missing, where the job has no such thing.
+#[derive(Debug, Serialize)]
+struct Row {
+    run: u32,
+    job: Job,
+    zone: String,
+    level: &'static str,
+    algorithm: String,
+    denial: String,
+    signatures: Option<u64>,
+    records: Option<u64>,
+    octets: Option<u64>,
+    messages: Option<u64>,
+    wall_seconds: Option<f64>,
+    user_seconds: Option<f64>,
+    system_seconds: Option<f64>,
+    memory_kib: Option<u64>,
 }
 
-/// What is known of a zone before it is signed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ZoneFacts {
-    /// Its name in the data.
-    pub zone: String,
-    /// Where it comes from.
-    pub source: String,
-    /// The apex.
-    pub origin: String,
-    /// Records.
-    pub records: u64,
-    /// Names that own records, glue among them.
-    pub names: u64,
-    /// Zone cuts.
-    pub delegations: u64,
-    /// Those with DS records.
-    pub signed_delegations: u64,
-    /// Octets of the zone file.
-    pub octets: u64,
-    /// What differs in the changed form of the zone; nothing where none was made.
-    pub changes: Option<Changes>,
+/// Runs the experiment.
+pub(super) fn run(
+    parameters: &Parameters,
+    options: &RunOptions<'_>,
+    findings: &mut Findings,
+) -> Result<serde_json::Value, RunError> {
+    parameters.cpu.keep(|cpu| Runner::prepare(parameters, options, findings)?.measure(cpu))
 }
 
-/// A program that keeps to an instruction level.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LevelFacts {
-    /// The instruction level.
-    pub level: String,
-    /// Version, as the program tells it.
-    pub version: String,
-    /// What was put into its environment.
-    pub environment: Vec<(String, String)>,
+struct Runner<'a> {
+    options: &'a RunOptions<'a>,
+    findings: &'a mut Findings,
+    begun: Instant,
+    parameters: &'a Parameters,
+    denials: Vec<Mechanism>,
+    choices: Vec<Chosen>,
+    zones: Vec<Zone>,
+    signers: Vec<Signer>,
+    /// Where zones, keys and outcomes are; it is removed with the run.
+    folder: tempfile::TempDir,
+    /// Folders of keys, by names of folders.
+    keys: HashSet<PathBuf>,
+    costs: Costs,
+    /// Signatures of each zone by mechanism, once known.
+    known: Vec<HashMap<Mechanism, u64>>,
+    left_out: Vec<Cell>,
+    /// What was measured, whichever the run.
+    measured: HashSet<Cell>,
+    failures: Vec<Failure>,
 }
 
-/// What is known of an algorithm beside the figures.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AlgorithmFacts {
-    /// Its name in the data: the mnemonic, for RSA with the length of the keys.
-    pub algorithm: String,
-    /// The signature scheme in words.
-    pub scheme: String,
-    /// What implements it.
-    pub library: String,
-    /// Why a reader should be warned of the scheme.
-    pub experimental: Option<String>,
-    /// Whether it withstands quantum computers, as far as is known.
-    pub post_quantum: bool,
-    /// Whether it is beyond what the published study compared.
-    pub addition: bool,
-    /// Octets of a signature.
-    pub signature_octets: u64,
+impl<'a> Runner<'a> {
+    fn prepare(
+        parameters: &'a Parameters,
+        options: &'a RunOptions<'a>,
+        findings: &'a mut Findings,
+    ) -> Result<Self, RunError> {
+        let mut runner = Self {
+            options,
+            findings,
+            begun: Instant::now(),
+            parameters,
+            denials: each_once(parameters.denial.iter().map(|denial| denial.0)),
+            choices: parameters.choices(),
+            zones: Vec::new(),
+            signers: Vec::new(),
+            folder: temporary_folder()?,
+            keys: HashSet::new(),
+            costs: Costs::default(),
+            known: vec![HashMap::new(); parameters.zones.len()],
+            left_out: Vec::new(),
+            measured: HashSet::new(),
+            failures: Vec::new(),
+        };
+        runner.add_levels()?;
+        runner.refuse_nothing()?;
+        runner.add_zones()?;
+        Ok(runner)
+    }
+
+    fn refuse_nothing(&self) -> Result<(), RunError> {
+        let reason = if self.signers.is_empty() {
+            self.findings.notes.join(" ")
+        } else if self.choices.is_empty() || self.denials.is_empty() || self.parameters.zones.is_empty() {
+            "name at least one algorithm, one denial mechanism and one zone".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(RunError::Nothing { reason })
+    }
+
+    fn measure(mut self, cpu: Option<u64>) -> Result<serde_json::Value, RunError> {
+        let cells = Shape {
+            runs: self.parameters.runs.value(),
+            zones: self.zones.len(),
+            denials: self.denials.len(),
+            levels: self.signers.len(),
+            choices: &self.choices,
+            limited: self.parameters.limit().is_some(),
+        }
+        .cells();
+        self.measure_unsigned()?;
+        for (index, cell) in cells.iter().enumerate() {
+            self.options.begin(index, cells.len(), &self.describe(*cell));
+            if self.has_time(*cell) {
+                self.measure_cell(*cell)?;
+                self.measured.insert(Cell { run: 0, ..*cell });
+            } else {
+                self.left_out.push(*cell);
+            }
+        }
+        self.note_failures();
+        if self.findings.data.rows().is_empty() {
+            return Err(RunError::Nothing { reason: self.findings.notes.join(" ") });
+        }
+        Ok(json!({
+            "zones": self.zones.iter().map(|zone| &zone.facts).collect::<Vec<_>>(),
+            "levels": self.signers.iter().map(|signer| &signer.facts).collect::<Vec<_>>(),
+            "algorithms": self.choices.iter().map(Chosen::facts).collect::<Vec<_>>(),
+            "cpu": cpu,
+            "left_out": self.describe_left_out(),
+            "seconds": self.begun.elapsed().as_secs_f64(),
+        }))
+    }
+
+    fn describe(&self, cell: Cell) -> String {
+        let (zone, denial) = (&self.zones[cell.zone].facts.zone, self.denials[cell.denial]);
+        let scheme = self.choices[cell.algorithm].choice.scheme();
+        format!("{zone}, {scheme}, {denial}, {}", self.signers[cell.level].name)
+    }
+
+    /// Whether the cell is expected to end within the limit of time.
+    fn has_time(&self, cell: Cell) -> bool {
+        let Some(limit) = self.parameters.limit() else { return true };
+        let (zone, denial) = (&self.zones[cell.zone], self.denials[cell.denial]);
+        let guess = || signatures(&zone.facts, denial);
+        let signatures = self.known[cell.zone].get(&denial).map_or_else(guess, |known| *known as f64);
+        let extras = zone.extras && cell.level == 0;
+        let expected = self.costs.expect(cell, self.choices[cell.algorithm].choice, signatures, extras);
+        self.begun.elapsed().as_secs_f64() + expected <= limit.as_secs_f64()
+    }
+
+    /// What was never measured, a line for each zone and mechanism.
+    fn describe_left_out(&self) -> Vec<String> {
+        // What others are held against has more turns than one in a run.
+        let is_missing = |cell: &&Cell| cell.run == 0 && !self.measured.contains(cell);
+        let missing: Vec<&Cell> = self.left_out.iter().filter(is_missing).collect();
+        let lines = each_once(missing.iter().map(|cell| [cell.zone, cell.denial]));
+        let line = |[zone, denial]: [usize; 2]| {
+            let own = missing.iter().filter(|cell| [cell.zone, cell.denial] == [zone, denial]);
+            let whats = each_once(own.map(|cell| {
+                format!(
+                    "{} at {}",
+                    self.choices[cell.algorithm].choice.scheme(),
+                    self.signers[cell.level].name
+                )
+            }));
+            let denial = self.denials[denial].entry().title;
+            format!("{}, {denial}: {}", self.zones[zone].facts.zone, whats.join(", "))
+        };
+        lines.into_iter().map(line).collect()
+    }
+
+    /// A row with what a process cost.
+    fn row(&self, cell: Cell, job: Job, ended: &Ended) -> Row {
+        Row {
+            wall_seconds: Some(ended.wall_seconds),
+            user_seconds: Some(ended.user_seconds),
+            system_seconds: Some(ended.system_seconds),
+            memory_kib: Some(ended.peak_kib),
+            ..self.empty_row(cell, job)
+        }
+    }
+
+    fn empty_row(&self, cell: Cell, job: Job) -> Row {
+        Row {
+            run: cell.run,
+            job,
+            zone: self.zones[cell.zone].facts.zone.clone(),
+            level: self.signers[cell.level].name,
+            algorithm: self.choices[cell.algorithm].choice.to_string(),
+            denial: self.denials[cell.denial].to_string(),
+            signatures: None,
+            records: None,
+            octets: None,
+            messages: None,
+            wall_seconds: None,
+            user_seconds: None,
+            system_seconds: None,
+            memory_kib: None,
+        }
+    }
 }
 
 #[cfg(test)]

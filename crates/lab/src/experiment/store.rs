@@ -4,10 +4,10 @@
 //! files of two runs, as a crash between two renames could leave them, are not taken for one.
 
 use super::csv;
-use super::data::DataColumn;
 use super::error::StoreError;
 use super::parquet_file;
 use super::results::{FORMAT, Record, Results};
+use crate::data::DataColumn;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -71,11 +71,12 @@ fn experiment_of(text: &str) -> Option<String> {
 /// Where a file cannot be written, or the data lack a column.
 pub fn save(dir: &Path, results: &Results) -> Result<(), StoreError> {
     fs::create_dir_all(dir).map_err(|source| StoreError::Write { path: dir.to_path_buf(), source })?;
-    let text = csv::write(&results.data);
+    let text =
+        csv::write(&results.data).map_err(|source| StoreError::Csv { path: dir.join(CSV_FILE), source })?;
     let octets = parquet_file::write(&results.data)
         .map_err(|source| StoreError::Parquet { path: dir.join(PARQUET_FILE), source })?;
     write_file(dir, PARQUET_FILE, &octets)?;
-    write_file(dir, CSV_FILE, text.as_bytes())?;
+    write_file(dir, CSV_FILE, &text)?;
     write_page(dir, results)?;
     let stored = Stored {
         record: results.record.clone(),
@@ -93,11 +94,8 @@ pub fn save(dir: &Path, results: &Results) -> Result<(), StoreError> {
 /// # Errors
 /// Where the file cannot be written, or the data lack a column.
 pub fn write_page(dir: &Path, results: &Results) -> Result<(), StoreError> {
-    let unreadable = |error: super::results::UnreadableColumn| StoreError::Column {
-        path: dir.join(JSON_FILE),
-        column: error.0,
-    };
-    write_file(dir, PAGE_FILE, results.page().map_err(unreadable)?.to_html().as_bytes())
+    let fault = |source| StoreError::Presentation { path: dir.join(JSON_FILE), source };
+    write_file(dir, PAGE_FILE, results.page().map_err(fault)?.to_html().as_bytes())
 }
 
 /// Reads the results in `dir`: the record, and the data from the CSV file.
@@ -114,11 +112,12 @@ pub fn load(dir: &Path) -> Result<Results, StoreError> {
     }
     let stored: Stored = serde_json::from_str(&text).map_err(unreadable)?;
     let from = dir.join(CSV_FILE);
-    let text = fs::read_to_string(&from).map_err(|source| StoreError::Read { path: from.clone(), source })?;
-    let data =
-        csv::read(&text, &stored.columns).map_err(|source| StoreError::Csv { path: from.clone(), source })?;
+    let text = fs::read(&from).map_err(|source| StoreError::Read { path: from.clone(), source })?;
+    let unreadable = |source| StoreError::Csv { path: from.clone(), source };
+    let data = csv::read(&text, &stored.columns).map_err(unreadable)?;
+    let unedited = csv::write(&data).map_err(unreadable)?;
     // A tool that wrote the lines with other ends has left the same data.
-    if data.rows().len() as u64 != stored.rows || check_sum(&csv::write(&data)) != stored.check_sum {
+    if data.rows().len() as u64 != stored.rows || check_sum(&unedited) != stored.check_sum {
         return Err(StoreError::Mismatch { data: from, record: path });
     }
     Ok(Results { record: stored.record, data })
@@ -130,9 +129,9 @@ struct Version {
 }
 
 /// FNV-1a of 64 bits: against mistakes, not against forgery.
-fn check_sum(text: &str) -> String {
-    let sum = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, octet| {
-        (sum ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+fn check_sum(text: &[u8]) -> String {
+    let sum = text.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, octet| {
+        (sum ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
     });
     format!("{sum:016x}")
 }
@@ -157,7 +156,7 @@ fn write_file(dir: &Path, name: &str, octets: &[u8]) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::verification::sample;
+    use super::super::verification::tests::sample;
     use super::*;
 
     fn saved() -> (tempfile::TempDir, Results) {

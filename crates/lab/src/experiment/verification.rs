@@ -6,103 +6,220 @@
 //! ratios against RSA and ECDSA. Iterations go over all algorithms, operations and instruction levels in turn, so that
 //! a disturbance of the machine does not hit one of them alone.
 
-mod bench;
-mod foreign;
-mod openssl;
 mod parameters;
-mod present;
-mod probe;
-mod ratios;
-mod runner;
-mod subject;
-mod summary;
+mod programs;
 
-pub use foreign::{ForeignError, ForeignFacts};
-pub use parameters::{Count, Cpu, Parameters, Seconds};
-pub use probe::{Counted, FollowError, MeasureOptions, Measurement, ProbeReport, follow, measure};
-pub use subject::{Choice, Operation, Selection, Subject, SubjectError};
+pub use parameters::Parameters;
 
-pub(super) use present::report;
-pub(super) use runner::{pin, run};
+use self::programs::Programs;
+use super::error::RunError;
+use super::parameters::each_once;
+use super::run::{Findings, RunOptions};
+use crate::measure::probe::NAME;
+use crate::measure::{Counted, Operation, foreign, openssl};
+use serde::Serialize;
+use serde_json::json;
+use std::path::Path;
 
-use super::level::Level;
-use serde::{Deserialize, Serialize};
+/// Above this share of time without the processor, a reader is warned.
+const DISTURBED: f64 = 0.02;
 
-/// What was measured with what.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct About {
-    /// Programs that measured, in the order of columns and bars.
-    pub backends: Vec<Backend>,
-    /// What they measured.
-    pub subjects: Vec<SubjectFacts>,
-    /// Octets of every message that was signed; 0 where none was.
-    pub message_octets: u64,
-    /// The CPU that all were kept on; nothing where they were not.
-    pub cpu: Option<u64>,
-    /// What was counted elsewhere, where a file of it was given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub foreign: Option<ForeignFacts>,
+/// A row of the data: a measurement, or instructions that were counted elsewhere.
+#[derive(Default, Serialize)]
+struct Row<'r> {
+    iteration: Option<u32>,
+    backend: &'r str,
+    level: &'r str,
+    subject: String,
+    scheme: String,
+    library: &'r str,
+    operation: &'static str,
+    operations: u64,
+    seconds: Option<f64>,
+    cpu_seconds: Option<f64>,
+    instructions: Option<u64>,
+    instructions_least: Option<u64>,
+    instructions_most: Option<u64>,
 }
 
-impl About {
-    /// Places of the programs that charts and ratio tables show: ours at every level, and the first of each other one.
-    /// A bar for each would be too many to be read; the tables of levels have them all.
-    fn shown(&self) -> Vec<usize> {
-        let is_first =
-            |place: usize| self.backends[..place].iter().all(|other| other.name != self.backends[place].name);
-        (0..self.backends.len())
-            .filter(|place| self.backends[*place].name == runner::NAME || is_first(*place))
-            .collect()
-    }
-}
-
-/// A program that measured at one instruction level.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Backend {
-    /// `nonesuch` or `openssl`.
-    pub name: String,
-    /// The instruction level.
-    pub level: String,
-    /// Version, as the program tells it.
-    pub version: String,
-    /// What was put into its environment.
-    pub environment: Vec<(String, String)>,
-    /// Instructions above the architecture's baseline that the compiler was allowed to use anywhere.
-    pub compiled_for: Vec<String>,
-}
-
-impl Backend {
-    /// What the columns and bars of this backend are called.
-    #[must_use]
-    pub fn label(&self) -> String {
-        match (self.name == openssl::NAME, self.level == Level::Native.name()) {
-            (false, _) => self.level.clone(),
-            (true, true) => self.name.clone(),
-            (true, false) => format!("{} {}", self.name, self.level),
+impl Row<'_> {
+    /// The row of a count in time.
+    fn with(self, operation: Operation, counted: &Counted) -> Self {
+        Self {
+            operation: operation.name(),
+            operations: counted.operations,
+            seconds: Some(counted.seconds),
+            cpu_seconds: counted.cpu_seconds,
+            ..self
         }
     }
 }
 
-/// What is known of a subject beside the figures.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SubjectFacts {
-    /// Its name in the data.
-    pub subject: String,
-    /// The signature scheme or VRF, in words.
-    pub scheme: String,
-    /// What implements it.
-    pub library: String,
-    /// That library's version; empty where unknown.
-    pub library_version: String,
-    /// Why a reader should be warned of the scheme.
-    pub experimental: Option<String>,
-    /// Octets of the public key field of DNSKEY or NSEC5KEY.
-    pub key_octets: u64,
-    /// Octets of a signature or proof.
-    pub signature_octets: u64,
+/// Runs the benchmark.
+pub(super) fn run(
+    parameters: &Parameters,
+    options: &RunOptions<'_>,
+    findings: &mut Findings,
+) -> Result<serde_json::Value, RunError> {
+    parameters.cpu.keep(|cpu| {
+        let foreign = match parameters.foreign.as_str() {
+            "" => None,
+            path => Some(add_foreign(Path::new(path), findings)?),
+        };
+        let mut runner = Runner {
+            parameters,
+            options,
+            programs: Programs::prepare(parameters, options, findings)?,
+            operations: each_once(parameters.operations.iter().copied()),
+            step: 0,
+            wall: 0.0,
+            cpu: 0.0,
+        };
+        runner.measure(findings)?;
+        findings.notes.extend(disturbance(runner.wall, runner.cpu));
+        let Programs { backends, subjects, message_octets, .. } = &runner.programs;
+        let mut about =
+            json!({ "backends": backends, "subjects": subjects, "message_octets": message_octets, "cpu": cpu });
+        if let Some(foreign) = foreign {
+            about["foreign"] = json!(foreign);
+        }
+        Ok(about)
+    })
+}
+
+/// Takes in what was counted elsewhere, so that the results hold it.
+fn add_foreign(path: &Path, findings: &mut Findings) -> Result<foreign::ForeignFacts, RunError> {
+    let found = foreign::read(path)?;
+    for count in &found.counts {
+        let library = if count.backend == NAME { count.subject.library() } else { openssl::NAME };
+        findings.push(&Row {
+            backend: count.backend,
+            level: &count.processor,
+            subject: count.subject.to_string(),
+            scheme: count.subject.scheme(),
+            library,
+            operation: count.operation.name(),
+            operations: count.operations,
+            instructions: Some(count.instructions),
+            instructions_least: Some(count.least),
+            instructions_most: Some(count.most),
+            ..Row::default()
+        })?;
+    }
+    Ok(found.facts)
+}
+
+struct Runner<'a> {
+    parameters: &'a Parameters,
+    options: &'a RunOptions<'a>,
+    programs: Programs,
+    operations: Vec<Operation>,
+    step: usize,
+    /// Seconds of all measurements whose CPU time is known, and that CPU time.
+    wall: f64,
+    cpu: f64,
+}
+
+impl Runner<'_> {
+    fn measure(&mut self, findings: &mut Findings) -> Result<(), RunError> {
+        let Parameters { iterations, openssl_iterations, .. } = *self.parameters;
+        for iteration in 0..iterations.value().max(openssl_iterations) {
+            if iteration < iterations.value() {
+                self.measure_ours(iteration, findings)?;
+            }
+            if iteration < openssl_iterations {
+                self.measure_openssl(iteration, findings)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn measure_ours(&mut self, iteration: u32, findings: &mut Findings) -> Result<(), RunError> {
+        for subject in self.programs.measured.clone() {
+            for operation in self.operations.clone().into_iter().filter(|operation| subject.has(*operation)) {
+                for place in 0..self.programs.probes.len() {
+                    self.begin(&subject.to_string());
+                    let probe = &mut self.programs.probes[place];
+                    if !probe.has(subject) {
+                        continue;
+                    }
+                    let counted = probe.count(subject, operation, self.parameters.seconds.value())?;
+                    if let Some(cpu_seconds) = counted.cpu_seconds {
+                        self.wall += counted.seconds;
+                        self.cpu += cpu_seconds;
+                    }
+                    let row = Row {
+                        iteration: Some(iteration),
+                        backend: NAME,
+                        level: probe.level.name(),
+                        subject: subject.to_string(),
+                        scheme: subject.scheme(),
+                        library: subject.library(),
+                        ..Row::default()
+                    };
+                    findings.push(&row.with(operation, &counted))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn measure_openssl(&mut self, iteration: u32, findings: &mut Findings) -> Result<(), RunError> {
+        for scheme in self.programs.openssl.clone() {
+            for place in 0..self.programs.openssl_levels.len() {
+                self.begin(&format!("openssl {}", scheme.name));
+                let level = &self.programs.openssl_levels[place];
+                let seconds = self.parameters.openssl_seconds.value();
+                let counts = match openssl::speed(scheme.name, seconds, &level.environment) {
+                    Ok(counts) => counts,
+                    Err(reason) => {
+                        // What fails once is left out from there on.
+                        findings.note(format!("Left out: openssl {}: {reason}.", scheme.name));
+                        self.programs.openssl.retain(|other| other.name != scheme.name);
+                        break;
+                    }
+                };
+                for count in counts.iter().filter(|count| self.operations.contains(&count.operation)) {
+                    let row = Row {
+                        iteration: Some(iteration),
+                        backend: openssl::NAME,
+                        level: level.level.name(),
+                        subject: scheme.name.to_owned(),
+                        scheme: scheme.scheme.to_owned(),
+                        library: openssl::NAME,
+                        ..Row::default()
+                    };
+                    findings.push(&row.with(count.operation, &count.counted))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, what: &str) {
+        let pairs = |operation: &Operation| {
+            self.programs.measured.iter().filter(|subject| subject.has(*operation)).count()
+        };
+        let pairs: usize = self.operations.iter().map(pairs).sum();
+        let Parameters { iterations, openssl_iterations, .. } = self.parameters;
+        let ours = pairs * self.programs.probes.len() * iterations.value() as usize;
+        let rounds = self.programs.openssl_levels.len() * *openssl_iterations as usize;
+        self.options.begin(self.step, ours + self.programs.openssl.len() * rounds, what);
+        self.step += 1;
+    }
+}
+
+/// A warning where the processor did other things while it was measured for `wall` seconds.
+fn disturbance(wall: f64, cpu: f64) -> Option<String> {
+    let lost = 1.0 - cpu / wall;
+    (wall > 0.0 && lost > DISTURBED).then(|| {
+        format!(
+            "Other programs had the processor for {:.0} % of the time: rates are too low by that much in the mean, and \
+             spread more than on an idle machine.",
+            100.0 * lost
+        )
+    })
 }
 
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
-pub(super) use tests::sample;
+pub(crate) mod tests;

@@ -241,11 +241,7 @@ mod tests {
 
     #[test]
     fn the_root_server_sample_is_read_whole() {
-        let Some(data) = std::env::var_os("NONESUCH_DATA") else {
-            eprintln!("skipped the_root_server_sample_is_read_whole: NONESUCH_DATA is unset");
-            return;
-        };
-        let path = Path::new(&data).join("root-queries/root-server-sample.txt");
+        let Some(path) = nonesuch_testing::data("root-queries/root-server-sample.txt") else { return };
         let list = QueryList::from_file(&path).expect("has queries");
         // A line that begins with # is a query, as dnsperf has it.
         assert_eq!((list.len(), list.skipped()), (49_739, &[][..]));

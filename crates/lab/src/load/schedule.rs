@@ -34,12 +34,25 @@ impl Arrivals {
 }
 
 impl std::str::FromStr for Arrivals {
-    type Err = String;
+    type Err = ArrivalsError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|arrivals| arrivals.name() == text);
-        found.ok_or_else(|| "expected even or poisson".to_owned())
+    fn from_str(text: &str) -> Result<Self, ArrivalsError> {
+        Self::ALL.into_iter().find(|arrivals| arrivals.name() == text).ok_or(ArrivalsError)
     }
+}
+
+/// Not the name of a kind of arrivals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected even or poisson")]
+pub struct ArrivalsError;
+
+/// One of several threads that share a rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Its number, from 0.
+    pub(super) index: usize,
+    /// How many there are.
+    pub(super) threads: usize,
 }
 
 /// The queries of one thread of several that share a rate.
@@ -58,8 +71,9 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// The part of thread `index` of `threads` of a schedule of `rate` queries a second.
-    pub(super) fn new(arrivals: Arrivals, rate: f64, (index, threads): (usize, usize), seed: u64) -> Self {
+    /// One thread's part of a schedule of `rate` queries a second.
+    pub(super) fn new(arrivals: Arrivals, rate: f64, part: Part, seed: u64) -> Self {
+        let Part { index, threads } = part;
         let gap = NS_PER_SECOND * threads as f64 / rate;
         let random = (arrivals == Arrivals::Poisson).then(|| {
             let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -116,7 +130,9 @@ mod tests {
     #[test]
     fn even_queries_of_all_threads_interlock() {
         let mut all: Vec<u64> = (0..4)
-            .flat_map(|index| times(&mut Schedule::new(Arrivals::Even, 1000.0, (index, 4), 1), 250))
+            .flat_map(|index| {
+                times(&mut Schedule::new(Arrivals::Even, 1000.0, Part { index, threads: 4 }, 1), 250)
+            })
             .collect();
         all.sort_unstable();
         let expected: Vec<u64> = (0..1000).map(|number| number * 1_000_000).collect();
@@ -126,7 +142,7 @@ mod tests {
     #[test]
     fn even_queries_do_not_drift() {
         // A rate whose gap is no number that a float holds.
-        let mut schedule = Schedule::new(Arrivals::Even, 300_000.0, (0, 1), 1);
+        let mut schedule = Schedule::new(Arrivals::Even, 300_000.0, Part { index: 0, threads: 1 }, 1);
         times(&mut schedule, 3_000_000);
         assert_eq!(schedule.due(), 10_000_000_000);
     }
@@ -134,7 +150,7 @@ mod tests {
     #[test]
     fn random_queries_keep_the_rate_and_spread_as_they_should() {
         let count = 200_000;
-        let due = times(&mut Schedule::new(Arrivals::Poisson, 1e6, (0, 1), 7), count);
+        let due = times(&mut Schedule::new(Arrivals::Poisson, 1e6, Part { index: 0, threads: 1 }, 7), count);
         assert!(due.is_sorted());
         let mean = *due.last().expect("some") as f64 / count as f64;
         assert!((mean - 1000.0).abs() < 10.0, "{mean}");
@@ -147,7 +163,9 @@ mod tests {
 
     #[test]
     fn a_seed_fixes_the_schedule_and_threads_differ() {
-        let of = |index, seed| times(&mut Schedule::new(Arrivals::Poisson, 1e3, (index, 2), seed), 50);
+        let of = |index, seed| {
+            times(&mut Schedule::new(Arrivals::Poisson, 1e3, Part { index, threads: 2 }, seed), 50)
+        };
         assert_eq!(of(0, 5), of(0, 5));
         assert_ne!(of(0, 5), of(1, 5));
         assert_ne!(of(0, 5), of(0, 6));
@@ -158,6 +176,6 @@ mod tests {
         for arrivals in Arrivals::ALL {
             assert_eq!(arrivals.name().parse(), Ok(arrivals));
         }
-        assert_eq!("bursts".parse::<Arrivals>(), Err("expected even or poisson".to_owned()));
+        assert_eq!("bursts".parse::<Arrivals>(), Err(ArrivalsError));
     }
 }

@@ -11,7 +11,7 @@ use nonesuch_net::client::{ReadySockets, UdpClientSocket};
 use nonesuch_net::{BATCH, NetError, ReceiveBatch, SendBatch, pin_current_thread};
 
 use super::frame::Frame;
-use super::schedule::Schedule;
+use super::schedule::{Part, Schedule};
 use super::slots::{Slots, Times};
 use super::tally::Tally;
 use super::{LoadError, LoadOptions};
@@ -111,7 +111,7 @@ impl<'a> Worker<'a> {
         let window = share(options.outstanding as u64, index, options.threads);
         let slots = (0..count).map(|socket| Slots::new(share(window, socket, count) as usize)).collect();
         let frame = Frame::new(options, index);
-        let part = (index, options.threads);
+        let part = Part { index, threads: options.threads };
         let usable = thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
             options,

@@ -1,4 +1,7 @@
 //! Grouped bar charts as SVG: groups and their bars from top to bottom, so that long labels and many groups fit.
+//!
+//! A library that embeds its script would make a page of several megabytes and bring dozens of crates. Bars with labels need
+//! no script, print well, and follow the reader's choice of light or dark.
 
 use super::html::escape;
 use super::{Scale, figure};

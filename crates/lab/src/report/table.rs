@@ -152,7 +152,7 @@ impl Table {
 }
 
 /// Text without control characters, which could move a terminal's cursor or change its colours.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 

@@ -21,8 +21,8 @@ use tokio_rustls::server::TlsStream;
 
 use super::connection::{Carrier, Connection};
 use super::metered::Metered;
+use super::shared::{Seat, Shared};
 use super::table::{End, Order, Phase, Refusal};
-use super::{Seat, Shared};
 use crate::handler::{Handler, TlsSession};
 use crate::heartbeat::Heartbeat;
 use crate::sys;

@@ -15,9 +15,12 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
+use super::shared::{Seat, Shared};
 use super::table::{End, Order, Phase};
-use super::{READ_SIZE, Seat, Shared};
 use crate::handler::{Answer, Handler, Stream, TlsSession, trim};
+
+/// Octets that one read takes at most.
+const READ_SIZE: usize = 1 << 14;
 
 /// Octets of the length before a message (RFC 1035 section 4.2.2).
 const PREFIX: usize = 2;
@@ -28,7 +31,7 @@ const WAITING_MAX: usize = 1 << 15;
 const STREAM_MARK: usize = 1 << 13;
 /// Octets that a buffer of answers may have beyond what waits in it.
 const SPARE_MAX: usize = 1 << 13;
-/// Octets that a peer has to acknowledge within the write timeout.
+/// Octets that a peer has to acknowledge within the write timeout, or the idle timeout of a stream.
 const WRITE_SHARE: u64 = 1 << 14;
 /// Streams of one connection at once; while there are so many, no further message is read.
 const STREAMS_MAX: usize = 8;
@@ -282,7 +285,7 @@ where
                 handler.set_session(session);
             }
             handler.begin();
-            consumed = self.answer_batch(input, consumed, &shared, (handler, response), &mut put_off)?;
+            consumed = self.answer_batch(input, consumed, &shared, handler, response, &mut put_off)?;
             handler.end();
             if put_off.is_empty() {
                 continue;
@@ -312,7 +315,8 @@ where
         input: &[u8],
         mut consumed: usize,
         shared: &Shared<H>,
-        (handler, response): (&mut H, &mut Vec<u8>),
+        handler: &mut H,
+        response: &mut Vec<u8>,
         put_off: &mut Vec<Range<usize>>,
     ) -> Result<usize, End> {
         while self.has_room()
@@ -360,10 +364,9 @@ where
         let place = &self.seat.place;
         let progress = if matches!(phase, Phase::Writing | Phase::Streaming) { self.progress() } else { 0 };
         // Only whole messages give a peer more time, and only a share of its answers: octet by octet it cannot hold on.
-        // A stream that goes on for too long ends by its total time.
+        // Where less than a share is left, the phase ends when the carrier has taken it.
         let moves = match phase {
-            Phase::Writing => progress >= self.mark + WRITE_SHARE,
-            Phase::Streaming => progress > self.mark,
+            Phase::Writing | Phase::Streaming => progress >= self.mark + WRITE_SHARE,
             _ => self.spoke,
         };
         if moves || place.phase.get() != phase {

@@ -26,7 +26,7 @@ pub struct TcpOptions {
     pub message_timeout: Duration,
     /// How long a peer may take to acknowledge 16 KiB of answers, or to accept all where there are fewer. Default 5 s.
     pub write_timeout: Duration,
-    /// How long the peer of a stream may acknowledge no octet. Default 30 s.
+    /// How long the peer of a stream may take to acknowledge 16 KiB, or all that is left where that is less. Default 30 s.
     pub stream_idle_timeout: Duration,
     /// How long a stream may take in all. Default 2 h.
     pub stream_time_max: Duration,
@@ -130,7 +130,7 @@ impl TcpOptions {
         self
     }
 
-    /// Sets how long the peer of a stream may acknowledge no octet.
+    /// Sets how long the peer of a stream may take to acknowledge 16 KiB.
     #[must_use]
     pub const fn stream_idle_timeout(mut self, limit: Duration) -> Self {
         self.stream_idle_timeout = limit;

@@ -3,6 +3,8 @@
 use std::io::{Read as _, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 use std::time::Instant;
 
 use socket2::{Domain, Socket, Type};
@@ -193,12 +195,17 @@ fn connect_small(server: SocketAddr) -> TcpStream {
 
 /// Reads `octets` of a stream in small pieces, one each 10 ms.
 fn read_slowly(stream: &mut TcpStream, octets: usize) -> io::Result<()> {
+    read_in_pieces::<1024>(stream, octets)
+}
+
+/// Reads `octets` of a stream in pieces of `SIZE` octets, one each 10 ms.
+fn read_in_pieces<const SIZE: usize>(stream: &mut TcpStream, octets: usize) -> io::Result<()> {
     // Nothing comes here: the wait for it is the reader's pace.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("bound");
     silent.set_read_timeout(Some(Duration::from_millis(10))).expect("set");
     let mut left = octets;
     while left > 0 {
-        let mut piece = [0; 1024];
+        let mut piece = [0; SIZE];
         let length = left.min(piece.len());
         stream.read_exact(&mut piece[..length])?;
         left -= length;
@@ -227,6 +234,23 @@ fn a_reader_slower_than_the_pieces_that_the_system_takes_is_served() {
         left -= octets;
     }
     assert_eq!(server.statistics().total().timed_out, 0);
+}
+
+/// A peer that acknowledges a few octets from time to time does not keep its place: 16 KiB are due in each idle time.
+#[test]
+fn a_reader_that_trickles_is_closed() {
+    let limit = Duration::from_millis(200);
+    let (server, address, watched) = start(&TcpOptions::new().stream_idle_timeout(limit));
+    let mut stream = connect_small(address);
+    stream.write_all(&request(10_000, 10_000)).expect("sent");
+    // 25 KiB a second are 5 KiB in the idle time.
+    let mut read = 0;
+    while server.statistics().total().timed_out == 0 {
+        assert!(read < 64 << 10, "the stream goes on");
+        let _ = read_in_pieces::<256>(&mut stream, 1 << 10);
+        read += 1 << 10;
+    }
+    wait_until("the stream is kept", || watched.live.load(Relaxed) == 0);
 }
 
 #[test]

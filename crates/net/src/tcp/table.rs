@@ -117,10 +117,9 @@ impl Place {
         match self.phase.get() {
             Phase::Handshake | Phase::First => Some(0),
             Phase::Idle | Phase::Message => Some(1),
-            // The peer has taken nothing for long: it is slow.
-            Phase::Writing | Phase::Streaming => {
-                (now - self.since.get() >= options.write_timeout / 4).then_some(1)
-            }
+            // The peer is slow. A peer of a stream that keeps to its pace stays.
+            Phase::Writing => (now - self.since.get() >= options.write_timeout / 4).then_some(1),
+            Phase::Streaming => (now - self.since.get() >= options.stream_idle_timeout / 4 * 3).then_some(1),
         }
     }
 }
@@ -360,6 +359,25 @@ mod tests {
         assert_eq!(order(&busy), None);
         assert_eq!(enter("192.0.2.8").err(), Some(Refusal::Full));
         assert_eq!(table.len(), 4);
+    }
+
+    /// At 1 KiB a second, 16 KiB take 16 seconds of the 30 that they may take.
+    #[test]
+    fn a_slow_stream_stays_where_one_that_stands_still_goes() {
+        let options = options(2);
+        let mut table = Table::default();
+        let mut enter = |text, seconds| {
+            let (_, place, _) = table.enter(peer(text), Phase::First, &options)?;
+            place.enter(Phase::Streaming);
+            place.since.set(Instant::now() - Duration::from_secs(seconds));
+            Ok::<_, Refusal>(place)
+        };
+        let slow = enter("192.0.2.1", 16).expect("a place");
+        let stopped = enter("192.0.2.2", 25).expect("a place");
+        let _new = enter("192.0.2.3", 0).expect("a place");
+        let order = |place: &Place| place.order(Waker::noop());
+        assert_eq!((order(&slow), order(&stopped)), (None, Some(Order::End(End::Evicted))));
+        assert_eq!(enter("192.0.2.4", 0).err(), Some(Refusal::Full));
     }
 
     #[test]

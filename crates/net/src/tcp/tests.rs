@@ -1,5 +1,6 @@
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
 
 use super::*;
 use crate::bind::bind;
@@ -311,7 +312,7 @@ fn open_files_max() -> usize {
 fn thousands_of_connections_are_served() {
     const CONNECTIONS: usize = 2000;
     if open_files_max() < 2 * CONNECTIONS {
-        println!("skipped: the limit of open files is too low (ulimit -n)");
+        nonesuch_testing::skip("the limit of open files is too low (ulimit -n)");
         return;
     }
     let options = TcpOptions::new().connections_max(CONNECTIONS / 2);

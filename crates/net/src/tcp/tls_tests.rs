@@ -1,7 +1,9 @@
 //! DNS over TLS, with clients of our own and of others.
 
+use nonesuch_testing::require_peer;
 use std::io::Write;
 use std::process::Command;
+use std::time::Duration;
 
 use super::*;
 use crate::bind::bind_tcp;
@@ -9,7 +11,7 @@ use crate::client::{ConnectOptions, Connection};
 use crate::error::{ClientError, TlsError};
 use crate::handler::{Answer, TlsSession};
 use crate::testing::{Certificates, PATIENCE, block_on, connect, echo, framed, is_closed};
-use crate::tls::{ClientTls, ServerIdentity};
+use crate::tls::{ClientTls, PEM_OCTETS, ServerIdentity};
 
 /// Answers as a nameserver that says NOERROR to everything.
 fn respond(message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> bool {
@@ -354,12 +356,22 @@ fn faults_of_files_name_the_file_and_the_remedy() {
     certificates.write("false.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     let other = rcgen::KeyPair::generate().expect("a key").serialize_pem();
     certificates.write("other.key", &other);
+    certificates.write("long", &"-".repeat(PEM_OCTETS + 1));
+    std::fs::create_dir(certificates.path("directory")).expect("made");
+    let pipe = certificates.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     for (certificate, key, file, remedy) in [
         ("none.pem", "server.key", "none.pem", "cannot read"),
         ("server.pem", "none.key", "none.key", "cannot read"),
         ("empty", "server.key", "empty", "BEGIN CERTIFICATE"),
         ("torn.pem", "server.key", "torn.pem", "made again"),
         ("false.pem", "server.key", "false.pem", "made again"),
+        ("long", "server.key", "long", "1048576 octets"),
+        ("server.pem", "long", "long", "1048576 octets"),
+        ("directory", "server.key", "directory", "no regular file"),
+        ("server.pem", "directory", "directory", "no regular file"),
+        ("pipe", "server.key", "pipe", "no regular file"),
+        ("server.pem", "pipe", "pipe", "no regular file"),
         ("server.pem", "server.pem", "server.pem", "BEGIN PRIVATE KEY"),
         ("server.pem", "other.key", "other.key", "belong together"),
     ] {
@@ -374,10 +386,7 @@ fn faults_of_files_name_the_file_and_the_remedy() {
 
 #[test]
 fn kdig_asks_over_tls() {
-    if Command::new("kdig").arg("-V").output().is_err() {
-        println!("skipped: kdig is not installed");
-        return;
-    }
+    require_peer!("kdig");
     let certificates = Certificates::new();
     let slot = IdentitySlot::new(certificates.identity());
     let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");

@@ -31,8 +31,8 @@ impl Believed {
     pub(super) fn new(
         trusted: Vec<CertificateDer<'static>>,
         provider: &Arc<CryptoProvider>,
-    ) -> Result<Self, String> {
-        let chain = verifier(&trusted, provider).map_err(|error| error.to_string())?;
+    ) -> Result<Self, Error> {
+        let chain = verifier(&trusted, provider)?;
         Ok(Self { trusted, chain, provider: Arc::clone(provider) })
     }
 

@@ -1,6 +1,6 @@
 //! The table of record types.
 
-use super::Field::{self, *};
+use super::field::Field::{self, *};
 use crate::Rtype;
 use std::sync::OnceLock;
 

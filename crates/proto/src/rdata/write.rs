@@ -1,12 +1,12 @@
 //! RDATA to presentation form.
 
-use super::fields::Field;
+use super::Field;
+use super::output::{push_display, push_encoded, push_type, push_types};
 use super::special;
 use super::table::entry;
 use crate::text::{push_decimal, push_name, push_quoted};
 use crate::{NameRef, Rtype, bitmap, timestamp};
-use data_encoding::{BASE32HEX_NOPAD, BASE64, Encoding, HEXLOWER, HEXUPPER};
-use std::io::Write as _;
+use data_encoding::{BASE32HEX_NOPAD, BASE64, HEXLOWER, HEXUPPER};
 
 /// Appends the presentation form of RDATA; the generic form (RFC 3597 §5) where the type is not in the table or for
 /// private use, where the octets are malformed for it, or where its presentation form cannot say them.
@@ -76,12 +76,6 @@ fn push_generic(rdata: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn push_encoded(encoding: &Encoding, octets: &[u8], out: &mut Vec<u8>) {
-    let start = out.len();
-    out.resize(start + encoding.encode_len(octets.len()), 0);
-    encoding.encode_mut(octets, &mut out[start..]);
-}
-
 fn push_field(field: Field, before: &[u8], octets: &[u8], out: &mut Vec<u8>) {
     match (field, octets) {
         (Field::Name { .. }, _) => push_name(NameRef::from_checked(octets), out),
@@ -115,28 +109,6 @@ fn push_field(field: Field, before: &[u8], octets: &[u8], out: &mut Vec<u8>) {
         }
         (Field::Bitmap, _) => push_types(bitmap::types(octets), out),
         _ => special::write(field, before, octets, out),
-    }
-}
-
-pub(super) fn push_display(value: impl std::fmt::Display, out: &mut Vec<u8>) {
-    // Writing to a vector does not fail.
-    let _ = write!(out, "{value}");
-}
-
-/// As [`Rtype::in_zone_text`], and without a mnemonic for types that are never data.
-fn push_type(rtype: Rtype, out: &mut Vec<u8>) {
-    match entry(rtype) {
-        Some(entry) if !rtype.is_private_use() => out.extend_from_slice(entry.mnemonic.as_bytes()),
-        _ => push_display(rtype.in_zone_text(), out),
-    }
-}
-
-pub(super) fn push_types(types: impl Iterator<Item = Rtype>, out: &mut Vec<u8>) {
-    for (index, rtype) in types.enumerate() {
-        if index > 0 {
-            out.push(b' ');
-        }
-        push_type(rtype, out);
     }
 }
 

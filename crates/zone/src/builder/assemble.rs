@@ -1,8 +1,9 @@
 //! From sorted groups to nodes with their RRsets: pieces of the zone are made side by side and joined in order.
 
 use super::fault::{Place, Warning, ZoneError, ZoneFault};
+use super::gathered::Gathered;
+use super::order;
 use super::part::{Part, Record, Records};
-use super::{Gathered, order};
 use crate::contents::{Contents, Room, Run};
 use crate::rules::BESIDE_CNAME;
 use crate::size::{MAX_MESSAGE, check_rrset};
@@ -254,7 +255,8 @@ impl<'g> Assembler<'g> {
                 if plain.is_empty() { (signatures, plain) } else { (plain, signatures) };
             let Some(first) = plain.iter().min_by_key(|found| place(groups, found)) else { continue };
             let checked = check_rrset(
-                (owner, self.apex.view()),
+                owner,
+                self.apex.view(),
                 first.record.rtype,
                 plain.iter().map(|found| found.record.rdata),
                 signatures.iter().map(|found| found.record.rdata.len()),

@@ -5,7 +5,7 @@
 //! to be sorted hold sixteen digits and the number of the group, so that sorting mostly touches no name. Where the digits
 //! are the same, the next sixteen decide, and at last the number.
 
-use super::Gathered;
+use super::gathered::Gathered;
 use nonesuch_proto::NameRef;
 use rayon::prelude::*;
 

@@ -37,11 +37,6 @@ struct Soa {
 }
 
 impl OpenPart {
-    /// An empty part with room for `octets` of names and RDATA.
-    pub(crate) fn with_capacity(octets: usize) -> Self {
-        Self { data: Vec::with_capacity(octets), ..Self::default() }
-    }
-
     /// Adds one record; `write` appends its RDATA. Nothing is added where it fails.
     pub(crate) fn push<E>(
         &mut self,

@@ -1,6 +1,5 @@
 //! The directory of a compiled zone: where each chunk is, what it holds, and what of it a signer must know to pass it by.
 
-use super::gather::{Counts, Size, Times, Told};
 use super::header::Frame;
 use super::source::{short, word};
 use super::*;
@@ -31,6 +30,53 @@ pub fn chain_pattern(rtype: Rtype, ttl: u32, fields: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&rtype.0.to_be_bytes());
     out.extend_from_slice(&ttl.to_be_bytes());
     out.extend_from_slice(fields);
+}
+
+/// How much a chunk holds; the octets of names and records are those in the chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) nodes: u32,
+    pub(super) rrsets: u32,
+    pub(super) names: u32,
+    pub(super) rdata: u32,
+}
+
+impl Size {
+    /// Octets of the chunk.
+    pub(super) fn octets(&self) -> u64 {
+        let of = |count: u32, each: usize| u64::from(count) * each as u64;
+        of(self.nodes, NODE) + of(self.rrsets, RRSET) + of(self.names, 1) + of(self.rdata, 1)
+    }
+}
+
+/// Records of a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) records: u32,
+    /// RRSIG records.
+    pub(super) signatures: u32,
+    /// RRsets that have RRSIG records.
+    pub(super) signed: u32,
+    /// NSEC and NSEC3 records.
+    pub(super) chain: u32,
+}
+
+/// The first and the last of some times; all others are in between (RFC 1982), and no more than 2^31 seconds lie between
+/// these two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Times {
+    pub(super) first: u32,
+    pub(super) last: u32,
+}
+
+/// What the directory says of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) counts: Counts,
+    pub(super) expirations: Times,
+    pub(super) inceptions: Times,
+    pub(super) signers: u16,
+    pub(super) chain: u16,
 }
 
 /// Patterns, each once.

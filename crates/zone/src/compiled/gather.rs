@@ -1,47 +1,10 @@
 //! Gathering names into a chunk, and what the directory says of it.
 
-use super::directory::{MIXED, NONE, Patterns, chain_pattern};
-use super::{NODE, RRSET};
+use super::directory::{Counts, MIXED, NONE, Patterns, Size, Times, Told, chain_pattern};
+use super::{MIXED_TTLS, RRSET};
 use crate::contents::{Node, Rrset};
 use nonesuch_proto::Rtype;
 use std::io;
-
-/// How much a chunk holds; the octets of names and records are those in the chunk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Size {
-    pub(super) nodes: u32,
-    pub(super) rrsets: u32,
-    pub(super) names: u32,
-    pub(super) rdata: u32,
-}
-
-impl Size {
-    /// Octets of the chunk.
-    pub(super) fn octets(&self) -> u64 {
-        let of = |count: u32, each: usize| u64::from(count) * each as u64;
-        of(self.nodes, NODE) + of(self.rrsets, RRSET) + of(self.names, 1) + of(self.rdata, 1)
-    }
-}
-
-/// Records of a chunk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) records: u32,
-    /// RRSIG records.
-    pub(super) signatures: u32,
-    /// RRsets that have RRSIG records.
-    pub(super) signed: u32,
-    /// NSEC and NSEC3 records.
-    pub(super) chain: u32,
-}
-
-/// The first and the last of some times; all others are in between (RFC 1982), and no more than 2^31 seconds lie between
-/// these two.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Times {
-    pub(super) first: u32,
-    pub(super) last: u32,
-}
 
 /// Times as differences from one of them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -126,16 +89,6 @@ pub(super) struct Tally {
     chain: Same,
     /// Room for a pattern.
     pattern: Vec<u8>,
-}
-
-/// The same in numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) counts: Counts,
-    pub(super) expirations: Times,
-    pub(super) inceptions: Times,
-    pub(super) signers: u16,
-    pub(super) chain: u16,
 }
 
 impl Tally {
@@ -286,11 +239,13 @@ pub(super) struct Gathering {
     first: usize,
     /// Octets that a chunk is to have.
     wanted: usize,
+    /// Whether RRsets are marked whose records had different TTLs.
+    marks_ttls: bool,
 }
 
 impl Gathering {
-    pub(super) fn new(wanted: u32) -> Self {
-        Self { wanted: wanted as usize, ..Self::default() }
+    pub(super) fn new(wanted: u32, marks_ttls: bool) -> Self {
+        Self { wanted: wanted as usize, marks_ttls, ..Self::default() }
     }
 
     pub(super) const fn is_empty(&self) -> bool {
@@ -336,7 +291,8 @@ impl Gathering {
             entry[..2].copy_from_slice(&rrset.rtype().0.to_le_bytes());
             entry[2..4].copy_from_slice(&rrset.covered().0.to_le_bytes());
             entry[4..8].copy_from_slice(&rrset.ttl().to_le_bytes());
-            entry[8..12].copy_from_slice(&(rrset.count() as u32).to_le_bytes());
+            let mixed = if self.marks_ttls && rrset.has_mixed_ttls() { MIXED_TTLS } else { 0 };
+            entry[8..12].copy_from_slice(&(rrset.count() as u32 | mixed).to_le_bytes());
             entry[12..].copy_from_slice(&length.to_le_bytes());
             self.rrsets.extend_from_slice(&entry);
             self.rdata.extend_from_slice(octets);

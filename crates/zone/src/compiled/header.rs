@@ -19,10 +19,22 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Those of a zone with this apex.
+    /// Those of a zone as it is: with this apex, and with RRsets of different TTLs where it has them.
+    pub(super) fn of_whole(contents: &Contents, verification: Verification, chunk: u32) -> Self {
+        let mut facts = Self::of(contents, verification, chunk);
+        facts.flags |= if contents.has_mixed_ttls() { HAS_MIXED_TTLS } else { 0 };
+        facts
+    }
+
+    /// Those of a zone with this apex, whose RRsets have one TTL each.
     pub(super) fn of(apex: &Contents, verification: Verification, chunk: u32) -> Self {
         let flags = if apex.apex_rrset(Rtype::DNSKEY).is_some() { SIGNED } else { 0 };
         Self { flags, serial: apex.soa().map_or(0, |soa| soa.serial), verification, chunk }
+    }
+
+    /// Whether there are RRsets whose records had different TTLs.
+    pub(super) const fn has_mixed_ttls(&self) -> bool {
+        self.flags & HAS_MIXED_TTLS != 0
     }
 
     /// Whether they are those of the zone with this apex.
@@ -31,7 +43,7 @@ impl Facts {
         if right.serial != self.serial {
             return Err(CompiledError::Layout("serial"));
         }
-        if right.flags != self.flags { Err(CompiledError::Layout("flags")) } else { Ok(()) }
+        if right.flags != self.flags & !HAS_MIXED_TTLS { Err(CompiledError::Layout("flags")) } else { Ok(()) }
     }
 }
 
@@ -53,7 +65,8 @@ pub(super) fn trailer(
     header: &[u8; HEADER],
     directory: &[u8],
     offset: u64,
-    (chunks, patterns): (u32, u32),
+    chunks: u32,
+    patterns: u32,
 ) -> [u8; TRAILER] {
     let mut out = [0; TRAILER];
     let length = offset + directory.len() as u64 + TRAILER as u64;

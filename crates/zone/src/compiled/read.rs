@@ -38,6 +38,9 @@ fn read_all(source: &Source<'_>) -> Result<(Contents, Verification), CompiledErr
     let directory = Directory::read(&frame)?;
     let contents = read_contents(source, &frame.apex, &directory)?;
     frame.facts.check(&contents)?;
+    if contents.has_mixed_ttls() && !frame.facts.has_mixed_ttls() {
+        return Err(CompiledError::Layout("flags"));
+    }
     Ok((contents, frame.facts.verification))
 }
 
@@ -121,7 +124,8 @@ pub(super) fn decode(entry: &Entry, octets: &[u8], all: &mut Contents) -> Result
     for octets in rrsets.as_chunks::<RRSET>().0 {
         let [rtype, covered] = [0, 2].map(|at| Rtype(short(octets, at)));
         let [ttl, count, length] = [4, 8, 12].map(|at| word(octets, at));
-        all.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count, mixed_ttls: false });
+        let (count, mixed_ttls) = (count & !MIXED_TTLS, count & MIXED_TTLS != 0);
+        all.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count, mixed_ttls });
         start += u64::from(length);
     }
     if name != name_end || rrset != rrset_end || start != end {

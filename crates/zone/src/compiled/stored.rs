@@ -97,6 +97,11 @@ impl StoredZone {
         matches!(self.form, Form::Compiled(_))
     }
 
+    /// Whether chunks may stand in another zone as they are: those with RRsets of different TTLs may not.
+    pub(super) const fn may_be_passed_on(&self) -> bool {
+        matches!(&self.form, Form::Compiled(facts) if !facts.has_mixed_ttls())
+    }
+
     /// The zone's apex.
     #[must_use]
     pub const fn apex(&self) -> &Name {

@@ -5,8 +5,9 @@
 //! The file must be as it is written here: one record a line with owner, TTL, class and type, names absolute and in
 //! canonical order, signatures behind what they cover. Any other file is for the reader of zone files.
 
+use super::directory::Size;
 use super::directory::{Directory, chain_pattern};
-use super::gather::{SignatureFields, Size, Tally};
+use super::gather::{SignatureFields, Tally};
 use super::source::Source;
 use super::{CompiledError, DIGEST, StoredZone};
 use crate::change::{ChangeSet, is_data, read_part};

@@ -20,7 +20,7 @@ pub fn write(contents: &Contents, verification: Verification, out: &mut impl Wri
     write_in_chunks(contents, verification, CHUNK, out)
 }
 
-/// As [`write`], in chunks that are ended when they have so many octets. Where a part of a zone stays, it is passed on in
+/// As [`write()`], in chunks that are ended when they have so many octets. Where a part of a zone stays, it is passed on in
 /// chunks: short ones are sooner free of changes, long ones take a shorter directory.
 ///
 /// # Errors
@@ -31,13 +31,13 @@ pub fn write_in_chunks(
     octets: u32,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut writer = Writer::new(contents.apex(), &Facts::of(contents, verification, octets), out)?;
+    let mut writer = Writer::new(contents.apex(), &Facts::of_whole(contents, verification, octets), out)?;
     contents.nodes().try_for_each(|node| writer.put_node(node))?;
     writer.finish()
 }
 
-/// Writes `splice` as a compiled zone, without a copy of it; otherwise as [`write`]. Chunks of a compiled zone that stay
-/// whole are passed on as they are.
+/// Writes `splice` as a compiled zone, without a copy of it; otherwise as [`write()`]. Chunks of a compiled zone that stay
+/// whole are passed on as they are. Records that were read with different TTLs have that of their RRset.
 ///
 /// # Errors
 /// Those of `out`, and of reading what is passed on.
@@ -82,7 +82,7 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
             header,
             directory: Directory::default(),
             passes_on: false,
-            gathering: Gathering::new(facts.chunk),
+            gathering: Gathering::new(facts.chunk, facts.has_mixed_ttls()),
             numbers: Vec::new(),
             numbered: None,
         };
@@ -121,7 +121,7 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
         while at < places.end {
             let chunk = zone.chunk_at(at);
             let whole = zone.facts(chunk).places();
-            let stays = zone.is_compiled() && at == whole.start && whole.end <= places.end;
+            let stays = zone.may_be_passed_on() && at == whole.start && whole.end <= places.end;
             if stays && (self.gathering.is_empty() || self.gathering.is_half_full()) {
                 self.end_chunk()?;
                 let last = zone.chunk_at(places.end);
@@ -166,8 +166,8 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
         self.end_chunk()?;
         let offset = HEADER as u64 + self.directory.total.octets;
         let directory = self.directory.write();
-        let counts = (self.directory.entries.len() as u32, self.directory.patterns.count() as u32);
-        let trailer = trailer(&self.header, &directory, offset, counts);
+        let (chunks, patterns) = (self.directory.entries.len(), self.directory.patterns.count());
+        let trailer = trailer(&self.header, &directory, offset, chunks as u32, patterns as u32);
         self.block.put(&directory)?;
         self.block.put(&trailer)?;
         self.block.flush()

@@ -44,12 +44,13 @@ impl<'i, const N: usize> HashChain<'i, N> {
     /// The last owner at or before `hash`.
     fn position_at_or_before(&self, hash: &[u8; N]) -> Option<usize> {
         let head = head(hash);
-        let mut after = self.first_after(head);
-        // Hashes of the same first octets: as good as never more than one, and that the one asked for.
-        while after > 0 && self.head(after - 1) == head && self.hashes[after - 1] > *hash {
-            after -= 1;
+        let after = self.first_after(head);
+        let last = after.checked_sub(1)?;
+        if self.hashes[last] <= *hash {
+            return Some(last);
         }
-        after.checked_sub(1)
+        // Hashes of the same first octets: nearly never more than one, but a hostile zone may have any number.
+        self.hashes[..last].partition_point(|other| other <= hash).checked_sub(1)
     }
 
     /// Hashes are spread evenly, so the place of one is guessed from its first octets and then sought nearby.

@@ -6,7 +6,7 @@
 
 use super::node::{BLOCK_HEAD, HEAD, Head, NodeKind, UNIT, bounds, split_block};
 use super::signature::{SIGNATURE_HEAD, check_forms};
-use super::template::Patch;
+use super::template::{is_glue, places};
 use super::{Image, index};
 use crate::size::MAX_MESSAGE;
 use nonesuch_proto::NameRef;
@@ -64,7 +64,9 @@ fn check_block(image: &Image, octets: &[u8], forms: &HashMap<u32, usize>) -> Opt
     let heads = usize::from(u16::from_le_bytes([*low, *high])) * HEAD;
     let before = usize::from(*name_length) + heads;
     let name = NameRef::from_wire(rest.get(..usize::from(*name_length))?).ok()?;
-    if rest.len() < before || !name.is_at_or_below(image.apex()) {
+    // Names are looked up in lower case. No octet of a length is a capital letter.
+    let has_capitals = name.wire().iter().any(u8::is_ascii_uppercase);
+    if rest.len() < before || has_capitals || !name.is_at_or_below(image.apex()) {
         return None;
     }
     let (_, heads, bodies) = split_block(octets);
@@ -79,19 +81,19 @@ fn check_block(image: &Image, octets: &[u8], forms: &HashMap<u32, usize>) -> Opt
 }
 
 /// Patches, records and signatures of an RRset fill its octets, a message has room for them, and patches lead to octets of the
-/// records.
+/// records. A response goes without addresses that it has no room for, so glue may have any size.
 fn check_rrset(head: &[u8; HEAD], body: &[u8], forms: &HashMap<u32, usize>) -> Option<()> {
     let (head, body) = Head::read(head, body)?;
     let (patches, rest) = body.split_at_checked(head.patches.checked_mul(2)?)?;
     let (records, mut signatures) = rest.split_at_checked(head.length)?;
-    for patch in patches.as_chunks::<2>().0 {
-        records.get(Patch::of_octets(*patch).at()..)?.first_chunk::<2>()?;
+    for (at, _) in places(patches.as_chunks().0) {
+        records.get(at..)?.first_chunk::<2>()?;
     }
     let mut rest = records;
     for _ in 0..head.records {
         rest = check_record(rest)?;
     }
-    if head.length + signatures.len() > MAX_MESSAGE {
+    if head.length + signatures.len() > MAX_MESSAGE && !is_glue(head.role) {
         return None;
     }
     for _ in 0..head.signatures {

@@ -140,7 +140,7 @@ impl Whole {
         let has = |rtype| zone.contents.apex_rrset(rtype).is_some();
         let is_denied = has(Rtype::NSEC) || facts.nsec3.is_some() || facts.nsec5.is_some();
         facts.is_signed = has(Rtype::DNSKEY) && is_denied;
-        let mut image = Image { facts, sections: Sections::default() };
+        let mut image = Image { facts, sections: Sections::default(), is_chain_verified: false };
         let sections = &mut image.sections;
         sections.blocks = into_bytes(self.blocks);
         (sections.order_keys, sections.order_nodes) = split_index(self.order);
@@ -151,9 +151,16 @@ impl Whole {
             return Err(CompileError::TooLarge);
         }
         let names = self.names.iter().map(|at| (*at, image.node(*at).name().wire()));
-        image.sections.table = into_bytes(index::build_table(names));
+        image.sections.table = into_bytes(index::build_table(table_key(&image.sections.blocks), names));
         Ok(image)
     }
+}
+
+/// The key of the table of names: a digest, so that the same zone gives the same image, and whoever chooses a name changes the
+/// key with it.
+fn table_key(blocks: &[u8]) -> [u8; index::SLOT] {
+    let digest = blake3::Hasher::new().update_rayon(blocks).finalize();
+    digest.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 /// The octets without the room behind them.

@@ -38,7 +38,7 @@ impl Image {
     }
 
     /// All nodes in canonical order.
-    fn nodes(&self) -> impl Iterator<Item = ImageNode<'_>> {
+    pub fn nodes(&self) -> impl Iterator<Item = ImageNode<'_>> {
         let blocks = &self.sections.blocks;
         let mut at = 0;
         std::iter::from_fn(move || {

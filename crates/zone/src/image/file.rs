@@ -5,7 +5,7 @@
 //! | octets | what |
 //! | --- | --- |
 //! | 8 | magic `89 4e 53 43 49 0d 0a 1a`: no text begins so, and a transfer as text spoils it |
-//! | 4 | version of the format, 1 |
+//! | 4 | version of the format, 2 |
 //! | 4 | mark of the byte order, 0x01020304 |
 //! | 8 | octets of the image, this page included |
 //! | 8 | octets of the file |
@@ -21,17 +21,17 @@
 //! | 6 | 0 |
 //! | 32 | BLAKE3 digest of the contents that were verified, as they stand behind the image |
 //! | 32 | BLAKE3 digest of the image without this page |
-//! | 16 each | offset and octets of each section ([`super::Sections`]), at multiples of 4096 |
+//! | 16 each | offset and octets of each section (`super::Sections`), at multiples of 4096 |
 //! | 256, 256 | apex in wire form, salt, each filled up with zeros |
 //! | 16 | digest of the tables of algorithms that it was verified by ([`nonesuch_crypto::tables_digest`]); 0 in older files |
 //! | … | 0 up to 4064 |
 //! | 32 | BLAKE3 digest of these 4064 octets |
 //! | … | the sections |
-//! | … | the contents of the zone as [`compiled`](crate::compiled) has them, to the end of the file |
+//! | … | the contents of the zone as [`crate::compiled`] has them, to the end of the file |
 //!
 //! The digests tell that the file is as it was written, not who wrote it: whoever may write the file may say that it was
 //! verified. It deserves the trust, and the permissions, that the server's configuration has. Nonetheless every offset in it
-//! is checked ([`super::check`]): a file that lies makes wrong answers, and neither a panic nor an endless loop.
+//! is checked (`super::check`): a file that lies makes wrong answers, and neither a panic nor an endless loop.
 
 use super::signature::Period;
 use super::{Facts, Image, Nsec3Facts, Nsec5Key, SECTIONS, Sections, check};
@@ -40,10 +40,12 @@ use bytes::Bytes;
 use nonesuch_crypto::tables_digest;
 use nonesuch_proto::NameRef;
 use std::io::{self, Write};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 const MAGIC: [u8; 8] = *b"\x89NSCI\r\n\x1a";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The first page of images in all of these versions tells in the same places where the contents are.
+const VERSIONS: RangeInclusive<u32> = 1..=VERSION;
 const BYTE_ORDER: u32 = 0x0102_0304;
 /// Octets of the first page, and what the offsets of sections are multiples of.
 pub const PAGE: usize = 4096;
@@ -117,12 +119,12 @@ pub fn is_image(octets: &[u8]) -> bool {
 }
 
 /// Where the contents of the zone are in the file that begins with `page`, its first [`PAGE`] octets; they end where the
-/// file does.
+/// file does. The image in front of them may be in an older version of the format.
 ///
 /// # Errors
 /// What keeps it from being an image file.
 pub fn contents_range(page: &[u8]) -> Result<Range<u64>, ImageFileError> {
-    let page = read_page(page)?;
+    let page = read_page(page, VERSIONS)?;
     Ok(page.length..page.file_length)
 }
 
@@ -134,7 +136,7 @@ impl ImageFile {
     /// What keeps the octets from being an image.
     pub fn open(octets: impl AsRef<[u8]> + Send + 'static) -> Result<Self, ImageFileError> {
         let octets = Bytes::from_owner(octets);
-        let page = read_page(&octets)?;
+        let page = read_page(&octets, VERSION..=VERSION)?;
         let found = octets.len() as u64;
         let whole = usize::try_from(page.length).ok().and_then(|length| octets.get(PAGE..length));
         let whole = whole.ok_or(ImageFileError::Truncated { expected: page.length, found })?;
@@ -144,7 +146,8 @@ impl ImageFile {
             let range = offset..offset + length;
             *section = if is_small { Bytes::copy_from_slice(&octets[range]) } else { octets.slice(range) };
         }
-        let image = Image { facts: page.facts, sections: Sections::from_all(sections) };
+        let (facts, sections) = (page.facts, Sections::from_all(sections));
+        let image = Image { facts, sections, is_chain_verified: false };
         let (digest, sound) =
             rayon::join(|| blake3::Hasher::new().update_rayon(whole).finalize(), || check::check(&image));
         if digest != blake3::Hash::from_bytes(page.digest) {
@@ -194,7 +197,8 @@ impl ImageFile {
 pub fn write(
     image: &Image,
     verification: Verification,
-    (contents, of_contents): (&Contents, Verification),
+    contents: &Contents,
+    of_contents: Verification,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut hasher = blake3::Hasher::new();
@@ -314,7 +318,7 @@ impl<'p> Fields<'p> {
     }
 }
 
-fn read_page(octets: &[u8]) -> Result<Page, ImageFileError> {
+fn read_page(octets: &[u8], versions: RangeInclusive<u32>) -> Result<Page, ImageFileError> {
     if !is_image(octets) {
         return Err(ImageFileError::NotImage);
     }
@@ -323,7 +327,7 @@ fn read_page(octets: &[u8]) -> Result<Page, ImageFileError> {
     let mut fields = Fields(&page[MAGIC.len()..]);
     match (fields.word(), fields.word()) {
         (_, mark) if mark == BYTE_ORDER.swap_bytes() => return Err(ImageFileError::ByteOrder),
-        (version, _) if version != VERSION => return Err(ImageFileError::Version(version)),
+        (version, _) if !versions.contains(&version) => return Err(ImageFileError::Version(version)),
         (_, mark) if mark != BYTE_ORDER => return Err(ImageFileError::Malformed("byte order")),
         _ => {}
     }

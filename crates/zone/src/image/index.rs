@@ -1,7 +1,8 @@
 //! Finding a node: an open-addressed table of names, and sort-key prefixes for predecessors.
 //!
 //! A slot of the table has 8 octets: lower half of the name's hash, so that most misses need no look at the name, and
-//! where the block is. The upper half of the hash says where in the table a name is first looked for.
+//! where the block is. The upper half of the hash says where in the table a name is first looked for. Before the slots is the
+//! key of the hash.
 
 use nonesuch_proto::NameRef;
 
@@ -10,11 +11,16 @@ pub(super) const SLOT: usize = 8;
 const EMPTY: u32 = u32::MAX;
 
 /// A table of names, each in lower case, with their blocks: at most two thirds full.
-pub(super) fn build_table<'n>(names: impl ExactSizeIterator<Item = (u32, &'n [u8])>) -> Vec<u8> {
+pub(super) fn build_table<'n>(
+    key: [u8; SLOT],
+    names: impl ExactSizeIterator<Item = (u32, &'n [u8])>,
+) -> Vec<u8> {
     let size = (names.len() + names.len() / 2).max(4);
-    let mut slots = vec![[0xff; SLOT]; size];
+    let mut table = vec![[0xff; SLOT]; 1 + size];
+    table[0] = key;
+    let slots = &mut table[1..];
     for (node, name) in names {
-        let hash = hash(name);
+        let hash = hash(key, name);
         let mut at = first_slot(hash, size);
         while node_of(&slots[at]) != EMPTY {
             at = if at + 1 == size { 0 } else { at + 1 };
@@ -23,14 +29,14 @@ pub(super) fn build_table<'n>(names: impl ExactSizeIterator<Item = (u32, &'n [u8
         let [e, f, g, h] = node.to_le_bytes();
         slots[at] = [a, b, c, d, e, f, g, h];
     }
-    slots.into_flattened()
+    table.into_flattened()
 }
 
 /// The block of `name`; `name_of` gives the name of a block.
 #[inline]
 pub(super) fn find<'n>(table: &[u8], name: &[u8], name_of: impl Fn(u32) -> &'n [u8]) -> Option<u32> {
-    let slots = table.as_chunks::<SLOT>().0;
-    let hash = hash(name);
+    let (key, slots) = table.as_chunks::<SLOT>().0.split_first()?;
+    let hash = hash(*key, name);
     let tag = hash as u32;
     let mut at = first_slot(hash, slots.len());
     // A table is never full; one from a file that is must not be looked through for ever.
@@ -50,7 +56,7 @@ pub(super) fn find<'n>(table: &[u8], name: &[u8], name_of: impl Fn(u32) -> &'n [
 
 /// The block of each slot that is taken.
 pub(super) fn nodes(table: &[u8]) -> impl Iterator<Item = u32> {
-    table.as_chunks::<SLOT>().0.iter().map(node_of).filter(|node| *node != EMPTY)
+    table.as_chunks::<SLOT>().0.iter().skip(1).map(node_of).filter(|node| *node != EMPTY)
 }
 
 const fn first_slot(hash: u64, size: usize) -> usize {
@@ -60,12 +66,12 @@ const fn first_slot(hash: u64, size: usize) -> usize {
 const fn node_of(slot: &[u8; SLOT]) -> u32 {
     u32::from_le_bytes([slot[4], slot[5], slot[6], slot[7]])
 }
-/// A hash of the octets, eight at a time. The names in the table are the zone's own: no sender of queries
-/// can choose them, so the hash needs no key.
-fn hash(octets: &[u8]) -> u64 {
+
+/// A hash of the octets, eight at a time. The key keeps the author of a zone from choosing names that all have the same hash.
+fn hash(key: [u8; SLOT], octets: &[u8]) -> u64 {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
     const B: u64 = 0xd6e8_feb8_6659_fd93;
-    let mut state = A ^ octets.len() as u64;
+    let mut state = u64::from_le_bytes(key) ^ octets.len() as u64;
     let mut chunks = octets.chunks_exact(8);
     for chunk in &mut chunks {
         let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
@@ -153,7 +159,10 @@ mod tests {
     #[test]
     fn table_finds_what_it_holds() {
         let names: Vec<Vec<u8>> = (0..1000u32).map(|n| n.to_string().into_bytes()).collect();
-        let table = build_table(names.iter().enumerate().map(|(node, name)| (node as u32, name.as_slice())));
+        let table = build_table(
+            *b"some key",
+            names.iter().enumerate().map(|(node, name)| (node as u32, name.as_slice())),
+        );
         let name_of = |node: u32| names[node as usize].as_slice();
         for (node, name) in names.iter().enumerate() {
             assert_eq!(find(&table, name, name_of), Some(node as u32));
@@ -163,9 +172,17 @@ mod tests {
     }
 
     #[test]
+    fn another_key_spreads_names_in_another_way() {
+        let names: Vec<Vec<u8>> = (0..1000u32).map(|n| n.to_string().into_bytes()).collect();
+        let tags = |key: &[u8; SLOT]| names.iter().map(|name| hash(*key, name) as u32).collect::<Vec<_>>();
+        let (these, those) = (tags(b"some key"), tags(b"some kez"));
+        assert!(these.iter().zip(&those).all(|(one, other)| one != other));
+    }
+
+    #[test]
     fn a_table_without_an_empty_slot_is_left_again() {
         let name: &[u8] = b"\x01a\x00";
-        let full = [[1, 2, 3, 4, 0, 0, 0, 0]; 5];
+        let full = [[1, 2, 3, 4, 0, 0, 0, 0]; 6];
         assert_eq!(find(full.as_flattened(), name, |_| name), None);
         assert_eq!(find(&[], name, |_| name), None);
     }

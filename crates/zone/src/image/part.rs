@@ -227,7 +227,7 @@ impl Part {
     fn add_rrset(&mut self, renderer: &mut Renderer, node: Node<'_>, rrset: Rrset<'_>, room: &mut Room) {
         renderer.begin(&mut room.rendered);
         for rdata in rrset.rdatas() {
-            renderer.push_record((rrset.rtype(), rrset.ttl()), rdata, &mut room.rendered);
+            renderer.push_record(rrset.rtype(), rrset.ttl(), rdata, &mut room.rendered);
         }
         self.end(Role::Data, rrset, signatures(node, rrset), room);
     }
@@ -238,8 +238,7 @@ impl Part {
         let mut renderer = Renderer::new(apex, apex, false);
         renderer.begin(&mut room.rendered);
         for rdata in rrset.rdatas() {
-            let fixed = (rrset.rtype(), rrset.ttl());
-            renderer.push_record_of(node.name(), fixed, rdata, &mut room.rendered);
+            renderer.push_record_of(node.name(), rrset.rtype(), rrset.ttl(), rdata, &mut room.rendered);
         }
         let signatures = signatures(node, rrset).map(|(signatures, _)| (signatures, rrset.ttl()));
         self.end(Role::Chain, rrset, signatures, room);
@@ -252,7 +251,7 @@ impl Part {
         let mut renderer = Renderer::new(apex.name(), apex.name(), false);
         renderer.begin(&mut room.rendered);
         for rdata in soa.rdatas() {
-            renderer.push_record((Rtype::SOA, zone.negative_ttl), rdata, &mut room.rendered);
+            renderer.push_record(Rtype::SOA, zone.negative_ttl, rdata, &mut room.rendered);
         }
         let signatures = signatures(apex, soa).map(|(signatures, _)| (signatures, zone.negative_ttl));
         self.end(Role::NegativeSoa, soa, signatures, room);
@@ -264,13 +263,13 @@ impl Part {
         let mut renderer = Renderer::new(cut.name(), zone.contents.apex().view(), true);
         renderer.begin(&mut room.rendered);
         for rdata in servers.rdatas() {
-            renderer.push_record((Rtype::NS, servers.ttl()), rdata, &mut room.rendered);
+            renderer.push_record(Rtype::NS, servers.ttl(), rdata, &mut room.rendered);
         }
         self.end(Role::Data, servers, None, room);
         renderer.keep_suffixes();
         for role in [Role::RequiredGlue, Role::Glue] {
             for rdata in servers.rdatas() {
-                self.add_glue(zone.contents, cut, (NameRef::from_checked(rdata), role), &mut renderer, room);
+                self.add_glue(zone.contents, cut, NameRef::from_checked(rdata), role, &mut renderer, room);
             }
         }
     }
@@ -279,7 +278,8 @@ impl Part {
         &mut self,
         contents: &Contents,
         cut: Node<'_>,
-        (server, role): (NameRef<'_>, Role),
+        server: NameRef<'_>,
+        role: Role,
         renderer: &mut Renderer,
         room: &mut Room,
     ) {
@@ -295,7 +295,7 @@ impl Part {
             }
             renderer.begin(&mut room.rendered);
             for rdata in addresses.rdatas() {
-                renderer.push_record_of(server, (rtype, addresses.ttl()), rdata, &mut room.rendered);
+                renderer.push_record_of(server, rtype, addresses.ttl(), rdata, &mut room.rendered);
             }
             // RFC 4035 §3.1.1: addresses that are the zone's own carry their signatures; glue has none.
             self.end(role, addresses, signatures(host, addresses), room);

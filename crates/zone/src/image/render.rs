@@ -4,8 +4,10 @@ use super::template::{POINTER, Patch, REACH, TO_QUESTION, push_fixed};
 use nonesuch_proto::message::HEADER;
 use nonesuch_proto::{NameRef, Rtype, rdata};
 
-/// Suffixes remembered in one template; more would make large RRsets quadratic.
+/// Suffixes of one template that its later names can point to; more would make large RRsets quadratic.
 const MAX_SUFFIXES: usize = 64;
+/// Octets of the longest question name (RFC 1035 section 2.3.4).
+const MAX_QUESTION: usize = 255;
 
 /// A name that later names can end in a pointer to.
 struct Suffix {
@@ -21,15 +23,18 @@ struct Suffix {
 pub(super) struct Rendered {
     pub(super) records: Vec<u8>,
     pub(super) patches: Vec<Patch>,
+    /// Place of the last patch; 0 before the first one.
+    patched: usize,
 }
 
 /// Renders the templates of one node, one after the other.
 pub(super) struct Renderer {
     /// Octets of the question name in the base case.
     base: usize,
+    /// First the suffixes of the question name and of the templates before, then those of the template being rendered.
     suffixes: Vec<Suffix>,
-    /// No pointer stands from here on.
-    pointers_end: usize,
+    /// Number of suffixes of the question name and of the templates before.
+    shared: usize,
 }
 
 /// Octets of the records of an RRset as they are rendered, names compressed.
@@ -40,9 +45,7 @@ pub(crate) fn rendered_octets<'r>(
     rdatas: impl Iterator<Item = &'r [u8]>,
 ) -> usize {
     let (mut renderer, mut rendered) = (Renderer::new(owner, apex, false), Rendered::default());
-    // Nothing is patched here: pointers may stand anywhere in a message.
-    renderer.pointers_end = usize::MAX;
-    rdatas.for_each(|rdata| renderer.push_record((rtype, 0), rdata, &mut rendered));
+    rdatas.for_each(|rdata| renderer.push_record(rtype, 0, rdata, &mut rendered));
     rendered.records.len()
 }
 
@@ -51,7 +54,7 @@ impl Renderer {
     /// point to every suffix of the question name, not to the apex alone: right where the template is only
     /// used with question names below `question`.
     pub(super) fn new(question: NameRef<'_>, apex: NameRef<'_>, all_suffixes: bool) -> Self {
-        let mut renderer = Self { base: question.len(), suffixes: Vec::new(), pointers_end: Patch::LIMIT };
+        let mut renderer = Self { base: question.len(), suffixes: Vec::new(), shared: 0 };
         let mut name = question;
         while name.len() >= apex.len() && !name.is_root() {
             if all_suffixes || name.len() == apex.len() {
@@ -62,6 +65,7 @@ impl Renderer {
             let Some(parent) = name.parent() else { break };
             name = parent;
         }
+        renderer.shared = renderer.suffixes.len();
         renderer
     }
 
@@ -69,7 +73,9 @@ impl Renderer {
     pub(super) fn begin(&mut self, out: &mut Rendered) {
         out.records.clear();
         out.patches.clear();
+        out.patched = 0;
         self.suffixes.retain(|suffix| !suffix.is_own);
+        self.shared = self.suffixes.len();
     }
 
     /// What the last template wrote can be pointed to from all that follow: it always stands directly behind the
@@ -79,24 +85,25 @@ impl Renderer {
     }
 
     /// Appends one record of the question name.
-    pub(super) fn push_record(&mut self, fixed: (Rtype, u32), rdata: &[u8], out: &mut Rendered) {
+    pub(super) fn push_record(&mut self, rtype: Rtype, ttl: u32, rdata: &[u8], out: &mut Rendered) {
         out.records.extend_from_slice(&TO_QUESTION.to_be_bytes());
-        self.push_body(fixed, rdata, out);
+        self.push_body(rtype, ttl, rdata, out);
     }
 
     /// Appends one record whose owner is written out or pointed to.
     pub(super) fn push_record_of(
         &mut self,
         owner: NameRef<'_>,
-        fixed: (Rtype, u32),
+        rtype: Rtype,
+        ttl: u32,
         rdata: &[u8],
         out: &mut Rendered,
     ) {
         self.push_name(owner, out);
-        self.push_body(fixed, rdata, out);
+        self.push_body(rtype, ttl, rdata, out);
     }
 
-    fn push_body(&mut self, (rtype, ttl): (Rtype, u32), octets: &[u8], out: &mut Rendered) {
+    fn push_body(&mut self, rtype: Rtype, ttl: u32, octets: &[u8], out: &mut Rendered) {
         push_fixed(rtype, ttl, 0, &mut out.records);
         let start = out.records.len();
         let mut done = 0;
@@ -116,8 +123,10 @@ impl Renderer {
         let mut rest = name;
         while !rest.is_root() {
             let at = out.records.len();
-            if let Some(suffix) = self.find(rest, known).filter(|_| at < self.pointers_end) {
+            let is_in_range = at - out.patched < Patch::LIMIT;
+            if let Some(suffix) = self.find(rest, known).filter(|_| is_in_range) {
                 out.patches.push(if suffix.is_own { Patch::to_template(at) } else { Patch::to_question(at) });
+                out.patched = at;
                 out.records.extend_from_slice(&suffix.pointer.to_be_bytes());
                 return;
             }
@@ -134,9 +143,10 @@ impl Renderer {
     }
 
     fn remember(&mut self, name: NameRef<'_>, at: usize) {
-        // A template is only moved while it ends within reach, so a pointer that fits here fits everywhere.
-        let place = HEADER + self.base + 4 + at;
-        if place <= REACH && self.suffixes.len() < MAX_SUFFIXES {
+        // Directly behind the question, the pointer reaches its target whatever the question name is.
+        let is_in_reach = HEADER + MAX_QUESTION + 4 + at <= REACH;
+        if is_in_reach && self.suffixes.len() - self.shared < MAX_SUFFIXES {
+            let place = HEADER + self.base + 4 + at;
             let wire = name.wire().to_ascii_lowercase();
             self.suffixes.push(Suffix { wire, pointer: POINTER | place as u16, is_own: true });
         }

@@ -11,7 +11,7 @@
 //! and a form is its octets (2), the octets of a signature (2), and the record in wire form up to the signer's name, with
 //! zeros for the owner (2 octets) and the times.
 
-use super::Image;
+use super::{Image, Template};
 use nonesuch_proto::{Class, NameRef, Rtype, serial};
 use std::collections::HashMap;
 
@@ -20,6 +20,9 @@ pub(super) const SIGNATURE_HEAD: usize = 12;
 /// Where the RDATA length and the times stand in a form.
 const LENGTH: std::ops::Range<usize> = 10..12;
 const TIMES: std::ops::Range<usize> = 20..28;
+/// Places of the algorithm and of the key tag in a form.
+const ALGORITHM: usize = 14;
+const TAG: std::ops::Range<usize> = 28..30;
 /// Octets of a form without the signer's name.
 const FORM: usize = 30;
 /// Octets of the two lengths before it.
@@ -66,6 +69,17 @@ const fn later(a: u32, b: u32) -> u32 {
 
 const fn earlier(a: u32, b: u32) -> u32 {
     if serial::is_before(b, a) { b } else { a }
+}
+
+/// Signer and expiration of an RRSIG record of an image (RFC 4034 §3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignatureFields {
+    /// Key tag.
+    pub tag: u16,
+    /// Number of the algorithm.
+    pub algorithm: u8,
+    /// Expiration, in seconds since 1970 modulo 2^32.
+    pub expiration: u32,
 }
 
 /// The parts of an RRSIG record: its form, its times, the signature.
@@ -146,6 +160,23 @@ impl Image {
             out.extend_from_slice(signature);
             rest = behind;
         }
+    }
+}
+
+impl<'i> Template<'i> {
+    /// The fields of the RRSIG records over the RRset.
+    pub fn signatures(self) -> impl Iterator<Item = SignatureFields> + use<'i> {
+        let mut rest = self.parts().signatures;
+        std::iter::from_fn(move || {
+            let (head, tail) = rest.split_first_chunk::<SIGNATURE_HEAD>()?;
+            let [a, b, c, d, times @ ..] = head;
+            let forms = &self.image.sections.forms;
+            let (form, length) = read_form(forms.get(u32::from_le_bytes([*a, *b, *c, *d]) as usize..)?)?;
+            rest = tail.get(length..)?;
+            let (algorithm, tag) = (*form.get(ALGORITHM)?, *form.get(TAG)?.first_chunk()?);
+            let expiration = period(*times).expiration;
+            Some(SignatureFields { tag: u16::from_be_bytes(tag), algorithm, expiration })
+        })
     }
 }
 

@@ -11,23 +11,24 @@ pub(super) const REACH: usize = 0x3fff;
 /// Pointer to the question name.
 pub const TO_QUESTION: u16 = POINTER | HEADER as u16;
 
-/// Place of a compression pointer in a template, and what moves it; 2 octets in an image.
+/// Place of a compression pointer in a template modulo [`Patch::LIMIT`], and what moves it; 2 octets in an image. [`places`] has
+/// the places themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Patch(u16);
 
 impl Patch {
-    /// Places from here on cannot be told.
+    /// A patch is fewer octets than these behind the previous patch, or behind the beginning of the template.
     pub(super) const LIMIT: usize = 0x8000;
     const OWN: u16 = 0x8000;
 
     /// A pointer into the question name: it moves with the length of the question name.
     pub(super) const fn to_question(at: usize) -> Self {
-        Self(at as u16)
+        Self((at % Self::LIMIT) as u16)
     }
 
     /// A pointer into the template: it moves with the template.
     pub(super) const fn to_template(at: usize) -> Self {
-        Self(at as u16 | Self::OWN)
+        Self((at % Self::LIMIT) as u16 | Self::OWN)
     }
 
     pub(super) const fn octets(self) -> [u8; 2] {
@@ -38,13 +39,26 @@ impl Patch {
         Self(u16::from_le_bytes(octets))
     }
 
-    pub(super) const fn at(self) -> usize {
+    /// The place, in templates of at most [`Patch::LIMIT`] octets.
+    const fn at(self) -> usize {
         (self.0 & !Self::OWN) as usize
     }
 
     const fn is_own(self) -> bool {
         self.0 & Self::OWN != 0
     }
+}
+
+/// The places of all patches of a template, with the patches. Places ascend, so a lower number is one of the next
+/// [`Patch::LIMIT`] octets.
+pub(super) fn places(patches: &[[u8; 2]]) -> impl Iterator<Item = (usize, Patch)> {
+    let mut before = 0;
+    patches.iter().map(move |octets| {
+        let patch = Patch::of_octets(*octets);
+        let at = before - before % Patch::LIMIT + patch.at();
+        before = if at < before { at + Patch::LIMIT } else { at };
+        (before, patch)
+    })
 }
 
 /// Where a template goes in a response.
@@ -86,7 +100,7 @@ impl Template<'_> {
             return None;
         }
         let end = out.len() + parts.records.len();
-        if end > REACH && self.is_beyond_reach(&parts, out.len())
+        if end > REACH && self.is_beyond_reach(&parts, position.question, out.len())
             || is_renamed
             || position.owner == Owner::WrittenOut
         {
@@ -95,11 +109,22 @@ impl Template<'_> {
         Some(self.append_rendered(&parts, position, with_signatures, out))
     }
 
-    /// Whether pointers of the template may lead beyond their reach when it stands at `start`. In the base case they do not,
-    /// and what fits no message is not worth the trouble.
+    /// Whether a pointer of the template leads beyond the reach of pointers when the template begins at `start` and the question
+    /// name has `question` octets. The NS RRset that glue points into begins directly behind the question, where all pointers reach.
     #[cold]
-    fn is_beyond_reach(self, parts: &Parts<'_>, start: usize) -> bool {
-        start != HEADER + self.base(parts.role) + 4 && parts.records.len() <= usize::from(u16::MAX)
+    fn is_beyond_reach(self, parts: &Parts<'_>, question: usize, start: usize) -> bool {
+        let base = self.base(parts.role);
+        let target = |(at, patch): (usize, Patch)| {
+            let pointer = parts.records.get(at..).and_then(|rest| rest.first_chunk());
+            let target = usize::from(pointer.map_or(0, |pointer| u16::from_be_bytes(*pointer)) & !POINTER);
+            if patch.is_own() {
+                (target + start).saturating_sub(HEADER + base + 4)
+            } else {
+                (target + question).saturating_sub(base)
+            }
+        };
+        // The records of a chain and of glue begin with their owner, which their signatures point to.
+        start > REACH || places(parts.patches).map(target).any(|target| target > REACH)
     }
 
     /// Appends the template as it was rendered, with its pointers moved.
@@ -139,14 +164,20 @@ impl Template<'_> {
         let base = self.base(parts.role);
         let by_question = (position.question as u16).wrapping_sub(base as u16);
         let by_place = (start as u16).wrapping_sub((HEADER + base + 4) as u16);
-        for patch in parts.patches {
-            let patch = Patch::of_octets(*patch);
+        let mut add = |at: usize, patch: Patch| {
             let by = if patch.is_own() { by_place } else { by_question };
             // Patches were checked when the image was made or opened.
-            let Some(pointer) = records.get_mut(patch.at()..).and_then(|rest| rest.first_chunk_mut()) else {
-                continue;
-            };
-            *pointer = u16::from_be_bytes(*pointer).wrapping_add(by).to_be_bytes();
+            if let Some(pointer) = records.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
+                *pointer = u16::from_be_bytes(*pointer).wrapping_add(by).to_be_bytes();
+            }
+        };
+        if parts.records.len() > Patch::LIMIT {
+            places(parts.patches).for_each(|(at, patch)| add(at, patch));
+            return;
+        }
+        for octets in parts.patches {
+            let patch = Patch::of_octets(*octets);
+            add(patch.at(), patch);
         }
     }
 
@@ -227,8 +258,7 @@ impl Template<'_> {
     pub fn expand(self) -> Vec<(Name, Rtype, u32, Vec<u8>)> {
         let parts = self.parts();
         // Glue points into the NS RRset, which stands before it in a referral.
-        let is_glue = matches!(parts.role, Role::Glue | Role::RequiredGlue);
-        let before = if is_glue { self.node().template(Rtype::NS) } else { None };
+        let before = if is_glue(parts.role) { self.node().template(Rtype::NS) } else { None };
         let base = if parts.role == Role::Chain { self.image.apex() } else { self.node().name() };
         let position = Position { question: base.len(), owner: Owner::AsRendered };
         let mut message = vec![0; HEADER];
@@ -258,6 +288,11 @@ fn fits(start: usize, room: usize, out: &mut Vec<u8>) -> bool {
 /// Whether the records point to the question name as their owner.
 const fn points_to_question(role: Role) -> bool {
     matches!(role, Role::Data | Role::NegativeSoa)
+}
+
+/// Whether the records are addresses in a referral.
+pub(super) const fn is_glue(role: Role) -> bool {
+    matches!(role, Role::Glue | Role::RequiredGlue)
 }
 
 /// A pointer to the owner of the record at `start`, which is itself a pointer or a name in reach.

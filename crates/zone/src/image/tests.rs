@@ -41,7 +41,7 @@ fn contents() -> Contents {
 fn written(contents: &Contents) -> (Image, Vec<u8>) {
     let image = Image::compile(contents).unwrap();
     let mut octets = Vec::new();
-    file::write(&image, FULL, (contents, FULL), &mut octets).unwrap();
+    file::write(&image, FULL, contents, FULL, &mut octets).unwrap();
     (image, octets)
 }
 
@@ -179,10 +179,26 @@ fn another_version_or_byte_order_says_the_remedy() {
         octets[place].copy_from_slice(&number.to_le_bytes());
         ImageFile::open(octets).unwrap_err()
     };
-    assert_eq!(error(8..12, 2), ImageFileError::Version(2));
+    assert_eq!(error(8..12, 9), ImageFileError::Version(9));
     assert_eq!(error(12..16, 0x0403_0201), ImageFileError::ByteOrder);
-    for error in [error(8..12, 2), error(12..16, 0x0403_0201)] {
+    for error in [error(8..12, 9), error(12..16, 0x0403_0201)] {
         assert!(error.to_string().contains("compile the zone"), "{error}");
+    }
+}
+
+/// The records behind an image of an older program are read, and the image is made anew of them.
+#[test]
+fn the_contents_behind_an_image_of_version_1_are_found() {
+    let (_, mut octets) = written(&contents());
+    let range = contents_range(&octets[..PAGE]).unwrap();
+    octets[8..12].copy_from_slice(&1u32.to_le_bytes());
+    seal(&mut octets);
+    assert_eq!(contents_range(&octets[..PAGE]).unwrap(), range);
+    assert_eq!(ImageFile::open(octets.clone()).unwrap_err(), ImageFileError::Version(1));
+    for version in [0u32, 3] {
+        octets[8..12].copy_from_slice(&version.to_le_bytes());
+        seal(&mut octets);
+        assert_eq!(contents_range(&octets[..PAGE]).unwrap_err(), ImageFileError::Version(version));
     }
 }
 
@@ -217,6 +233,17 @@ fn a_file_that_lies_makes_no_panic() {
         }
     }
     assert!(taken > 0 && refused > 0, "{taken} taken, {refused} refused");
+}
+
+#[test]
+fn a_file_with_capital_letters_in_a_name_is_refused() {
+    let (_, mut octets) = written(&contents());
+    octets.truncate(contents_range(&octets[..PAGE]).unwrap().start as usize);
+    let name = b"\x04many\x07example\0";
+    let at = octets.windows(name.len()).position(|window| window == name).expect("the name of a block");
+    octets[at + 1] = b'M';
+    seal(&mut octets);
+    assert!(matches!(ImageFile::open(octets), Err(ImageFileError::Malformed("block"))));
 }
 
 #[test]
@@ -285,6 +312,43 @@ fn the_chain_that_an_nsec3param_record_names_is_answered_from() {
     }
 }
 
+#[test]
+fn a_chain_with_too_many_iterations_is_not_answered_from() {
+    let hash = "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom";
+    for (iterations, expected) in [(500, Some(500)), (501, None), (65535, None)] {
+        let text = format!(
+            "$ORIGIN example.\n$TTL 60\n@ SOA ns h 7 1 1 1 30\n@ NS ns.other.\n@ DNSKEY 257 3 13 AAAA\n\
+             @ NSEC3PARAM 1 0 {iterations} -\n{hash} NSEC3 1 0 {iterations} - {hash} A\n"
+        );
+        let image =
+            Image::compile(&read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents).unwrap();
+        assert_eq!(image.nsec3_parameters().map(|(_, iterations)| iterations), expected, "{iterations}");
+        assert!(image.is_signed());
+    }
+}
+
+/// A response goes without addresses that it has no room for: they do not make an image malformed.
+#[test]
+fn glue_that_fits_no_message_makes_no_malformed_image() {
+    let apex: Name = "example.".parse().unwrap();
+    let text = "$ORIGIN example.\n$TTL 60\n@ SOA . . 1 1 1 1 1\ncut NS ns.cut\n";
+    let small = read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
+    let host: Name = "ns.cut.example.".parse().unwrap();
+    let mut run = Run::default();
+    run.push_nodes(&small, 0..2);
+    run.begin_node(host.view());
+    run.begin_rrset(Rtype::A, Rtype::A, 60);
+    for number in 0..5000u16 {
+        run.push_record(|out| out.extend_from_slice(&[&[10, 0][..], &number.to_be_bytes()].concat()));
+    }
+    let image = Image::compile_any(&Contents::from_run(&apex, run)).unwrap();
+    let mut octets = Vec::new();
+    file::write(&image, FULL, &small, FULL, &mut octets).unwrap();
+    let opened = ImageFile::open(octets).unwrap();
+    let (Lookup::Exact(cut) | Lookup::Encloser(cut)) = opened.image().find(host.view());
+    assert_eq!(cut.glue().map(|(addresses, _)| addresses.counts().0).collect::<Vec<_>>(), [5000]);
+}
+
 /// Whoever builds contents record by record is held to it, and so is a file that was written before the rule.
 #[test]
 fn an_rrset_that_fits_no_message_is_in_no_image() {
@@ -305,7 +369,7 @@ fn an_rrset_that_fits_no_message_is_in_no_image() {
     assert!(error.to_string().starts_with("example.: the TXT records take a message of"), "{error}");
     let image = Image::compile_any(&large).unwrap();
     let mut octets = Vec::new();
-    file::write(&image, FULL, (&small, FULL), &mut octets).unwrap();
+    file::write(&image, FULL, &small, FULL, &mut octets).unwrap();
     assert!(matches!(ImageFile::open(octets).unwrap_err(), ImageFileError::Malformed(_)));
     let mut compiled = Vec::new();
     crate::compiled::write(&large, FULL, &mut compiled).unwrap();

@@ -76,7 +76,7 @@ impl ChangeReader {
         let begin = || {
             let mut source = Source::open(Arc::clone(&changes.file), entry)?;
             let start = entry.offset + HEAD as u64;
-            let side = Side::open(&mut source, start, (entry.from, changes.apex.view()))?;
+            let side = Side::open(&mut source, start, entry.from, changes.apex.view())?;
             Ok((source, side))
         };
         let (source, side) = begin().map_err(|stop| error_of(stop, &changes.path, entry))?;
@@ -110,7 +110,7 @@ impl ChangeReader {
                 };
             }
             self.is_added = true;
-            self.side = Side::open(&mut self.source, end, (self.entry.to, self.apex.view()))?;
+            self.side = Side::open(&mut self.source, end, self.entry.to, self.apex.view())?;
         }
     }
 
@@ -269,7 +269,7 @@ struct Side {
 
 impl Side {
     /// The side that begins at `start`; its SOA record has this serial.
-    fn open(source: &mut Source, start: u64, (serial, apex): (u32, NameRef<'_>)) -> Result<Self, Stop> {
+    fn open(source: &mut Source, start: u64, serial: u32, apex: NameRef<'_>) -> Result<Self, Stop> {
         let mut sizes = [0; SIZES];
         if source.hashed.end.saturating_sub(start) < SIZES as u64 {
             return Err(Stop::Altered);

@@ -246,8 +246,9 @@ fn a_change_is_read_record_by_record() {
     let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
     let changes = journal.between(1, 5).unwrap();
     for at in 0..changes.len() {
-        let (removed, added) = changes.read(at).unwrap().unwrap().into_sides();
-        let expected = [plain(&removed, false), plain(&added, true)].concat();
+        let change = changes.read(at).unwrap().unwrap();
+        let (removed, added) = (change.removed(), change.added());
+        let expected = [plain(removed, false), plain(added, true)].concat();
         assert_eq!(read_through(changes.open(at).unwrap()).0.unwrap(), expected);
     }
     assert!(changes.open(changes.len()).is_none());
@@ -276,9 +277,10 @@ fn a_large_change_is_read_in_bounded_memory() {
     journal.append(&change(&zone(1, 'a'), &zone(2, 'b'))).unwrap();
     let changes = journal.between(1, 2).unwrap();
     assert!(changes.octets() > 10 << 20, "{}", changes.octets());
-    let (removed, added) = changes.read(0).unwrap().unwrap().into_sides();
+    let change = changes.read(0).unwrap().unwrap();
+    let (removed, added) = (change.removed(), change.added());
     let (records, most) = read_through(changes.open(0).unwrap());
-    assert!(records.unwrap() == [plain(&removed, false), plain(&added, true)].concat());
+    assert!(records.unwrap() == [plain(removed, false), plain(added, true)].concat());
     assert!(most <= 1 << 20, "{most}");
 }
 
@@ -434,8 +436,8 @@ proptest! {
         let (journal, _) = Journal::open(&path, &apex(), ROOMY).unwrap();
         let read = journal.between(1, 2).map(|changes| read_through(changes.open(0).unwrap()).0);
         if let Some(change) = decoded {
-            let (removed, added) = change.into_sides();
-            let expected = [plain(&removed, false), plain(&added, true)].concat();
+            let (removed, added) = (change.removed(), change.added());
+            let expected = [plain(removed, false), plain(added, true)].concat();
             prop_assert_eq!(read.and_then(Result::ok), Some(expected));
         }
     }

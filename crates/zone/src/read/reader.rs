@@ -1,6 +1,5 @@
 //! Reads files block by block: several side by side on a guess, and in its turn what was not guessed rightly.
 
-use super::Open;
 use super::block::{Guessed, Inherited, read_on_guess};
 use super::entry::{EntryReader, Include, Located, State};
 use super::fault::{ReadError, ReadFault};
@@ -11,12 +10,16 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Deepest nesting of $INCLUDE.
 const MAX_INCLUDE: usize = 10;
 /// Blocks that are read side by side, for each thread.
 const BLOCKS: usize = 4;
+
+/// How files are opened: a zone file, and those that it includes.
+pub(crate) type Open = fn(&Path) -> io::Result<File>;
 
 /// Reads a file and those that it includes.
 pub(super) struct Reader {
@@ -259,6 +262,6 @@ fn read_side_by_side<'a>(blocks: Vec<Block<'a>>, guesses: Vec<Inherited>) -> Vec
         .collect()
 }
 
-pub(super) fn at_file(path: &Path, error: std::io::Error) -> ReadError {
+pub(super) fn at_file(path: &Path, error: io::Error) -> ReadError {
     ReadError { file: path.to_path_buf(), line: 0, column: 0, fault: ReadFault::Io(error) }
 }

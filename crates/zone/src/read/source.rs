@@ -8,6 +8,9 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 
+/// Octets of a block: with what is made of it, it stays in a core's cache.
+pub(super) const BLOCK: usize = 256 << 10;
+
 /// Room in a block for what was read behind the one in front.
 const SLACK: usize = 4096;
 
@@ -45,7 +48,7 @@ pub(super) struct Cutter<'a> {
 impl<'a> Cutter<'a> {
     pub(super) fn new(source: Source<'a>, octets: usize) -> Self {
         let (carry, spare) = (Vec::new(), Vec::new());
-        let octets = if matches!(source, Source::File(_)) { octets.clamp(1, super::BLOCK) } else { octets };
+        let octets = if matches!(source, Source::File(_)) { octets.clamp(1, BLOCK) } else { octets };
         Self { source, octets, carry, is_first: true, ended: false, spare, fault: None }
     }
 

@@ -2,12 +2,14 @@
 
 use super::super::{Link, Settings, Template};
 use super::*;
-use crate::acl::Remote;
 use crate::catalog::Listed;
-use crate::secondary::TransfersOptions;
 use crate::service::activity::lock;
 use crate::zones::Zones;
 use arc_swap::ArcSwap;
+use nonesuch_dnssec::keys::directory::KeyDirectoryError;
+use nonesuch_secondary::TransfersOptions;
+use nonesuch_secondary::notify::Secondaries;
+use nonesuch_server::acl::Remote;
 use std::time::{Duration, Instant};
 
 fn name(text: &str) -> Name {
@@ -52,9 +54,17 @@ fn wait_for(what: impl Fn() -> bool) {
 
 /// A running service, with transfers and a follower.
 fn followed(settings: Settings, keys: crate::service::KeyFiles) -> Arc<Service> {
+    followed_by(settings, keys, TransfersOptions::default())
+}
+
+fn followed_by(
+    settings: Settings,
+    keys: crate::service::KeyFiles,
+    options: TransfersOptions,
+) -> Arc<Service> {
     let service = Service::open(settings, keys, Arc::new(Zones::new())).unwrap();
     let link = Link { service: Arc::clone(&service), settings: Arc::new(ArcSwap::default()) };
-    let transfers = Arc::new(Transfers::start(TransfersOptions::default(), Arc::new(link)).unwrap());
+    let transfers = Arc::new(Transfers::start(options, Arc::new(link)).unwrap());
     follow(&service, service.events(), transfers).unwrap();
     service.begin().unwrap();
     let _ = service.wait();
@@ -112,8 +122,9 @@ fn members_of_the_last_valid_version_stay_while_the_catalog_is_broken() {
     let service = started(dir.path());
     service.publish(&catalog, version(1, valid), &[]).unwrap();
     wait_for(|| members(&service) == expected);
-    let stored = service.state().unwrap().path(&name("a.example."), crate::service::state::REUSED);
-    std::fs::write(&stored, "nonesuch reused").unwrap();
+    let stored = |service: &Service| service.state().unwrap().facts(&name("a.example.")).reused_serial;
+    let state = service.state().unwrap();
+    state.update(&name("a.example."), |facts| facts.reused_serial = Some(1)).unwrap();
     service.publish(&catalog, version(2, broken), &[]).unwrap();
     wait_for(|| error(&service).is_some());
     let said = error(&service).unwrap();
@@ -125,14 +136,14 @@ fn members_of_the_last_valid_version_stay_while_the_catalog_is_broken() {
         let service = started(dir.path());
         assert_eq!(members(&service), expected);
         assert_eq!(error(&service).as_ref(), Some(&said));
-        assert!(stored.exists(), "the zone was reset");
+        assert_eq!(stored(&service), Some(1), "the zone was reset");
         end(service);
     }
     let service = started(dir.path());
     service.publish(&catalog, version(3, "n.zones 0 PTR a.example.\n"), &[]).unwrap();
     wait_for(|| members(&service) == [("a.example.".to_owned(), b"n".to_vec(), 1)]);
     assert_eq!(error(&service), None);
-    assert!(stored.exists(), "the label is the same");
+    assert_eq!(stored(&service), Some(1), "the label is the same");
     end(service);
 }
 
@@ -164,10 +175,10 @@ fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
     static IS_VERIFIED: AtomicBool = AtomicBool::new(false);
     let keys = crate::service::KeyFiles {
         // Reading the keys is a part of making a version.
-        signing: |_, _| {
+        signing: |dir, zone, _| {
             IS_VERIFIED.store(true, SeqCst);
             let _open = lock(&GATE);
-            Err("no keys".to_owned())
+            Err(KeyDirectoryError::NoKeys { dir: dir.to_path_buf(), zone: zone.clone() })
         },
         ..crate::service::tests::KEY_FILES
     };
@@ -175,8 +186,12 @@ fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
     let mut settings = settings(dir.path(), "127.0.0.1:1");
     let mut member = settings.templates["member"].settings().clone();
     let mechanism = nonesuch_dnssec::Mechanism::Compact;
-    member.making =
-        crate::service::Making::Online { mechanism, keys: dir.path().join("keys"), validity: 86_400 };
+    member.making = crate::service::Making::Online {
+        mechanism,
+        keys: dir.path().join("keys"),
+        validity: 86_400,
+        ignore_key_times: false,
+    };
     settings.templates.insert("member".to_owned(), Template::new(member));
     let service = followed(settings.clone(), keys);
     let first = catalog(&["a.example."], None);
@@ -208,4 +223,31 @@ fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
     drop(gate);
     assert!(publishing.join().unwrap());
     service.stop();
+}
+
+/// What is shown, and sent, follows the configuration, whether or not a version is published.
+#[test]
+fn a_secondary_that_was_taken_out_of_the_configuration_is_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let notifying = |ports: &[u16]| {
+        let mut settings = settings(dir.path(), "127.0.0.1:1");
+        // With primaries and nothing stored, other settings publish nothing.
+        settings.state_dir = None;
+        let to = ports.iter().map(|port| Remote::plain(([127, 0, 0, 1], *port).into()));
+        settings.zones[0].catalog = None;
+        settings.zones[0].transfers.also_notify = to.collect();
+        settings
+    };
+    let secondaries = Arc::new(Secondaries::default());
+    let options = TransfersOptions { secondaries: Arc::clone(&secondaries), ..TransfersOptions::default() };
+    let service = followed_by(notifying(&[1, 2]), crate::service::tests::KEY_FILES, options);
+    service.publish(&name("catalog."), version(1, ""), &[]).unwrap();
+    let ports = || -> Vec<u16> {
+        secondaries.of_zone(&name("catalog.")).iter().map(|known| known.address.port()).collect()
+    };
+    for expected in [&[1, 2][..], &[2], &[]] {
+        let _ = service.reload(notifying(expected));
+        wait_for(|| ports() == expected);
+    }
+    end(service);
 }

@@ -1,7 +1,7 @@
 //! How a zone stands, whatever is under way: expired, gone, other rights, outdated signatures.
 
 use super::*;
-use crate::acl::AccessList;
+use nonesuch_server::acl::AccessList;
 
 #[test]
 fn an_expired_zone_stays_expired_whatever_its_settings_become() {
@@ -29,12 +29,15 @@ fn an_expired_zone_stays_expired_whatever_its_settings_become() {
 /// transfer the zone. None of them runs here.
 #[test]
 fn a_zone_that_expired_before_the_start_is_not_answered_for() {
-    use crate::secondary::Timers;
+    use nonesuch_secondary::Timers;
     let dir = tempfile::tempdir().unwrap();
     let service = started(secondary(dir.path()));
     service.publish(&name("example."), contents(7), &[]).unwrap();
-    let timers = service.state().unwrap().path(&name("example."), state::TIMERS);
     end(service);
+    let store = |timers: Timers| {
+        let state = StateFolder::open(&dir.path().join("state")).unwrap();
+        state.update(&name("example."), |facts| facts.timers = Some(timers)).unwrap();
+    };
     let now = seconds_now();
     // The EXPIRE of the zone is an hour; timers of another version do not count, nor does a time to come.
     for (serial_of, refreshed, left, has_expired) in [
@@ -45,7 +48,7 @@ fn a_zone_that_expired_before_the_start_is_not_answered_for() {
         (8, now - 3601, None, false),
         (7, now + 7200, None, false),
     ] {
-        Timers { serial: serial_of, refreshed, left }.write(&timers).unwrap();
+        store(Timers { serial: serial_of, refreshed, left });
         let service = Service::open(secondary(dir.path()), KEY_FILES, Arc::new(Zones::new())).unwrap();
         let mut events = service.events();
         service.begin().unwrap();
@@ -60,7 +63,7 @@ fn a_zone_that_expired_before_the_start_is_not_answered_for() {
         end(service);
     }
     // Settings count as they are at the start.
-    Timers { serial: 7, refreshed: now - 3601, left: None }.write(&timers).unwrap();
+    store(Timers { serial: 7, refreshed: now - 3601, left: None });
     let mut settings = secondary(dir.path());
     settings.zones[0].transfers.expire = 7200..=u32::MAX;
     assert_eq!(serial(&started(settings)), Some(7));
@@ -122,7 +125,7 @@ fn a_zone_that_is_gone_does_not_come_back_by_what_was_under_way() {
     assert_eq!(is_done.recv_timeout(std::time::Duration::from_secs(20)), Ok(true));
     assert!(service.zones().state(&name("example.")).is_none());
     let activity = service.activities.begin(ActivityKind::Publish, None);
-    let late = service.publish_contents(&zone, contents(8), None, &[], Vec::new(), &activity);
+    let late = service.publish_contents(&zone, Candidate::new(contents(8)), &activity);
     assert!(matches!(late, Err(Refused::Unknown)), "{late:?}");
     service.show_policy(&zone);
     assert!(dir.path().join("state/zones/example.kept").exists());
@@ -154,7 +157,7 @@ fn a_zone_that_comes_back_waits_for_what_is_made_of_the_former_one() {
         let loader = Arc::clone(&service);
         let loading = std::thread::spawn(move || loader.load_added(&added));
         let activity = service.activities.begin(ActivityKind::Publish, None);
-        assert!(service.publish_contents(&zone, contents(8), None, &[], Vec::new(), &activity).is_err());
+        assert!(service.publish_contents(&zone, Candidate::new(contents(8)), &activity).is_err());
         assert_eq!(serial(&service), None);
         drop((working, activity));
         loading.join().unwrap();

@@ -2,10 +2,12 @@
 //! served; what they lack is missing from answers.
 
 use super::*;
-use crate::{Transport, answer};
+use crate::{Responder, Shared};
 use nonesuch_dnssec::Mechanism;
+use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Section, push_query};
 use nonesuch_proto::{Rtype, edns};
+use nonesuch_server::trailer::Transport;
 use std::collections::BTreeSet;
 
 /// How much of some records a version has.
@@ -78,13 +80,16 @@ impl State {
 
 /// The answer of what is served to a question with DO.
 fn ask(service: &Service, qname: &str, qtype: Rtype) -> Message {
-    let state = service.zones().state(&name("example.")).unwrap();
     let mut query = Vec::new();
     push_query(&name(qname), qtype, 7, 0, &mut query);
     edns::push_opt(4096, 0, edns::DO, &mut query);
     query[HEADER - 1] = 1;
     let mut out = Vec::new();
-    assert!(answer(state.serving().expect("served").published().image(), &query, Transport::Tcp, &mut out));
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], 53));
+    let shared = Shared::new(Arc::clone(service.zones()));
+    let mut responder = Responder::new(&shared, Transport::Tcp, address, (1 << 16, Arc::default()), 0);
+    responder.begin();
+    assert_eq!(responder.answer(&query, address, &mut out), Answer::Ready);
     Message::parse(&out).unwrap()
 }
 
@@ -210,13 +215,16 @@ fn nsec5_keys_may_be_there_before_the_chain() {
 /// Answers of a secondary that signs online are whole whatever the primary has signed so far.
 #[test]
 fn states_are_served_where_answers_are_signed_online() {
-    const KEYS: KeyFiles =
-        KeyFiles { signing: |_, zone| Ok((Vec::new(), vec![key_pair(zone, 1)])), ..KEY_FILES };
+    const KEYS: KeyFiles = KeyFiles {
+        signing: |_, zone, _| Ok(SigningKeys { pairs: vec![key_pair(zone, 1)], ..SigningKeys::default() }),
+        ..KEY_FILES
+    };
     for (on_fault, is_served) in [(OnFault::Warn, true), (OnFault::Reject, false)] {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = from_primaries(dir.path(), VerifyChoice::Auto, on_fault);
         let (mechanism, keys) = (Mechanism::MinimalNsec, dir.path().join("keys"));
-        settings.zones[0].making = Making::Online { mechanism, keys, validity: 86_400 };
+        settings.zones[0].making =
+            Making::Online { mechanism, keys, validity: 86_400, ignore_key_times: false };
         let service = Service::open(settings, KEYS, Arc::new(Zones::new())).unwrap();
         service.begin().unwrap();
         let _ = service.wait();
@@ -226,4 +234,194 @@ fn states_are_served_where_answers_are_signed_online() {
         let warnings = service.warnings(&name("example."));
         assert_eq!(warnings.iter().any(|warning| warning.contains("verification found")), is_served);
     }
+}
+
+/// The records of a zone that is signed, as lines.
+fn signed_lines(text: &str, mechanism: Mechanism) -> Vec<String> {
+    let contents = read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
+    let mut out = Vec::new();
+    nonesuch_zone::write::write_zone(&signed_by(&contents, &[1], mechanism), &mut out).unwrap();
+    String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn contents_of(lines: &[String]) -> Contents {
+    read::read_text(lines.join("\n").as_bytes(), Path::new("zone"), None).unwrap().contents
+}
+
+/// A version of which negative answers are asked for: QNAME, QTYPE, and whether the answer has a proof.
+type Asked = (&'static str, Rtype, bool);
+
+#[track_caller]
+fn expect_proofs(what: &str, lines: &[String], expected: &[Asked]) {
+    for verify in [VerifyChoice::Auto, VerifyChoice::Nothing] {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = || from_primaries(dir.path(), verify, OnFault::Warn);
+        let check = |service: &Service| {
+            for (qname, qtype, is_proved) in expected {
+                let answer = ask(service, qname, *qtype);
+                assert_eq!(answer.section(Section::Answer).count(), 0, "{what}: {qname} {qtype}");
+                assert_eq!(!proof(&answer).is_empty(), *is_proved, "{what}: {qname} {qtype} {verify:?}");
+            }
+        };
+        let service = started(settings());
+        service.publish(&name("example."), contents_of(lines), &[]).unwrap();
+        check(&service);
+        end(service);
+        check(&started(settings()));
+    }
+}
+
+const NAMES: &str = "$ORIGIN example.\n@ 60 SOA ns h 7 60 60 3600 60\n@ 60 NS ns\nd 60 A 192.0.2.2\nns 60 A 192.0.2.1\nt 60 TXT \"x\"\n";
+
+/// A record that does not cover the name, or shows the type, is no proof: a validator would take the answer for bogus, and a
+/// client that does not validate gains nothing by it.
+#[test]
+fn stale_nsec_records_are_not_sent_as_proofs() {
+    let sound = signed_lines(NAMES, Mechanism::Nsec);
+    let without = |is_left_out: &dyn Fn(&str, (Rtype, Rtype)) -> bool| -> Vec<String> {
+        let owner = |line: &str| line.split_whitespace().next().unwrap().to_owned();
+        sound.iter().filter(|line| !is_left_out(&owner(line), types(line))).cloned().collect()
+    };
+    expect_proofs(
+        "nothing",
+        &sound,
+        &[("e.example.", Rtype::A, true), ("t.example.", Rtype::A, true), ("zz.example.", Rtype::A, true)],
+    );
+    expect_proofs(
+        "no record at ns",
+        &without(&|owner, (_, covered)| owner == "ns.example." && covered == Rtype::NSEC),
+        &[
+            ("e.example.", Rtype::A, true),
+            ("o.example.", Rtype::A, false),
+            ("ns.example.", Rtype::TXT, false),
+            ("zz.example.", Rtype::A, true),
+        ],
+    );
+    expect_proofs(
+        "no signature over the record at t",
+        &without(&|owner, of| owner == "t.example." && of == (Rtype::RRSIG, Rtype::NSEC)),
+        &[("t.example.", Rtype::A, false), ("zz.example.", Rtype::A, false), ("e.example.", Rtype::A, true)],
+    );
+    expect_proofs(
+        "a bit map with a type that is not there",
+        &without(&|owner, (_, covered)| owner == "t.example." && covered == Rtype::TXT),
+        &[("t.example.", Rtype::TXT, false), ("t.example.", Rtype::A, true)],
+    );
+    let added = [&sound[..], &["m.example. 60 A 192.0.2.7".to_owned()]].concat();
+    expect_proofs(
+        "a name between owner and next name",
+        &added,
+        &[("m.example.", Rtype::TXT, false), ("l.example.", Rtype::TXT, true)],
+    );
+}
+
+/// Of an NSEC3 chain that is whole but for one record, all else is proved as before.
+#[test]
+fn a_gap_in_a_chain_of_nsec3_proves_nothing() {
+    let sound = signed_lines(NAMES, Mechanism::Nsec3);
+    let hash = nonesuch_crypto::nsec3_hash(name("t.example.").view().wire(), &[], 0);
+    let owner = data_encoding::BASE32HEX_NOPAD.encode(&hash).to_lowercase();
+    let broken: Vec<String> =
+        sound.iter().filter(|line| !line.to_lowercase().starts_with(&owner)).cloned().collect();
+    assert_eq!(broken.len() + 2, sound.len());
+    let whole = [("t.example.", Rtype::A, true), ("ns.example.", Rtype::TXT, true)];
+    expect_proofs("nothing", &sound, &whole);
+    expect_proofs(
+        "no record of t",
+        &broken,
+        &[
+            ("t.example.", Rtype::A, false),
+            ("ns.example.", Rtype::TXT, true),
+            ("d.example.", Rtype::TXT, true),
+        ],
+    );
+    // Names whose hashes lie behind the gap are covered no more, and others are.
+    let service =
+        started(from_primaries(tempfile::tempdir().unwrap().path(), VerifyChoice::Auto, OnFault::Warn));
+    service.publish(&name("example."), contents_of(&broken), &[]).unwrap();
+    let proved =
+        (0..64).filter(|number| !proof(&ask(&service, &format!("n{number}.example."), Rtype::A)).is_empty());
+    assert!((1..64).contains(&proved.count()));
+}
+
+/// What the clock, keys that are missing here or files in the way bring about is no lasting fault of a version.
+#[test]
+fn a_rejection_says_how_long_it_holds() {
+    use nonesuch_secondary::{Host as _, PublishError, Received, Verdict};
+    let primary = || Remote::plain(([127, 0, 0, 1], 1).into());
+    let transfer = |making: Making, contents: Contents| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = from_primaries(dir.path(), VerifyChoice::Auto, OnFault::Reject);
+        settings.zones[0].transfers.primaries = vec![primary()];
+        settings.zones[0].making = making;
+        let link = Link { service: started(settings), settings: Arc::default() };
+        let received = Received { primary: primary(), contents, steps: Vec::new() };
+        link.publish(&name("example."), received).unwrap_err()
+    };
+    let now = seconds_now() as u32;
+    let signed_in = |from: u32, to: u32| signed_until(&contents(8), &[1], Mechanism::Nsec, (from, to));
+    let verdict = |contents| match transfer(Making::AsItIs, contents) {
+        PublishError::Refused { verdict, .. } => verdict,
+        other => panic!("{other:?}"),
+    };
+    let early = verdict(signed_in(now + 1000, now + 2000));
+    assert!(matches!(early, Verdict::For { seconds: 900..=1000 }), "{early:?}");
+    assert_eq!(verdict(signed_in(now - 2000, now - 1000)), Verdict::For { seconds: 0 });
+    assert_eq!(verdict(tampered(&signed_in(now - 1000, now + 1000))), Verdict::Final);
+    let (mechanism, keys) = (Mechanism::MinimalNsec, PathBuf::from("nowhere"));
+    let online = Making::Online { mechanism, keys, validity: 86_400, ignore_key_times: false };
+    let without_keys = transfer(online, contents(8));
+    assert!(matches!(without_keys, PublishError::Failed(_)), "{without_keys:?}");
+}
+
+/// RFC 8976 §4: the publisher digested other records.
+#[test]
+fn a_version_whose_digest_does_not_verify_is_rejected_whatever_is_done_about_faults() {
+    let digest = |serial: u32| format!("@ 60 ZONEMD {serial} 1 1 {}\n", "00".repeat(48));
+    let version = |serial: u32, more: &str| {
+        let text = format!("{}{more}", zone_text(serial));
+        read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents
+    };
+    for on_fault in [OnFault::Warn, OnFault::Reject] {
+        let dir = tempfile::tempdir().unwrap();
+        let service = started(from_primaries(dir.path(), VerifyChoice::Auto, on_fault));
+        service.publish(&name("example."), version(7, ""), &[]).unwrap();
+        for zonemd in [digest(8), digest(7)] {
+            let rejected = service.publish(&name("example."), version(8, &zonemd), &[]);
+            assert!(matches!(rejected, Err(Refused::WrongDigest(_))), "{rejected:?}");
+        }
+        let signed = signed_by(&version(8, &digest(8)), &[1], Mechanism::Nsec);
+        let rejected = service.publish(&name("example."), tampered(&signed), &[]);
+        assert!(matches!(rejected, Err(Refused::WrongDigest(_))), "{rejected:?}");
+        assert_eq!(serial(&service), Some(7));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let service = started(from_primaries(dir.path(), VerifyChoice::Nothing, OnFault::Warn));
+    service.publish(&name("example."), version(8, &digest(8)), &[]).unwrap();
+}
+
+/// The digest is over the TTLs that the records had, of which the lowest is held; whoever alters a transfer could add such a TTL.
+#[test]
+fn a_digest_that_cannot_be_checked_is_rejected_with_the_reason() {
+    let zonemd = format!("@ 60 ZONEMD 8 1 1 {}\n", "00".repeat(48));
+    let text = format!("{}{zonemd}m 60 A 192.0.2.1\nm 300 A 192.0.2.2\n", zone_text(8));
+    let version = || read::read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
+    for on_fault in [OnFault::Reject, OnFault::Warn] {
+        let dir = tempfile::tempdir().unwrap();
+        let service = started(from_primaries(dir.path(), VerifyChoice::Full, on_fault));
+        let rejected =
+            service.publish(&name("example."), version(), &[]).expect_err("a rejection").to_string();
+        assert!(rejected.contains("different TTLs"), "{rejected}");
+        end(service);
+    }
+}
+
+/// A signed zone without one of its records.
+fn tampered(zone: &Contents) -> Contents {
+    let mut text = Vec::new();
+    nonesuch_zone::write::write_zone(zone, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let lines: Vec<String> =
+        text.lines().filter(|line| types(line) != (Rtype::A, Rtype::A)).map(str::to_owned).collect();
+    contents_of(&lines)
 }

@@ -1,6 +1,7 @@
 //! Versions that break validators which hold the keys of the version before.
 
 use super::*;
+use nonesuch_dnssec::keys::KeyRecord;
 use nonesuch_zone::Verification;
 use nonesuch_zone::write::write_zone;
 
@@ -85,7 +86,7 @@ fn a_compiled_zone_that_breaks_validators_is_refused() {
         let image = nonesuch_zone::Image::compile(zone).unwrap();
         let at = Verification::Full { at: seconds_now() as u32 };
         let mut octets = Vec::new();
-        nonesuch_zone::image::file::write(&image, at, (zone, at), &mut octets).unwrap();
+        nonesuch_zone::image::file::write(&image, at, zone, at, &mut octets).unwrap();
         fs::write(dir.join("beside"), octets).unwrap();
         fs::rename(dir.join("beside"), dir.join("zone")).unwrap();
     };
@@ -112,10 +113,109 @@ fn a_version_from_a_primary_that_breaks_validators_is_served_with_a_warning() {
     service.publish(&zone, signed(1, 1), &[]).unwrap();
     service.publish(&zone, signed_with(2, &[3], Mechanism::Nsec3), &[]).unwrap();
     let warnings = service.warnings(&zone);
-    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert_eq!(warnings.len(), 3, "{warnings:?}");
     assert!(warnings[0].starts_with("unsafe transition: no key that signed"), "{warnings:?}");
     assert!(warnings[1].contains("example. NS is signed only by key "), "{warnings:?}");
+    assert!(warnings[2].contains("NS of the previous version is signed only by key "), "{warnings:?}");
     service.publish(&zone, signed_with(2, &[3], Mechanism::Nsec), &[]).unwrap();
     let warnings = service.warnings(&zone);
     assert!(warnings.iter().any(|warning| warning.contains("from NSEC3 to NSEC under the same serial 2")));
+}
+
+pub(super) fn zone_signer(zone: &Name, secret: u8) -> KeyPair {
+    let mut pair = key_pair(zone, secret);
+    pair.flags = 256;
+    pair
+}
+
+/// A version by a key-signing key and this zone-signing key, with another zone-signing key published, where there is one.
+fn by_zone_signer(serial: u32, secret: u8, published: Option<u8>) -> Contents {
+    use nonesuch_dnssec::{KeySet, SignOptions, sign};
+    let apex = name("example.");
+    let records = published.map(|secret| KeyRecord::of(&zone_signer(&apex, secret)));
+    let keys = KeySet::new(&apex, vec![key_pair(&apex, 1), zone_signer(&apex, secret)]).unwrap();
+    let keys = keys.with_offline(records.into_iter().collect()).unwrap();
+    let now = seconds_now() as u32;
+    let options = SignOptions::new(Mechanism::Nsec, now - 3600, now + 86_400);
+    sign(&contents(serial), &keys, &options).unwrap().into_contents()
+}
+
+/// Validators that cached an RRset with that key's signature fetch a DNSKEY RRset without the key.
+#[test]
+fn a_key_that_alone_signed_the_previous_version_may_not_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write_version(dir, &by_zone_signer(1, 2, Some(3)));
+    let service = started(of_file(dir));
+    let words = "NS of the previous version is signed only by key";
+    is_refused(load(&service, dir, &by_zone_signer(2, 3, None)), words);
+    end(service);
+    // The stored version tells it, too.
+    let service = started(of_file(dir));
+    assert_eq!(serial(&service), Some(1));
+    is_refused(service.reload_zone(&name("example.")), words);
+    assert!(load(&service, dir, &by_zone_signer(2, 3, Some(2))).unwrap());
+    assert!(load(&service, dir, &by_zone_signer(3, 3, None)).unwrap());
+    end(service);
+    let other = tempfile::tempdir().unwrap();
+    let service = started(secondary(other.path()));
+    service.publish(&name("example."), by_zone_signer(1, 2, Some(3)), &[]).unwrap();
+    service.publish(&name("example."), by_zone_signer(2, 3, None), &[]).unwrap();
+    let warnings = service.warnings(&name("example."));
+    assert!(warnings.len() == 1 && warnings[0].contains(words), "{warnings:?}");
+}
+
+/// The keys of an online signer are in no version; their signatures are in caches all the same.
+#[test]
+fn a_key_that_alone_signed_online_may_not_go() {
+    fn keys_in(dir: &Path, zone: &Name) -> SigningKeys {
+        let secret = if dir.ends_with("new") { 3 } else { 2 };
+        let pairs = vec![key_pair(zone, 1), zone_signer(zone, secret)];
+        let records = pairs.iter().map(KeyRecord::of).collect();
+        SigningKeys { records, pairs, ..SigningKeys::default() }
+    }
+    const KEYS: KeyFiles = KeyFiles { signing: |dir, zone, _| Ok(keys_in(dir, zone)), ..KEY_FILES };
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(&dir.join("zone"), &zone_text(1));
+    let settings = |keys: &str| {
+        let (mut settings, keys) = (of_file(dir), dir.join(keys));
+        fs::create_dir_all(&keys).unwrap();
+        settings.zones[0].making = Making::Online {
+            mechanism: Mechanism::MinimalNsec,
+            keys,
+            validity: 86_400,
+            ignore_key_times: false,
+        };
+        settings
+    };
+    let open = |keys| {
+        let service = Service::open(settings(keys), KEYS, Arc::new(Zones::new())).unwrap();
+        service.begin().unwrap();
+        let _ = service.wait();
+        service
+    };
+    let words = "SOA of the previous version is signed only by key";
+    let service = open("old");
+    service.reload(settings("new"));
+    is_refused(service.reload_zone(&name("example.")), words);
+    end(service);
+    let service = open("new");
+    let status = &service.zone_status(Some(&name("example.")))[0];
+    assert!(status.error.as_deref().is_some_and(|error| error.contains(words)), "{status:?}");
+}
+
+/// DNSKEY records alone make no signed zone, whether it is compared as served or as stored.
+#[test]
+fn an_unsigned_zone_with_keys_stays_unsigned_over_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let key = "@ 60 DNSKEY 257 3 15 l02Woi0iS8Aa25FQkUd9RMzZHJpBoRQwAQEX1SxZJA4=\n";
+    write(&dir.join("zone"), &format!("{}{key}", zone_text(1)));
+    let mut settings = of_file(dir);
+    settings.zones[0].verify = VerifyChoice::Nothing;
+    end(started(settings.clone()));
+    write(&dir.join("zone"), &zone_text(2));
+    let service = started(settings);
+    assert_eq!((serial(&service), service.warnings(&name("example."))), (Some(2), Vec::new()));
 }

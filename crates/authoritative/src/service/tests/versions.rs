@@ -204,6 +204,37 @@ fn forget_tables(path: &Path) {
     fs::write(path, octets).unwrap();
 }
 
+/// Makes a file with an image one of a program that knew version 1 of the format of images.
+fn make_version_1(path: &Path) {
+    const PAGE: usize = nonesuch_zone::image::file::PAGE;
+    const DIGEST: usize = 32;
+    let mut octets = fs::read(path).unwrap();
+    octets[8..12].copy_from_slice(&1u32.to_le_bytes());
+    let seal = blake3::hash(&octets[..PAGE - DIGEST]);
+    octets[PAGE - DIGEST..PAGE].copy_from_slice(seal.as_bytes());
+    fs::write(path, octets).unwrap();
+}
+
+/// After an upgrade nothing may be there but the stored version: the primaries may be unreachable.
+#[test]
+fn a_stored_version_whose_image_is_in_an_older_format_is_served_and_stored_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let stored = dir.path().join("state/zones/example.kept");
+    let service = started(secondary(dir.path()));
+    service.publish(&name("example."), signed(7, 1), &[]).unwrap();
+    end(service);
+    make_version_1(&stored);
+    let service = started(secondary(dir.path()));
+    assert_eq!(serial(&service), Some(7));
+    assert!(service.kept(&name("example.")).unwrap().is_some());
+    end(service);
+    assert!(crate::open_image(&stored).unwrap().is_some());
+    // The same file, compiled by an older program.
+    make_version_1(&stored);
+    fs::rename(&stored, dir.path().join("zone")).unwrap();
+    assert_eq!(serial(&started(of_file(dir.path()))), Some(7));
+}
+
 #[test]
 fn what_was_verified_by_other_tables_of_algorithms_is_verified_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -283,4 +314,38 @@ fn versions_with_more_records_or_types_than_configured_are_rejected() {
     end(service);
     let service = started(with(Some(0), Some(0)));
     assert_eq!(serial(&service), Some(2));
+}
+
+/// A journal is written beside its place first.
+#[test]
+fn a_file_where_a_journal_is_begun_is_not_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("zone"), &zone_text(1));
+    let service = started(transferable(dir.path()));
+    end(service);
+    let zones = dir.path().join("state/zones");
+    fs::remove_file(zones.join("example.journal")).unwrap();
+    fs::write(zones.join("example.journal.new"), "precious").unwrap();
+    let service = started(transferable(dir.path()));
+    write(&dir.path().join("zone"), &zone_text(2));
+    service.reload_zone(&name("example.")).unwrap();
+    assert_eq!((serial(&service), journal(&service)), (Some(2), None));
+    assert_eq!(fs::read(zones.join("example.journal.new")).unwrap(), b"precious");
+}
+
+/// At the same address there may be another server, which another key or certificate tells.
+#[test]
+fn rejections_are_remembered_of_the_same_primaries_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let judged_by = |primary: &str| {
+        let mut zone = secondary(dir.path()).zones.remove(0);
+        zone.transfers.primaries = vec![primary.parse().unwrap()];
+        zone.judged_by().unwrap()
+    };
+    let primary = "192.0.2.1:853";
+    assert_eq!(judged_by(primary), judged_by(primary));
+    for other in ["192.0.2.2:853", "192.0.2.1:853 key:k.", "192.0.2.1:853 tls", "192.0.2.1:853 tls:a.example"]
+    {
+        assert_ne!(judged_by(primary), judged_by(other), "{other}");
+    }
 }

@@ -3,9 +3,9 @@
 use super::compress::Compressor;
 use super::records::{LONGEST, Page, Records};
 use super::status::Active;
-use crate::tsig::Signer;
 use nonesuch_net::{Stream, StreamError};
 use nonesuch_proto::message::{Header, flags};
+use nonesuch_server::tsig::Signer;
 
 /// Octets that messages are filled to: as far as pointers of compression reach. Longer messages have more names written out.
 pub(super) const MESSAGE: usize = 16_384;

@@ -1,10 +1,11 @@
 //! The transfers that are under way, and how many there may be.
 
 use super::{Asked, Refusal};
-use crate::acl::Prefix;
-use crate::clock::OnceASecond;
-use crate::limits::Networks;
 use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_secondary::notify::Secondaries;
+use nonesuch_server::acl::Prefix;
+use nonesuch_server::clock::OnceASecond;
+use nonesuch_server::limits::Networks;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -90,6 +91,7 @@ pub struct Outgoing {
     active: Mutex<Vec<Arc<Progress>>>,
     observer: Option<Observer>,
     refusals: OnceASecond,
+    secondaries: Option<Arc<Secondaries>>,
 }
 
 impl Outgoing {
@@ -104,6 +106,7 @@ impl Outgoing {
             active: Mutex::new(Vec::new()),
             observer: None,
             refusals: OnceASecond::new(),
+            secondaries: None,
         }
     }
 
@@ -121,6 +124,18 @@ impl Outgoing {
         self
     }
 
+    /// Notes transfers that were sent to their end in `secondaries`.
+    #[must_use]
+    pub fn with_secondaries(self, secondaries: Arc<Secondaries>) -> Self {
+        Self { secondaries: Some(secondaries), ..self }
+    }
+
+    fn note(&self, zone: &Name, client: SocketAddr, (serial, outcome): (u32, TransferOutcome)) {
+        if let Some(secondaries) = self.secondaries.as_ref().filter(|_| outcome == TransferOutcome::Sent) {
+            secondaries.note_transfer(&zone.view().to_canonical(), client.ip(), serial, (self.clock)());
+        }
+    }
+
     /// The transfers that are under way.
     #[must_use]
     pub fn status(&self) -> Vec<TransferStatus> {
@@ -129,6 +144,7 @@ impl Outgoing {
 
     /// Tells of a request that was answered with one message.
     pub(super) fn tell(&self, asked: &Asked<'_>, serial: u32, outcome: TransferOutcome, octets: usize) {
+        self.note(&asked.query.name().to_name(), asked.client, (serial, outcome));
         let Some(observer) = &self.observer else { return };
         let is_incremental = asked.query.qtype == Rtype::IXFR;
         observer(&TransferStatus {
@@ -269,11 +285,14 @@ impl Drop for Active {
         let seconds = status.elapsed.as_secs_f64();
         let outcome = if self.outcome == TransferOutcome::Sent { "sent" } else { "broken off" };
         let error = self.error.as_deref();
+        let key = status.key.as_ref().map(tracing::field::display);
+        self.outgoing.note(&status.zone, status.client, (status.serial, status.outcome));
         tracing::info!(
             zone = %status.zone,
             serial = status.serial,
             peer = %status.client,
             kind = %status.kind,
+            key,
             messages = status.messages,
             records = status.records,
             octets = status.octets,

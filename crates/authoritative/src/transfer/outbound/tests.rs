@@ -5,9 +5,9 @@ mod release;
 
 use super::compress::Compressor;
 use super::*;
-use crate::tsig::{AnswerVerifier, Key, Keys, sign_request};
 use nonesuch_proto::edns;
 use nonesuch_proto::message::{Message, Section};
+use nonesuch_server::tsig::{AnswerVerifier, Key, Keys, sign_request};
 use nonesuch_zone::read::read_text;
 use nonesuch_zone::{ChangeSet, Node, Rrset};
 use proptest::prelude::*;

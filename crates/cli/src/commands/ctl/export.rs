@@ -1,10 +1,11 @@
 //! `nonesuch ctl zone export`: a zone of a running server as a zone file, written as it comes.
 
-use super::{ask_each, fail, request};
-use crate::Outcome;
+use super::error::Failure;
+use super::{Bounds, ask_each, fail, request};
 use crate::arguments::ControlArguments;
-use crate::error::Failure;
-use crate::files::{print_line, write_failure, write_new, write_output};
+use crate::control_protocol::{Line, ZoneExported, read};
+use crate::files::{print_line, print_summary, write_failure, write_new, write_output};
+use crate::outcome::Outcome;
 use nonesuch_proto::Name;
 use serde_json::Value;
 use std::io::Write;
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// How the answer ended.
 enum End {
     Done(Value),
-    Refused(Value),
+    Refused(String),
 }
 
 pub(super) fn run(
@@ -42,13 +43,15 @@ pub(super) fn run(
         (Ok(()), Some(End::Done(done))) => {
             // Nothing but the zone goes where the zone goes.
             if file.is_some() {
-                let (serial, records) = (&done["serial"], &done["records"]);
+                let unknown = || Failure::Answer { path: socket.to_path_buf() };
+                let ZoneExported { serial, records, .. } = read(&done).ok_or_else(unknown)?;
+                let serial = serial.map_or_else(|| "null".to_owned(), |serial| serial.to_string());
                 let words = format!("zone {zone}: serial {serial}, {records} records: {}", output.display());
-                print_line(&if arguments.json { done.to_string() } else { words })?;
+                if arguments.json { print_line(&done.to_string()) } else { print_summary(&words) }?;
             }
             Ok(Outcome::Done)
         }
-        (Ok(()), None) => Err(Failure::ControlEnded { path: socket.to_path_buf() }),
+        (Ok(()), None) => Err(Failure::Ended { path: socket.to_path_buf() }),
     }
 }
 
@@ -61,15 +64,15 @@ fn copy(
 ) -> Result<End, Failure> {
     let mut end = None;
     let patience = Duration::from_secs(arguments.timeout);
-    ask_each(socket, &request(&arguments.command), (patience, u64::MAX), |mut line| {
-        if let Some(text) = line["text"].as_str() {
-            out.write_all(text.as_bytes()).map_err(write_failure(output))?;
-        } else if line.get("error").is_some() {
-            end = Some(End::Refused(line["error"].take()));
-        } else if line.get("done").is_some() {
-            end = Some(End::Done(line["done"].take()));
+    let bounds = Bounds { patience, octets: u64::MAX };
+    ask_each(socket, &request(&arguments.command), bounds, |line| {
+        match line {
+            Line::Text(text) => out.write_all(text.as_bytes()).map_err(write_failure(output))?,
+            Line::Error(error) => end = Some(End::Refused(error)),
+            Line::Done(done) => end = Some(End::Done(done)),
+            Line::Zone(_) | Line::Working(_) => {}
         }
         Ok(())
     })?;
-    end.ok_or_else(|| Failure::ControlEnded { path: socket.to_path_buf() })
+    end.ok_or_else(|| Failure::Ended { path: socket.to_path_buf() })
 }

@@ -1,12 +1,13 @@
 //! `nonesuch key ds`: DS records (RFC 4034 §5) as `dnssec-dsfromkey` prints them.
 
-use crate::Outcome;
+use super::error::Failure;
 use crate::arguments::KeyDsArguments;
-use crate::error::Failure;
 use crate::files::print_line;
-use crate::keys::{self, SUFFIXES};
+use crate::keys;
+use crate::outcome::Outcome;
 use nonesuch_crypto::DigestType;
 use nonesuch_dnssec::keys::KeyRecord;
+use nonesuch_dnssec::keys::directory::{SUFFIXES, file_paths};
 use nonesuch_proto::{Name, Rtype, rdata};
 use std::path::{Path, PathBuf};
 
@@ -41,7 +42,7 @@ fn entry_points(arguments: &KeyDsArguments, text: &str) -> Result<Vec<KeyRecord>
         let zone =
             text.parse::<Name>().map_err(|source| Failure::ZoneName { text: text.to_owned(), source })?;
         let bases = keys::of_zone(&arguments.dir, &zone)?;
-        bases.iter().map(|base| keys::paths(&arguments.dir, base)[0].clone()).collect()
+        bases.iter().map(|base| file_paths(&arguments.dir, base)[0].clone()).collect()
     };
     let mut records = Vec::new();
     for path in &paths {
@@ -69,7 +70,7 @@ fn check(path: &Path, record: &KeyRecord) -> Result<(), Failure> {
     }
     let name = base.rsplit('/').next().unwrap_or(base);
     // A file of another form of name claims nothing.
-    if keys::owner(name).is_some() {
+    if keys::is_key_name(name) {
         record.check_base_name(name).map_err(keys::key_file(path))?;
     }
     Ok(())

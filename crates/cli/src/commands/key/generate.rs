@@ -1,12 +1,13 @@
 //! `nonesuch key generate`.
 
+use super::error::Failure;
 use super::print_key;
-use crate::Outcome;
 use crate::arguments::KeyGenerateArguments;
-use crate::error::Failure;
+use crate::outcome::Outcome;
 use crate::{keys, zones};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::KeyPair;
+use nonesuch_dnssec::keys::directory::file_paths;
 use nonesuch_dnssec::keys::{KeyTimes, SEP, ZONE_KEY};
 
 /// Attempts at a key whose tag no other key of the folder has (RFC 4034 appendix B: tags are not unique).
@@ -26,7 +27,7 @@ fn generate(arguments: &KeyGenerateArguments) -> Result<KeyPair, Failure> {
     let zone = arguments.zone.view().to_canonical();
     for _ in 0..ATTEMPTS {
         let key = make(&zone, flags, algorithm(arguments), arguments.bits)?;
-        if !keys::paths(&arguments.dir, &key.base_name()).iter().any(|path| path.exists()) {
+        if !file_paths(&arguments.dir, &key.base_name()).iter().any(|path| path.exists()) {
             return Ok(key);
         }
     }

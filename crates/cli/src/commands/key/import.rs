@@ -3,16 +3,16 @@
 //! BIND, ldns and PowerDNS write `.private` files, the first two with a `.key` file beside. Knot DNS keeps PKCS#8 in PEM
 //! (`keys/<id>.pem` of its KASP database), which says neither zone nor role, and for RSA not the hash function.
 
+use super::error::{Failure, Obstacle, Property};
 use super::print_key;
-use crate::Outcome;
 use crate::arguments::KeyImportArguments;
-use crate::error::Failure;
 use crate::files::read_key_file;
+use crate::outcome::Outcome;
 use crate::{keys, zones};
 use nonesuch_crypto::{Algorithm, PrivateKey, decode_pem, pkcs8_algorithms};
 use nonesuch_dnssec::KeyPair;
+use nonesuch_dnssec::keys::directory::file_paths;
 use nonesuch_dnssec::keys::{KeyRecord, KeyTimes, SEP, ZONE_KEY};
-use std::fmt::Display;
 use std::path::Path;
 
 /// What every PEM text has (RFC 7468 §2).
@@ -48,10 +48,11 @@ fn read(arguments: &KeyImportArguments, file: &Path) -> Result<(KeyPair, KeyTime
         record.join(private).map_err(|source| Failure::KeyFile { path: record_path, source })?
     } else {
         let zone = arguments.zone.as_ref().ok_or_else(|| Failure::ZoneNeeded { path: path.clone() })?;
-        let flags = flags(arguments).ok_or(Failure::RoleNeeded { path })?;
+        let flags = flags(arguments).ok_or_else(|| Failure::RoleNeeded { path: path.clone() })?;
         KeyPair::new(zone.view().to_canonical(), flags, private)
     };
-    let times = KeyTimes::of_file(&text).unwrap_or_else(|| KeyTimes::since(zones::now_or(arguments.now)));
+    let times = KeyTimes::of_file(&text).map_err(keys::key_file(&path))?;
+    let times = times.unwrap_or_else(|| KeyTimes::since(zones::now_or(arguments.now)));
     Ok((pair, times))
 }
 
@@ -62,8 +63,8 @@ fn read_private(arguments: &KeyImportArguments, path: &Path, text: &str) -> Resu
         return match arguments.algorithm {
             Some(wanted) if wanted != private.algorithm() => Err(contradiction(
                 path,
-                &format_args!("of {}", private.algorithm()),
-                &format_args!("of {wanted}"),
+                Property::Algorithm(private.algorithm()),
+                Property::Algorithm(wanted),
             )),
             _ => Ok(private),
         };
@@ -92,36 +93,41 @@ fn flags(arguments: &KeyImportArguments) -> Option<u16> {
 /// A `.key` file must not say other than the options.
 fn check_options(arguments: &KeyImportArguments, path: &Path, record: &KeyRecord) -> Result<(), Failure> {
     if let Some(zone) = arguments.zone.as_ref().filter(|zone| *zone != record.owner()) {
-        return Err(contradiction(path, &format_args!("of {}", record.owner()), &format_args!("of {zone}")));
+        return Err(contradiction(
+            path,
+            Property::Zone(record.owner().clone()),
+            Property::Zone(zone.clone()),
+        ));
     }
     match flags(arguments) {
         Some(wanted) if wanted & SEP != record.flags() & SEP => {
-            let role = |flags: u16| if flags & SEP == 0 { "a ZSK" } else { "a KSK or CSK" };
-            Err(contradiction(path, &role(record.flags()), &role(wanted)))
+            let role = |flags: u16| Property::Role { is_sep: flags & SEP != 0 };
+            Err(contradiction(path, role(record.flags()), role(wanted)))
         }
         _ => Ok(()),
     }
 }
 
-fn contradiction(path: &Path, found: &dyn Display, wanted: &dyn Display) -> Failure {
-    Failure::Contradiction { path: path.to_path_buf(), found: found.to_string(), wanted: wanted.to_string() }
+fn contradiction(path: &Path, found: Property, wanted: Property) -> Failure {
+    Failure::Contradiction { path: path.to_path_buf(), found, wanted }
 }
 
 /// Refuses to write where a file of another key, or one that cannot be read, is in the way. The same key may be there.
 fn check_place(dir: &Path, key: &KeyPair) -> Result<(), Failure> {
-    let [key_path, private_path] = keys::paths(dir, &key.base_name());
+    let [key_path, private_path] = file_paths(dir, &key.base_name());
     if key_path.exists() {
-        let record = keys::load_record(&key_path).map_err(|failure| in_the_way(&key_path, &failure))?;
+        let record = keys::load_record(&key_path).map_err(|error| unusable(&key_path, error.into()))?;
         if *record.owner() != key.owner || record.rdata() != key.dnskey_rdata() {
-            return Err(in_the_way(&key_path, &"it holds another key of the same tag"));
+            return Err(in_the_way(&key_path, Obstacle::OtherKey));
         }
     }
     if private_path.exists() {
         let found = read_key_file(&private_path)
+            .map_err(Failure::from)
             .and_then(|text| read_bind(&private_path, &text))
-            .map_err(|failure| in_the_way(&private_path, &failure))?;
+            .map_err(|error| unusable(&private_path, error))?;
         if found != (key.algorithm(), key.private().public_key().to_vec()) {
-            return Err(in_the_way(&private_path, &"it holds another key of the same tag"));
+            return Err(in_the_way(&private_path, Obstacle::OtherKey));
         }
     }
     Ok(())
@@ -134,6 +140,10 @@ fn read_bind(path: &Path, text: &str) -> Result<(Algorithm, Vec<u8>), Failure> {
     Ok((key.algorithm(), key.public_key().to_vec()))
 }
 
-fn in_the_way(path: &Path, reason: &dyn Display) -> Failure {
-    Failure::InTheWay { path: path.to_path_buf(), reason: reason.to_string() }
+fn in_the_way(path: &Path, obstacle: Obstacle) -> Failure {
+    Failure::InTheWay { path: path.to_path_buf(), obstacle }
+}
+
+fn unusable(path: &Path, failure: Failure) -> Failure {
+    in_the_way(path, Obstacle::Unusable(Box::new(failure)))
 }

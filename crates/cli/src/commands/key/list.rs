@@ -1,13 +1,16 @@
 //! `nonesuch key list`.
 
-use crate::Outcome;
+use super::error::Failure;
 use crate::arguments::KeyListArguments;
-use crate::error::Failure;
-use crate::files::print_line;
-use crate::keys::{self, SUFFIXES, describe, experimental};
-use nonesuch_crypto::KeyError;
-use nonesuch_dnssec::keys::{KeyFileError, KeyRecord, Role, roles};
+use crate::files::{FileError, print_line};
+use crate::keys::{self, ReadKeyError, describe, experimental};
+use crate::outcome::Outcome;
+use crate::zones;
+use nonesuch_crypto::{Algorithm, KeyError};
+use nonesuch_dnssec::keys::directory::{file_paths, is_of_zone};
+use nonesuch_dnssec::keys::{KeyEvent, KeyFileError, KeyPhase, KeyRecord, KeyTimes, Role, roles};
 use nonesuch_lab::report::{Column, Table};
+use nonesuch_proto::timestamp::Rfc3339;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -43,6 +46,11 @@ struct Listed {
     base: String,
     record: KeyRecord,
     private: Private,
+    times: KeyTimes,
+    /// What the key does at the time of the list, by its times.
+    phase: KeyPhase,
+    /// The next event that changes this, and its time.
+    next: Option<(KeyEvent, u32)>,
 }
 
 impl Listed {
@@ -59,6 +67,7 @@ impl Listed {
     /// What the key signs when the zone is signed with the keys of the folder.
     const fn signs(&self, role: Role) -> &'static str {
         match (self.private, role) {
+            _ if !self.phase.signs() => "–",
             (Private::Fits, Role::Csk) => "all",
             (Private::Fits, Role::Ksk) => "keys",
             (Private::Fits, Role::Zsk) => "data",
@@ -74,13 +83,14 @@ struct Fault {
 }
 
 pub(super) fn run(arguments: &KeyListArguments) -> Result<Outcome, Failure> {
-    let mut bases = keys::base_names(&arguments.dir, &SUFFIXES)?;
+    let mut bases = keys::list(&arguments.dir)?;
     if let Some(zone) = &arguments.zone {
-        bases.retain(|base| keys::is_of_zone(base, zone));
+        bases.retain(|base, _| is_of_zone(base, zone));
     }
+    let at = (!arguments.ignore_key_times).then(|| zones::now_or(arguments.now));
     let (mut listed, mut faults) = (Vec::new(), Vec::new());
-    for base in bases {
-        listed.extend(examine(&arguments.dir, base, &mut faults));
+    for (base, _) in bases {
+        listed.extend(examine(&arguments.dir, base, at, &mut faults));
     }
     // By zone, and then as the signer takes them.
     listed.sort_by(|a, b| {
@@ -99,8 +109,9 @@ pub(super) fn run(arguments: &KeyListArguments) -> Result<Outcome, Failure> {
 }
 
 /// Reads both files of a key; what is wrong with them goes to `faults`. `None` where there is no public half to list.
-fn examine(dir: &Path, base: String, faults: &mut Vec<Fault>) -> Option<Listed> {
-    let [key_path, private_path] = keys::paths(dir, &base);
+/// The times are those at `at`; `None` ignores them.
+fn examine(dir: &Path, base: String, at: Option<u32>, faults: &mut Vec<Fault>) -> Option<Listed> {
+    let [key_path, private_path] = file_paths(dir, &base);
     let mut fault = |path: &Path, reason: &dyn Display| {
         faults.push(Fault { path: path.to_path_buf(), reason: reason.to_string() });
     };
@@ -108,7 +119,8 @@ fn examine(dir: &Path, base: String, faults: &mut Vec<Fault>) -> Option<Listed> 
         fault(&private_path, &"there is no .key file beside it: its zone and flags are not known");
         return None;
     }
-    let record = keys::parse_record(&key_path).inspect_err(|error| fault(&key_path, &Reason(error))).ok()?;
+    let mut record =
+        keys::parse_record(&key_path).inspect_err(|error| fault(&key_path, &Reason(error))).ok()?;
     let mut sound = true;
     let private = match record.check_public() {
         // Old keys of algorithms that are not supported are no fault of the folder.
@@ -135,17 +147,31 @@ fn examine(dir: &Path, base: String, faults: &mut Vec<Fault>) -> Option<Listed> 
         }
         return None;
     }
-    Some(Listed { base, record, private })
+    let read =
+        at.filter(|_| matches!(private, Private::Fits | Private::Unsupported) && private_path.exists());
+    let times = match read.map(|_| keys::load_times(&private_path)).transpose() {
+        Ok(times) => times.flatten().unwrap_or_default(),
+        Err(failure) => {
+            fault(&private_path, &Reason(&failure));
+            KeyTimes::default()
+        }
+    };
+    let phase = times.phase(at.unwrap_or_default());
+    let next = at.and_then(|now| times.next_event(now));
+    if phase == KeyPhase::Revoked {
+        record.revoke();
+    }
+    Some(Listed { base, record, private, times, phase, next })
 }
 
 /// A failure without the path, which stands before it already.
-struct Reason<'a>(&'a Failure);
+struct Reason<'a>(&'a ReadKeyError);
 
 impl Display for Reason<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Failure::KeyFile { source, .. } => source.fmt(f),
-            Failure::Read { source, .. } => write!(f, "cannot be read: {source}"),
+            ReadKeyError::Key { source, .. } => source.fmt(f),
+            ReadKeyError::File(FileError::Read { source, .. }) => write!(f, "cannot be read: {source}"),
             other => other.fmt(f),
         }
     }
@@ -155,7 +181,13 @@ impl Display for Reason<'_> {
 fn roles_of(listed: &[Listed]) -> Vec<Role> {
     let of_zone = |zone: &[Listed]| {
         let keys: Vec<_> = zone.iter().map(|key| (key.record.algorithm(), key.record.flags())).collect();
-        roles(&keys)
+        let signs = |key: &Listed| key.phase.signs();
+        let signing: Vec<_> =
+            zone.iter().zip(&keys).filter(|(key, _)| signs(key)).map(|(_, kind)| *kind).collect();
+        // A key that does not sign has the role that it would have.
+        let role =
+            |kind: &(Algorithm, u16)| roles(&[&signing[..], &[*kind]].concat()).pop().unwrap_or(Role::Csk);
+        keys.iter().map(role).collect::<Vec<_>>()
     };
     listed.chunk_by(|a, b| a.record.owner() == b.record.owner()).flat_map(of_zone).collect()
 }
@@ -165,7 +197,7 @@ fn print_text(
     listed: &[Listed],
     roles: &[Role],
     faults: &[Fault],
-) -> Result<(), Failure> {
+) -> Result<(), FileError> {
     if listed.is_empty() && faults.is_empty() {
         return print_line(&format!("{}: no key files", arguments.dir.display()));
     }
@@ -183,6 +215,8 @@ fn table(listed: &[Listed], roles: &[Role]) -> Table {
     let columns = vec![
         text("zone"),
         text("role"),
+        text("state"),
+        text("next event"),
         text("signs"),
         text("algorithm"),
         figures("bits"),
@@ -211,6 +245,8 @@ fn table(listed: &[Listed], roles: &[Role]) -> Table {
         vec![
             record.owner().to_string(),
             format!("{}{revoked}", key.role_word(*role)),
+            key.phase.to_string(),
+            key.next.map_or_else(|| "–".to_owned(), |(event, time)| event_words(event, time)),
             key.signs(*role).to_owned(),
             format!("{}{mark}", describe(record.algorithm())),
             record.bits().map_or_else(|| "–".to_owned(), |bits| bits.to_string()),
@@ -222,7 +258,17 @@ fn table(listed: &[Listed], roles: &[Role]) -> Table {
     Table { columns, rows: rows.collect(), legend }
 }
 
-fn print_json(listed: &[Listed], roles: &[Role], faults: &[Fault]) -> Result<(), Failure> {
+/// An event to come: `Inactive 2026-12-01T00:00:00Z`.
+fn event_words(event: KeyEvent, time: u32) -> String {
+    format!("{} {}", event.name(), Rfc3339(time.into()))
+}
+
+/// All times of a key, in seconds since 1970.
+fn times_json(times: &KeyTimes) -> serde_json::Map<String, serde_json::Value> {
+    times.set().map(|(event, time)| (event.name().to_owned(), time.into())).collect()
+}
+
+fn print_json(listed: &[Listed], roles: &[Role], faults: &[Fault]) -> Result<(), FileError> {
     let keys = listed.iter().zip(roles).map(|(key, role)| {
         let record = &key.record;
         serde_json::json!({
@@ -230,6 +276,8 @@ fn print_json(listed: &[Listed], roles: &[Role], faults: &[Fault]) -> Result<(),
             "revoked": record.is_revoked(), "algorithm": record.algorithm().to_string(),
             "algorithm_number": record.algorithm().0, "experimental": experimental(record.algorithm()),
             "bits": record.bits(), "tag": record.tag(), "private": key.private.word(), "base_name": key.base,
+            "state": key.phase.to_string(), "times": times_json(&key.times),
+            "next_event": key.next.map(|(event, time)| serde_json::json!({ "event": event.name(), "at": time })),
         })
     });
     let faults = faults.iter().map(|fault| serde_json::json!({ "file": fault.path, "reason": fault.reason }));

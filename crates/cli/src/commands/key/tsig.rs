@@ -1,11 +1,11 @@
 //! `nonesuch key tsig`: a TSIG key (RFC 8945) in the forms that both servers take.
 
-use crate::Outcome;
+use super::error::Failure;
 use crate::arguments::{KeyTsigArguments, TsigForm, TsigOutput};
-use crate::error::Failure;
-use crate::files::{KEY_MODE, check_new, write_failure, write_new};
-use nonesuch_authoritative::tsig::Algorithm;
+use crate::files::{FileError, KEY_MODE, check_new, write_failure, write_new};
+use crate::outcome::Outcome;
 use nonesuch_proto::Name;
+use nonesuch_server::tsig::Algorithm;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &KeyTsigArguments) -> Result<Outcome, Failure> {
         if let Err(failure) = outcome {
             // Half of a pair of files is of no use, and would be in the way of the next attempt.
             written.iter().for_each(|file| drop(fs::remove_file(file)));
-            return Err(failure);
+            return Err(failure.into());
         }
     }
     Ok(Outcome::Done)
@@ -55,13 +55,13 @@ fn name_for_all(name: &Name) -> Result<String, Failure> {
 }
 
 /// Refuses what stands in the way before anything is made, and two forms in one file.
-fn check_outputs(forms: &[TsigOutput]) -> Result<(), Failure> {
+fn check_outputs(forms: &[TsigOutput]) -> Result<(), FileError> {
     for (index, file) in
         forms.iter().enumerate().filter_map(|(index, output)| Some((index, output.file.as_ref()?)))
     {
         check_new(file)?;
         if forms[..index].iter().any(|earlier| earlier.file.as_ref() == Some(file)) {
-            return Err(Failure::OneOutput { path: file.clone() });
+            return Err(FileError::OneOutput { path: file.clone() });
         }
     }
     Ok(())
@@ -74,9 +74,9 @@ fn make_secret(algorithm: Algorithm) -> Result<Zeroizing<String>, Failure> {
     Ok(Zeroizing::new(data_encoding::BASE64.encode(&octets)))
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+fn print(text: &str) -> Result<(), FileError> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::Output)
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(FileError::output)
 }
 
 /// The key as configuration of one of the servers.

@@ -1,15 +1,15 @@
 //! Asking over UDP, TCP or TLS: one question, one answer.
 
-use super::QueryError;
-use super::edns::{OptionCode, read_options};
+use super::edns::read_options;
+use super::error::QueryError;
 use super::message::{Draft, Question, is_answer};
 use super::target::Target;
 use super::tsig::{Signing, Verdict};
 use crate::arguments::QueryTransport;
-use crate::error::Failure;
 use nonesuch_net::client::{ConnectOptions, Connection, DatagramOptions, TlsFacts, exchange_udp};
 use nonesuch_net::tls::ClientTls;
 use nonesuch_net::{ClientError, Transport};
+use nonesuch_proto::edns::COOKIE;
 use nonesuch_proto::message::{Header, Message, flags};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -41,12 +41,12 @@ pub(super) struct Received {
 
 impl Asker<'_> {
     /// Asks the server's addresses, one after the other, until one answers.
-    pub(super) async fn ask(&self, question: &Question, draft: &Draft) -> Result<Received, Failure> {
+    pub(super) async fn ask(&self, question: &Question, draft: &Draft) -> Result<Received, QueryError> {
         let (first, others) = self.target.addresses();
         let mut notes = Vec::new();
         let mut answer = self.ask_one(first, question, draft).await;
         for &server in others {
-            let Err(Failure::Client(error)) = answer else { break };
+            let Err(QueryError::Client(error)) = answer else { break };
             notes.push(error.to_string());
             answer = self.ask_one(server, question, draft).await;
         }
@@ -73,7 +73,7 @@ impl Asker<'_> {
         server: SocketAddr,
         question: &Question,
         draft: &Draft,
-    ) -> Result<Received, Failure> {
+    ) -> Result<Received, QueryError> {
         if self.arguments.tcp || self.arguments.tls {
             return self.ask_connected(server, question, draft).await;
         }
@@ -95,7 +95,7 @@ impl Asker<'_> {
         server: SocketAddr,
         question: &Question,
         draft: &Draft,
-    ) -> Result<Received, Failure> {
+    ) -> Result<Received, QueryError> {
         let mut query = draft.write(question)?;
         let verifier = self.signing.as_ref().map(|signing| signing.sign(&mut query));
         let options = DatagramOptions {
@@ -125,7 +125,7 @@ impl Asker<'_> {
         server: SocketAddr,
         question: &Question,
         draft: &Draft,
-    ) -> Result<Received, Failure> {
+    ) -> Result<Received, QueryError> {
         let mut query = draft.write(question)?;
         let verifier = self.signing.as_ref().map(|signing| signing.sign(&mut query));
         let mut connection = self.connect(server).await?;
@@ -146,7 +146,7 @@ impl Asker<'_> {
                 });
             }
         }
-        Err(QueryError::OtherQuestion { server }.into())
+        Err(QueryError::OtherQuestion { server })
     }
 
     /// Opens a connection of the kind that was asked for.
@@ -181,8 +181,5 @@ impl Asker<'_> {
 fn has_our_cookie(octets: &[u8], draft: &Draft) -> bool {
     let (Some(own), Ok(message)) = (draft.client_cookie(), Message::parse(octets)) else { return true };
     let options = read_options(&message);
-    options
-        .iter()
-        .filter(|option| option.code == OptionCode::COOKIE)
-        .all(|option| option.data.starts_with(own))
+    options.iter().filter(|option| option.code == COOKIE).all(|option| option.data.starts_with(own))
 }

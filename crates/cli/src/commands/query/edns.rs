@@ -1,31 +1,9 @@
 //! The options of an answer's OPT record (RFC 6891 section 6.1.2), in words.
 
-use nonesuch_proto::edns::{CO, DO};
+use nonesuch_proto::Rtype;
+use nonesuch_proto::edns::{self, CO, DO};
 use nonesuch_proto::message::Message;
-use nonesuch_proto::{NameRef, Rtype};
 use std::fmt::Write as _;
-
-/// Codes of the options that are told in words.
-pub(super) struct OptionCode;
-
-impl OptionCode {
-    /// RFC 5001.
-    pub(super) const NSID: u16 = 3;
-    /// RFC 7871.
-    pub(super) const CLIENT_SUBNET: u16 = 8;
-    /// RFC 7314.
-    pub(super) const EXPIRE: u16 = 9;
-    /// RFC 7873.
-    pub(super) const COOKIE: u16 = 10;
-    /// RFC 7828.
-    pub(super) const KEEPALIVE: u16 = 11;
-    /// RFC 7830.
-    pub(super) const PADDING: u16 = 12;
-    /// RFC 8914.
-    pub(super) const EXTENDED_ERROR: u16 = 15;
-    /// RFC 9567.
-    pub(super) const REPORT_CHANNEL: u16 = 18;
-}
 
 /// An option as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,14 +51,14 @@ pub(super) fn flag_names(flags: u16) -> Vec<String> {
 impl EdnsOption {
     pub(super) fn name(&self) -> String {
         let known = match self.code {
-            OptionCode::NSID => "NSID",
-            OptionCode::CLIENT_SUBNET => "CLIENT-SUBNET",
-            OptionCode::EXPIRE => "EXPIRE",
-            OptionCode::COOKIE => "COOKIE",
-            OptionCode::KEEPALIVE => "KEEPALIVE",
-            OptionCode::PADDING => "PADDING",
-            OptionCode::EXTENDED_ERROR => "EDE",
-            OptionCode::REPORT_CHANNEL => "REPORT-CHANNEL",
+            edns::NSID => "NSID",
+            edns::CLIENT_SUBNET => "CLIENT-SUBNET",
+            edns::EXPIRE => "EXPIRE",
+            edns::COOKIE => "COOKIE",
+            edns::KEEPALIVE => "KEEPALIVE",
+            edns::PADDING => "PADDING",
+            edns::EXTENDED_ERROR => "EDE",
+            edns::REPORT_CHANNEL => "REPORT-CHANNEL",
             code => return format!("OPTION {code}"),
         };
         known.to_owned()
@@ -89,15 +67,13 @@ impl EdnsOption {
     /// What it says; its octets where they are not as they should be.
     pub(super) fn describe(&self) -> String {
         let described = match self.code {
-            OptionCode::NSID => Some(hex_and_text(&self.data)),
-            OptionCode::EXPIRE => <[u8; 4]>::try_from(self.data.as_slice())
-                .ok()
-                .map(|octets| format!("{} s", u32::from_be_bytes(octets))),
-            OptionCode::COOKIE => self.describe_cookie(),
-            OptionCode::KEEPALIVE => self.describe_keepalive(),
-            OptionCode::PADDING => Some(format!("{} octets", self.data.len())),
-            OptionCode::EXTENDED_ERROR => self.describe_extended_error(),
-            OptionCode::REPORT_CHANNEL => NameRef::from_wire(&self.data).ok().map(|name| name.to_string()),
+            edns::NSID => Some(hex_and_text(&self.data)),
+            edns::EXPIRE => edns::read_expire(&self.data).flatten().map(|seconds| format!("{seconds} s")),
+            edns::COOKIE => self.describe_cookie(),
+            edns::KEEPALIVE => self.describe_keepalive(),
+            edns::PADDING => Some(format!("{} octets", self.data.len())),
+            edns::EXTENDED_ERROR => self.describe_extended_error(),
+            edns::REPORT_CHANNEL => edns::read_report_channel(&self.data).map(|name| name.to_string()),
             _ => None,
         };
         described.unwrap_or_else(|| hex_and_text(&self.data))
@@ -109,16 +85,11 @@ impl EdnsOption {
         Some(format!("client {}, server {server}", hex(client)))
     }
 
-    /// RFC 7828 section 3.1: units of 100 milliseconds.
     fn describe_keepalive(&self) -> Option<String> {
-        match self.data.as_slice() {
-            [] => Some("no time".to_owned()),
-            [a, b] => {
-                let tenths = u16::from_be_bytes([*a, *b]);
-                Some(format!("{}.{} s", tenths / 10, tenths % 10))
-            }
-            _ => None,
-        }
+        Some(match edns::read_keepalive(&self.data)? {
+            Some(tenths) => format!("{}.{} s", tenths / 10, tenths % 10),
+            None => "no time".to_owned(),
+        })
     }
 
     fn describe_extended_error(&self) -> Option<String> {
@@ -136,13 +107,8 @@ impl EdnsOption {
 
     /// Code and text of an extended error (RFC 8914 section 2).
     pub(super) fn extended_error(&self) -> Option<(u16, &[u8])> {
-        match self.data.as_slice() {
-            [a, b, text @ ..] if self.code == OptionCode::EXTENDED_ERROR => {
-                // Some senders end the text with a zero octet, which is no part of it.
-                Some((u16::from_be_bytes([*a, *b]), text.strip_suffix(&[0]).unwrap_or(text)))
-            }
-            _ => None,
-        }
+        let is_error = self.code == edns::EXTENDED_ERROR;
+        if is_error { edns::read_extended_error(&self.data) } else { None }
     }
 }
 

@@ -1,11 +1,11 @@
 //! The query's octets, and whether a message answers it.
 
-use super::QueryError;
-use super::edns::OptionCode;
+use super::error::QueryError;
 use crate::arguments::{QueryMessage, QueryTransport};
-use nonesuch_proto::edns::{CO, DO};
-use nonesuch_proto::message::{Header, flags};
+use nonesuch_proto::edns::{self, CO, DO};
+use nonesuch_proto::message::{Header, Message, flags};
 use nonesuch_proto::{Class, Name, Rtype};
+use std::net::SocketAddr;
 
 /// Octets of a client's part of a cookie (RFC 7873 section 4.1).
 const CLIENT_COOKIE: usize = 8;
@@ -48,7 +48,7 @@ impl Draft {
     /// The part of the cookie that is sent which is the client's own.
     pub(super) fn client_cookie(&self) -> Option<&[u8]> {
         let options = &self.edns.as_ref()?.options;
-        let (_, cookie) = options.iter().find(|(code, _)| *code == OptionCode::COOKIE)?;
+        let (_, cookie) = options.iter().find(|(code, _)| *code == edns::COOKIE)?;
         cookie.get(..CLIENT_COOKIE)
     }
 
@@ -57,7 +57,7 @@ impl Draft {
         let fits =
             self.client_cookie().is_some_and(|own| cookie.starts_with(own) && cookie.len() > own.len());
         let options = self.edns.iter_mut().flat_map(|edns| &mut edns.options);
-        for (_, data) in options.filter(|(code, _)| fits && *code == OptionCode::COOKIE) {
+        for (_, data) in options.filter(|(code, _)| fits && *code == edns::COOKIE) {
             *data = cookie.to_vec();
         }
         fits
@@ -88,7 +88,7 @@ impl Edns {
     fn new(message: &QueryMessage, transport: &QueryTransport) -> Result<Self, QueryError> {
         let mut options = message.edns_option.clone();
         if message.nsid {
-            options.push((OptionCode::NSID, Vec::new()));
+            options.push((edns::NSID, Vec::new()));
         }
         if let Some(cookie) = &message.cookie {
             let mut octets = cookie.0.clone();
@@ -96,13 +96,13 @@ impl Edns {
                 octets.resize(CLIENT_COOKIE, 0);
                 getrandom::fill(&mut octets).map_err(QueryError::Random)?;
             }
-            options.push((OptionCode::COOKIE, octets));
+            options.push((edns::COOKIE, octets));
         }
         if message.keepalive {
-            options.push((OptionCode::KEEPALIVE, Vec::new()));
+            options.push((edns::KEEPALIVE, Vec::new()));
         }
         if message.expire {
-            options.push((OptionCode::EXPIRE, Vec::new()));
+            options.push((edns::EXPIRE, Vec::new()));
         }
         let dnssec_ok = if message.dnssec_ok() { DO } else { 0 };
         let compact_ok = if message.compact_ok { CO } else { 0 };
@@ -124,7 +124,7 @@ impl Edns {
         if self.is_padded {
             // The option's own four octets count.
             let padding = (out.len() + 4).next_multiple_of(PADDING_BLOCK) - (out.len() + 4);
-            push_option(OptionCode::PADDING, &vec![0; padding], out);
+            push_option(edns::PADDING, &vec![0; padding], out);
         }
         let octets = (out.len() - length - 2) as u16;
         out[length..length + 2].copy_from_slice(&octets.to_be_bytes());
@@ -150,6 +150,14 @@ fn push_soa(question: &Question, serial: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 16]);
 }
 
+/// Reads an answer.
+pub(super) fn read_message(octets: &[u8], server: SocketAddr) -> Result<Message, QueryError> {
+    Message::parse(octets).map_err(|source| {
+        let octets = data_encoding::HEXLOWER.encode(octets);
+        QueryError::Unreadable { server, source, octets }
+    })
+}
+
 /// Whether `message` is a response to `query`: of its opcode and, unless it is an error that says none, of its question.
 /// The identifier is compared where it is received.
 pub(super) fn is_answer(query: &[u8], message: &[u8]) -> bool {
@@ -172,7 +180,6 @@ fn read_question(message: &[u8]) -> Option<(Name, [u8; 4])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nonesuch_proto::message::Message;
 
     fn question(serial: Option<u32>) -> Question {
         let rtype = if serial.is_some() { Rtype::IXFR } else { Rtype::MX };

@@ -2,9 +2,11 @@
 
 use super::ask::Received;
 use super::edns::{self, EdnsOption};
+use super::error::QueryError;
 use super::message::Draft;
-use super::{QueryError, rcode, read_message, record};
-use crate::Outcome;
+use super::message::read_message;
+use super::{rcode, record};
+use crate::outcome::Outcome;
 use nonesuch_net::{Transport, client::TlsFacts};
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Record, Section};
@@ -28,7 +30,7 @@ impl Said {
         let options = edns::read_options(&message);
         let mut notes = std::mem::take(&mut received.notes);
         let is_foreign = |option: &EdnsOption| {
-            option.code == edns::OptionCode::COOKIE
+            option.code == nonesuch_proto::edns::COOKIE
                 && draft.client_cookie().is_none_or(|own| !option.data.starts_with(own))
         };
         if options.iter().any(is_foreign) {

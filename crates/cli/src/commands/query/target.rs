@@ -1,10 +1,10 @@
 //! What the words of the command line mean: name, type and server.
 
-use super::QueryError;
+use super::error::QueryError;
 use super::message::Question;
 use crate::arguments::QueryArguments;
-use nonesuch_authoritative::acl::{PORT, TLS_PORT};
 use nonesuch_proto::{Name, Rtype};
+use nonesuch_server::acl::{PORT, TLS_PORT};
 use std::fs;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::Path;

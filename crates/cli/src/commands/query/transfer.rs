@@ -2,13 +2,14 @@
 
 use super::ask::Asker;
 use super::edns;
+use super::error::{QueryError, TransferFault};
+use super::message::read_message;
 use super::message::{Draft, Question};
 use super::show::{describe_tls, option_to_json};
-use super::{QueryError, rcode, read_message, record};
-use crate::Outcome;
+use super::{rcode, record};
 use crate::arguments::QueryArguments;
-use crate::error::Failure;
 use crate::files::print_line;
+use crate::outcome::Outcome;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{Message, Rcode, Record, Section, flags};
 use serde_json::json;
@@ -28,7 +29,7 @@ pub(super) async fn run(
     arguments: &QueryArguments,
     question: &Question,
     asker: &Asker<'_>,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, QueryError> {
     let mut query = Draft::new(&arguments.message, &arguments.transport)?.write(question)?;
     let mut verifier = asker.signing.as_ref().map(|signing| signing.sign(&mut query));
     let mut connection = asker.connect_any().await?;
@@ -46,7 +47,7 @@ pub(super) async fn run(
         }
         let message = read_message(&octets, server)?;
         if message.header.id.to_be_bytes()[..] != query[..2] || message.header.flags & flags::QR == 0 {
-            return Err(QueryError::OtherQuestion { server }.into());
+            return Err(QueryError::OtherQuestion { server });
         }
         if message.rcode() != Rcode::NOERROR {
             return refused(arguments, server, &reason(&message));
@@ -91,12 +92,12 @@ fn print_records(
     server: SocketAddr,
     message: &Message,
     course: &mut Course,
-) -> Result<u64, Failure> {
-    let wrong = |reason: &str| QueryError::Transfer { server, reason: reason.to_owned() };
+) -> Result<u64, QueryError> {
+    let wrong = |reason| QueryError::Transfer { server, reason };
     let (mut text, mut count) = (String::new(), 0);
     for entry in message.section(Section::Answer) {
         if course.is_done() {
-            return Err(wrong("records follow its end").into());
+            return Err(wrong(TransferFault::AfterEnd));
         }
         let side = course.take(entry).map_err(wrong)?;
         count += 1;
@@ -119,7 +120,7 @@ fn print_records(
         }
     }
     if count == 0 {
-        return Err(wrong("a message holds no record").into());
+        return Err(wrong(TransferFault::EmptyMessage));
     }
     course.end_message();
     print_line(text.trim_end_matches('\n'))?;
@@ -129,12 +130,12 @@ fn print_records(
 /// Why the server says no: the response code, and its extended errors (RFC 8914).
 fn reason(message: &Message) -> String {
     let options = edns::read_options(message).into_iter();
-    let errors = options.filter(|option| option.code == edns::OptionCode::EXTENDED_ERROR);
+    let errors = options.filter(|option| option.code == nonesuch_proto::edns::EXTENDED_ERROR);
     let errors = errors.map(|error| format!(", {} {}", error.name(), error.describe()));
     rcode::name(message.rcode()) + &errors.collect::<String>()
 }
 
-fn refused(arguments: &QueryArguments, server: SocketAddr, reason: &str) -> Result<Outcome, Failure> {
+fn refused(arguments: &QueryArguments, server: SocketAddr, reason: &str) -> Result<Outcome, QueryError> {
     if arguments.json {
         print_line(&json!({ "error": reason, "server": server.to_string() }).to_string())?;
     } else {
@@ -180,11 +181,11 @@ impl Course {
     }
 
     /// Takes the next record; says whether it was removed or added, where changes are sent.
-    fn take(&mut self, record: &Record) -> Result<Option<&'static str>, &'static str> {
+    fn take(&mut self, record: &Record) -> Result<Option<&'static str>, TransferFault> {
         let is_soa = record.rtype == Rtype::SOA;
         let is_last = is_soa && serial(&record.rdata) == serial(&self.first);
         let (place, side) = match self.place {
-            Place::Start if !is_soa => return Err("it does not begin with an SOA record"),
+            Place::Start if !is_soa => return Err(TransferFault::NoSoa),
             Place::Start => {
                 self.first.clone_from(&record.rdata);
                 (if self.is_incremental { Place::Second } else { Place::Whole }, None)
@@ -199,7 +200,7 @@ impl Course {
             Place::Added if is_last => (Place::Done, None),
             Place::Added if is_soa => (Place::Removed, Some("removed")),
             Place::Added => (Place::Added, Some("added")),
-            Place::Done => return Err("records follow its end"),
+            Place::Done => return Err(TransferFault::AfterEnd),
         };
         self.place = place;
         Ok(side)

@@ -1,9 +1,9 @@
 //! Signing of the query, and what the answer's signature says (RFC 8945).
 
-use super::QueryError;
-use nonesuch_authoritative::seconds_now;
-use nonesuch_authoritative::tsig::{self, Algorithm, AnswerVerifier, Key};
+use super::error::{KeyArgumentFault, KeyFileFault, QueryError};
 use nonesuch_proto::Name;
+use nonesuch_server::clock::seconds_now;
+use nonesuch_server::tsig::{self, Algorithm, AnswerFault, AnswerVerifier, Key};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,29 +23,19 @@ impl Signing {
             if let Some((named, path)) = split_file(text) {
                 return read_named(named, path);
             }
-            let key = Key::from_argument(text).map_err(|error| {
-                QueryError::Key(format!(
-                    "{error}; --tsig-key takes NAME:ALGORITHM:SECRET, a file with a key as BIND has it, or NAME:FILE, the secret in \
-                     the file"
-                ))
-            })?;
+            let key = Key::from_argument(text).map_err(KeyArgumentFault::Key).map_err(QueryError::Key)?;
             return Ok(Self(Arc::new(key)));
         }
         let text = read_file(path)?;
-        let fault = |reason: String| QueryError::KeyFile { path: path.to_owned(), reason };
+        let fault = |reason| QueryError::KeyFile { path: path.to_owned(), reason };
         if is_secret(&text) {
-            let place = path.display();
-            return Err(fault(format!(
-                "holds a secret, and not the name of its key: give NAME:{place}, or NAME:ALGORITHM:{place}"
-            )));
+            return Err(fault(KeyFileFault::SecretAlone { path: path.to_owned() }));
         }
-        let mut keys = tsig::read_keys(&text).map_err(|error| fault(error.to_string()))?.into_iter();
+        let mut keys = tsig::read_keys(&text).map_err(|error| fault(error.into()))?.into_iter();
         match (keys.next(), keys.next()) {
             (Some(key), None) => Ok(Self(Arc::new(key))),
-            (None, _) => Err(fault(
-                "holds no key: write key \"NAME\" { algorithm hmac-sha256; secret \"…\"; };".to_owned(),
-            )),
-            _ => Err(fault("holds more than one key: give a file with the one to sign with".to_owned())),
+            (None, _) => Err(fault(KeyFileFault::NoKey)),
+            _ => Err(fault(KeyFileFault::SeveralKeys)),
         }
     }
 
@@ -66,20 +56,18 @@ fn split_file(text: &str) -> Option<(&str, &Path)> {
 }
 
 fn read_file(path: &Path) -> Result<Zeroizing<String>, QueryError> {
-    fs::read_to_string(path).map(Zeroizing::new).map_err(|error| {
-        let reason = format!("cannot be read: {error}; give a key file, NAME:FILE or NAME:ALGORITHM:SECRET");
-        QueryError::KeyFile { path: path.to_owned(), reason }
-    })
+    let text = fs::read_to_string(path).map(Zeroizing::new);
+    text.map_err(|error| QueryError::KeyFile { path: path.to_owned(), reason: KeyFileFault::Read(error) })
 }
 
 /// The key of a file as a server's configuration names it, with `named` before it, the key's name and perhaps its algorithm: the
 /// secret in base64 alone, or keys as BIND has them.
 fn read_named(named: &str, path: &Path) -> Result<Signing, QueryError> {
     let text = read_file(path)?;
-    let fault = |reason: String| QueryError::KeyFile { path: path.to_owned(), reason };
+    let fault = |reason| QueryError::KeyFile { path: path.to_owned(), reason };
     if !text.contains('{') {
         let argument = Zeroizing::new(format!("{named}:{}", text.trim()));
-        let key = Key::from_argument(&argument).map_err(|error| fault(error.to_string()))?;
+        let key = Key::from_argument(&argument).map_err(|error| fault(error.into()))?;
         return Ok(Signing(Arc::new(key)));
     }
     let (algorithms, names): (Vec<&str>, Vec<&str>) =
@@ -87,14 +75,14 @@ fn read_named(named: &str, path: &Path) -> Result<Signing, QueryError> {
     let name: Name = names
         .first()
         .and_then(|name| name.parse().ok())
-        .ok_or_else(|| QueryError::Key(format!("'{named}' is no name of a key")))?;
-    let keys = tsig::read_keys(&text).map_err(|error| fault(error.to_string()))?;
+        .ok_or_else(|| QueryError::Key(KeyArgumentFault::Name(named.to_owned())))?;
+    let keys = tsig::read_keys(&text).map_err(|error| fault(error.into()))?;
     let key = keys.into_iter().find(|key| key.name().to_canonical() == name.view().to_canonical());
-    let key = key.ok_or_else(|| fault(format!("holds no key {name}: name one that it holds")))?;
+    let key = key.ok_or_else(|| fault(KeyFileFault::NotHeld(name.clone())))?;
     let is_other =
         |text: &&str| text.parse::<Algorithm>().is_ok_and(|algorithm| algorithm != key.algorithm());
     if algorithms.iter().any(is_other) {
-        return Err(fault(format!("the key is of {}: leave the algorithm out", key.algorithm())));
+        return Err(fault(KeyFileFault::OtherAlgorithm(key.algorithm())));
     }
     Ok(Signing(Arc::new(key)))
 }
@@ -131,12 +119,12 @@ impl Verifier {
     }
 
     /// Verifies the next message of a transfer.
-    pub(super) fn verify(&mut self, message: &[u8]) -> Result<(), String> {
-        self.answers.verify(message, seconds_now()).map(drop).map_err(|fault| fault.to_string())
+    pub(super) fn verify(&mut self, message: &[u8]) -> Result<(), AnswerFault> {
+        self.answers.verify(message, seconds_now()).map(drop)
     }
 
     /// After the last message, which must have been signed.
-    pub(super) fn finish(self) -> Result<(), String> {
-        self.answers.finish().map_err(|fault| fault.to_string())
+    pub(super) fn finish(self) -> Result<(), AnswerFault> {
+        self.answers.finish()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{Problem, Problems, Read, load};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 
 const HEAD: &str = "version = 1\nlisten = [\"127.0.0.1\"]\n";
 
@@ -151,36 +151,6 @@ fn what_cannot_be_included_is_said_where_it_is_named() {
     }
     let found = problems(&folder, "include = \"d/*.toml\"\n");
     assert!(found[0].starts_with("c.toml:3:11: include: \"d/*.toml\" is no list"), "{found:?}");
-}
-
-#[test]
-fn what_the_servers_user_cannot_read_is_said() {
-    use crate::config::check::tests_support::stranger;
-    use crate::config::read_by_reload;
-    let folder = folder(&[("d/a.toml", ""), ("d/b.toml", "")]);
-    let set_mode = |name: &str, mode| {
-        fs::set_permissions(folder.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
-    };
-    let read = read(&folder, "include = [\"d/*.toml\"]\n").unwrap();
-    for (name, mode) in
-        [("", 0o755), ("c.toml", 0o644), ("d", 0o755), ("d/a.toml", 0o644), ("d/b.toml", 0o640)]
-    {
-        set_mode(name, mode);
-    }
-    let said = || without(&folder, &read_by_reload(&read.sources, &stranger()));
-    let found = said();
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(
-        found[0].starts_with("c.toml:3:12: include: d/b.toml: the user stranger may not read it"),
-        "{found:?}"
-    );
-    // A folder that cannot be listed, whose files can be read.
-    set_mode("d/b.toml", 0o644);
-    assert!(said().is_empty());
-    set_mode("d", 0o751);
-    let found = said();
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("c.toml:3:12: include: d: the user stranger may not read it"), "{found:?}");
 }
 
 #[test]

@@ -6,13 +6,17 @@ struct Stalled {
     queue: Arc<Queue>,
     lets: Sender<io::Result<()>>,
     taken: Receiver<String>,
+    /// A message for each line that the output is given, before it waits.
+    given: Receiver<()>,
 }
 
 impl Stalled {
     fn start() -> Self {
         let (lets, let_on) = channel::<io::Result<()>>();
         let (take, taken) = channel();
+        let (give, given) = channel();
         let outputs = Box::new(move |_, octets: &[u8]| {
+            let _ = give.send(());
             let outcome = let_on.recv().unwrap_or(Ok(()));
             if outcome.is_ok() {
                 let _ = take.send(String::from_utf8_lossy(octets).into_owned());
@@ -20,16 +24,26 @@ impl Stalled {
             outcome
         });
         let queue = Queue::start(|| Style::Journal, outputs).expect("a thread");
-        Self { queue, lets, taken }
+        Self { queue, lets, taken, given }
+    }
+
+    /// Returns when the writer waits for the output, with one line.
+    fn stall(&self) {
+        self.push("first");
+        self.given.recv().expect("a line");
     }
 
     fn push(&self, line: impl std::fmt::Display) {
-        self.queue.push(Stream::Error, format!("{line}\n"));
+        self.push_at(Level::WARN, line);
+    }
+
+    fn push_at(&self, level: Level, line: impl std::fmt::Display) {
+        self.queue.push(Stream::Error, level, format!("{line}\n"));
     }
 
     /// Lets all lines be taken from now on; those that came.
     fn release(self) -> Vec<String> {
-        let Self { queue, lets, taken } = self;
+        let Self { queue, lets, taken, .. } = self;
         drop(lets);
         queue.flush(Duration::from_secs(20));
         taken.try_iter().collect()
@@ -39,17 +53,17 @@ impl Stalled {
 #[test]
 fn no_one_waits_for_an_output_that_takes_nothing_and_dropped_lines_are_counted_and_reported_once() {
     let stalled = Stalled::start();
-    let lines = LINES + 500;
-    for number in 0..lines {
+    stalled.stall();
+    for number in 0..LINES + 500 {
         stalled.push(number);
     }
     let dropped = stalled.queue.counters().dropped;
-    // The writer may have taken one of them.
-    assert!((499..=500).contains(&dropped), "{dropped}");
+    assert_eq!(dropped, 500);
     let written = stalled.release();
     let (reports, written): (Vec<&String>, Vec<&String>) =
         written.iter().partition(|line| line.contains("log: "));
-    let kept: Vec<String> = (0..lines - dropped as usize).map(|number| format!("{number}\n")).collect();
+    let kept = (0..LINES).map(|number| format!("{number}\n"));
+    let kept: Vec<String> = std::iter::once("first\n".to_owned()).chain(kept).collect();
     assert_eq!(written, kept.iter().collect::<Vec<_>>());
     let expected = format!(
         "<4>log: lines dropped, standard error did not accept them in time dropped={dropped} total={dropped}\n"
@@ -112,4 +126,37 @@ fn suppressed_lines_are_reported_at_the_end() {
     assert_eq!(queue.counters().suppressed, 100 - admitted);
     let written = stalled.release();
     assert_eq!(written, [format!("<4>log: lines suppressed event=alert suppressed={}\n", 100 - admitted)]);
+}
+
+#[test]
+fn a_quarter_of_the_queue_is_for_warnings_and_errors() {
+    for long in ["", &"x".repeat(BYTES / 100)] {
+        let stalled = Stalled::start();
+        for number in 0..LINES {
+            stalled.push_at(Level::INFO, format!("info {number} {long}"));
+        }
+        let dropped = stalled.queue.counters().dropped;
+        assert!(dropped >= LINES as u64 / 4 - 1, "{dropped}");
+        for number in 0..20 {
+            stalled.push_at(Level::WARN, format!("warning {number} {long}"));
+            stalled.push_at(Level::INFO, "dropped");
+        }
+        stalled.push_at(Level::ERROR, "error");
+        let written = stalled.release();
+        let of = |words: &str| written.iter().filter(|line| line.starts_with(words)).count();
+        assert_eq!((of("warning "), of("error"), of("dropped")), (20, 1, 0));
+    }
+}
+
+/// Suppressed events want the writer's work once: when the first of them sets the time of a summary.
+#[test]
+fn suppressed_events_wake_the_writer_once() {
+    let now = Instant::now();
+    let mut throttle = Throttle::new(now);
+    let fields = Fields::new("alert".to_owned(), Vec::new());
+    let verdicts: Vec<Verdict> =
+        (0..100).map(|_| throttle.admit(&Key::of_library(), Level::WARN, &fields, now)).collect();
+    let first = verdicts.iter().position(|verdict| matches!(verdict, Verdict::Suppressed { .. })).unwrap();
+    let expected = |place: usize| Verdict::Suppressed { is_first: place == first };
+    assert!((first..100).all(|place| verdicts[place] == expected(place)), "{verdicts:?}");
 }

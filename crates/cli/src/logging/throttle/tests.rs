@@ -30,7 +30,10 @@ fn of_peers(peers: &[&str]) -> Vec<Key> {
 }
 
 fn admit(throttle: &mut Throttle, key: &Key, now: Instant) -> Option<u64> {
-    throttle.admit(key, Level::INFO, &Fields::new("transfer sent".to_owned(), Vec::new()), now)
+    match throttle.admit(key, Level::INFO, &Fields::new("transfer sent".to_owned(), Vec::new()), now) {
+        Verdict::Admitted { suppressed } => Some(suppressed),
+        Verdict::Suppressed { .. } => None,
+    }
 }
 
 #[test]
@@ -114,4 +117,62 @@ fn the_number_of_buckets_and_of_summaries_is_bounded() {
     let key = Key { event: of_number(0).event, ..of_number(PEERS + 2000) };
     assert_eq!(admit(&mut throttle, &key, later), Some(0));
     assert!(throttle.peers.buckets.len() < 10, "{}", throttle.peers.buckets.len());
+}
+
+#[test]
+fn warnings_and_errors_are_counted_for_each_zone_and_other_lines_for_each_peer() {
+    let (peer, of_zones) = ("192.0.2.1:53", ["a.example.", "b.example."]);
+    let found = keys(|| {
+        for zone in of_zones {
+            tracing::warn!(zone, peer, "transfer failed");
+        }
+        for zone in of_zones {
+            tracing::error!(zone, peer, "zone expired");
+        }
+        for zone in of_zones {
+            tracing::info!(zone, peer, "transfer refused");
+        }
+        for _ in of_zones {
+            tracing::warn!(peer, "message with TSIG refused");
+        }
+    });
+    let sources: Vec<&Source> = found.iter().flatten().map(|key| &key.source).collect();
+    let peer = Source::Peer("192.0.2.1".parse().unwrap());
+    let [a, b] = of_zones.map(|zone| Source::Zone(zone.to_owned()));
+    assert_eq!(sources, [&a, &b, &a, &b, &peer, &peer, &peer, &peer]);
+}
+
+#[test]
+fn lines_about_the_members_of_a_catalog_are_counted_for_the_catalog() {
+    let found = keys(|| {
+        for number in 0..3 {
+            let zone = format!("m{number}.example.");
+            tracing::info!(zone, catalog = "Catalog.example.", "zone {zone}: removed from the catalog");
+            tracing::error!(zone, catalog = "Catalog.example.", "zone {zone}: no template");
+        }
+    });
+    let expected = Source::Zone("catalog.example.".to_owned());
+    assert!(found.iter().all(|key| key.as_ref().unwrap().source == expected), "{found:?}");
+}
+
+#[test]
+fn lines_that_share_a_bucket_name_no_source() {
+    let now = Instant::now();
+    let mut throttle = Throttle::new(now);
+    let peers: Vec<String> =
+        (0..=PEERS).map(|number| format!("10.{}.{}.1", number >> 8, number & 255)).collect();
+    let peers: Vec<&str> = peers.iter().map(String::as_str).collect();
+    for key in of_peers(&peers) {
+        for _ in 0..=PEER_BURST {
+            admit(&mut throttle, &key, now);
+        }
+    }
+    let mut summaries = Vec::new();
+    let table = &mut throttle.peers;
+    for (key, bucket) in &mut table.buckets {
+        let suppressed = bucket.suppressed.take().unwrap();
+        assert_eq!(suppressed.source.is_none(), key.source == Source::Others, "{key:?}: {suppressed:?}");
+        summaries.push(suppressed);
+    }
+    assert_eq!(summaries.len(), PEERS + 1);
 }

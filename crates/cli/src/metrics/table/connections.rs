@@ -12,7 +12,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport", "outcome"],
-        help: "Connections accepted, and those that were refused, had to make room, were too slow, or broke",
+        help: "Connections by outcome: accepted, refused, evicted to make room, timed out, broken",
         collect: connections,
     },
     Metric {
@@ -20,7 +20,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "",
         labels: &["transport"],
-        help: "Connections that are open",
+        help: "Open connections",
         collect: open_connections,
     },
     Metric {

@@ -8,7 +8,7 @@ pub(super) const METRICS: &[Metric] = &[Metric {
     kind: Kind::Counter,
     unit: "",
     labels: &["outcome"],
-    help: "TLS handshakes: in full, resumed, and failed; those that took too long are connections that timed out",
+    help: "TLS handshakes: full, resumed, failed; a handshake that takes too long is a connection that timed out",
     collect: |snapshot, out| {
         let Some(tls) = &snapshot.tls else { return };
         let full = tls.handshakes.saturating_sub(tls.resumed);

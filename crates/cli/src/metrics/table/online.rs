@@ -13,7 +13,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["mechanism", "algorithm"],
-        help: "Private-key operations: signatures over the zone's data (data), over records of denial, and NSEC5 proofs",
+        help: "Private-key operations: signatures over zone data (data), signatures over denial records, NSEC5 proofs",
         collect: online_operations,
     },
     Metric {
@@ -21,7 +21,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["mechanism", "algorithm"],
-        help: "Signatures and proofs asked for that were in the cache",
+        help: "Signatures and proofs found in the cache",
         collect: |snapshot, out| lookups(out, &snapshot.online.hits),
     },
     Metric {
@@ -29,7 +29,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["mechanism", "algorithm"],
-        help: "Signatures and proofs asked for that had to be made",
+        help: "Signatures and proofs not found in the cache",
         collect: |snapshot, out| lookups(out, &snapshot.online.misses),
     },
     Metric {
@@ -37,7 +37,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &[],
-        help: "NSEC5 proofs asked for that are stored beside the zone",
+        help: "NSEC5 proofs found in the stored proofs of the zone",
         collect: |snapshot, out| out.push(count(vec![], snapshot.online.proofs_stored)),
     },
     Metric {
@@ -45,7 +45,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &[],
-        help: "Times that what a batch of queries wants was made together",
+        help: "Batches of signatures and proofs generated together",
         collect: |snapshot, out| out.push(count(vec![], snapshot.online.batches)),
     },
     Metric {
@@ -53,7 +53,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["reason"],
-        help: "Signatures and proofs that were not made: the batch was full, or the library failed",
+        help: "Signatures and proofs that were not generated: the batch was full, or the library failed",
         collect: |snapshot, out| {
             out.push(count(vec!["full".into()], snapshot.online.refused));
             out.push(count(vec!["failed".into()], snapshot.online.failed));
@@ -64,7 +64,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport"],
-        help: "Queries whose signatures or proofs the online share did not allow",
+        help: "Queries that were refused signatures or proofs because of the online share",
         collect: |snapshot, out| each(snapshot, out, |sum| sum.over_budget),
     },
     Metric {
@@ -72,7 +72,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "bytes",
         labels: &[],
-        help: "What the caches of signatures and proofs take",
+        help: "Size of the caches of signatures and proofs",
         collect: |snapshot, out| out.push(number(vec![], snapshot.online.cache_octets as f64)),
     },
 ];

@@ -2,7 +2,7 @@
 
 use super::{Kind, Metric, Sample, Value, by_name, carriers, count, each};
 use crate::metrics::Snapshot;
-use nonesuch_authoritative::statistics::{CarrierSum, Cookie, Dropped, LATENCY_BOUNDS, Sizes, Tsig};
+use nonesuch_server::statistics::{CarrierSum, Cookie, Dropped, LATENCY_BOUNDS, Sizes, Tsig};
 use std::borrow::Cow;
 
 /// The rows.
@@ -12,7 +12,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport", "type"],
-        help: "Queries that were answered, by type. Types above 257 (CAA) are counted together as OTHER",
+        help: "Answered queries by type, transfers included; types above 257 (CAA) are counted as OTHER",
         collect: queries,
     },
     Metric {
@@ -28,7 +28,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport"],
-        help: "Responses with the flag TC, those that the rate limit truncates included",
+        help: "Responses with the TC flag, including those truncated by rate limiting",
         collect: |snapshot, out| each(snapshot, out, |sum| sum.truncated),
     },
     Metric {
@@ -44,7 +44,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport"],
-        help: "Queries with the flag DO, which ask for signatures",
+        help: "Queries with the DO flag",
         collect: |snapshot, out| each(snapshot, out, |sum| sum.dnssec_ok),
     },
     Metric {
@@ -52,7 +52,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Histogram,
         unit: "bytes",
         labels: &["transport"],
-        help: "Sizes of queries",
+        help: "Size of query messages",
         collect: |snapshot, out| sizes(snapshot, out, &QUERY_SIZES, |sum| &sum.query_sizes),
     },
     Metric {
@@ -60,7 +60,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Histogram,
         unit: "bytes",
         labels: &["transport"],
-        help: "Sizes of responses to queries",
+        help: "Size of responses to queries; a transfer over TCP has none",
         collect: |snapshot, out| sizes(snapshot, out, &RESPONSE_SIZES, |sum| &sum.response_sizes),
     },
     Metric {
@@ -68,7 +68,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Histogram,
         unit: "seconds",
         labels: &["transport"],
-        help: "From the return of the system call that received a batch of messages to the return of the one that sent the answer",
+        help: "Time from the system call that received the batch of queries to the one that sent the response",
         collect: durations,
     },
     Metric {
@@ -76,7 +76,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport", "opcode", "rcode"],
-        help: "Messages other than queries that could be read, by opcode and response code: NOTIFY, UPDATE, malformed ones",
+        help: "Answered messages that are not valid queries, by opcode and response code: NOTIFY, UPDATE, malformed messages",
         collect: other_requests,
     },
     Metric {
@@ -84,7 +84,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport", "reason"],
-        help: "Messages that were not answered",
+        help: "Messages without a response, by reason",
         collect: dropped,
     },
     Metric {
@@ -92,7 +92,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport"],
-        help: "Responses that the rate limit replaced by truncated ones",
+        help: "Responses that rate limiting replaced with truncated responses",
         collect: |snapshot, out| each(snapshot, out, |sum| sum.slips),
     },
     Metric {
@@ -100,7 +100,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport"],
-        help: "Queries that were refused since their senders may not ask for the zone (allow-query)",
+        help: "Queries refused because allow-query of the zone does not allow the client",
         collect: |snapshot, out| each(snapshot, out, |sum| sum.prohibited),
     },
     Metric {
@@ -108,7 +108,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport", "outcome"],
-        help: "Queries with a DNS cookie",
+        help: "Queries with a DNS cookie, by outcome",
         collect: |snapshot, out| {
             by_name(snapshot, out, |sum| {
                 Cookie::ALL.map(Cookie::name).into_iter().zip(sum.cookies).collect()
@@ -120,7 +120,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["transport", "outcome"],
-        help: "Messages with TSIG",
+        help: "Messages with a TSIG record, by outcome",
         collect: |snapshot, out| {
             by_name(snapshot, out, |sum| Tsig::ALL.map(Tsig::name).into_iter().zip(sum.tsig).collect());
         },

@@ -10,7 +10,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "",
         labels: &[],
-        help: "Zones whose newest version was refused, and catalogs that are broken: what was there before stays in force",
+        help: "Zones whose newest version was rejected, and broken catalogs; the previous version stays in use",
         collect: |snapshot, out| {
             let refused = snapshot.zones.iter().filter(|zone| zone.is_refused).count();
             out.push(number(vec![], refused as f64));
@@ -21,7 +21,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "",
         labels: &["zone"],
-        help: "1 where the newest version of the zone was refused, or the catalog is broken, 0 where not",
+        help: "1 if the newest version of the zone was rejected or the catalog is broken, else 0",
         collect: refused_zones,
     },
     Metric {
@@ -29,7 +29,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["result"],
-        help: "Reloads of the configuration: done, and refused since it was faulty",
+        help: "Reloads of the configuration: done, or refused because it was faulty",
         collect: |snapshot, out| {
             out.push(count(vec!["done".into()], snapshot.reloads.done));
             out.push(count(vec!["refused".into()], snapshot.reloads.refused));
@@ -40,7 +40,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "",
         labels: &[],
-        help: "1 where the configuration that was read last is in force, 0 where it was refused and the one of before stays",
+        help: "1 if the configuration that was read last is in use, 0 if it was refused",
         collect: |snapshot, out| {
             out.push(number(vec![], f64::from(u8::from(!snapshot.reloads.is_refused))));
         },
@@ -50,7 +50,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "seconds",
         labels: &[],
-        help: "When the configuration was read last, at the start or by a reload, in seconds since 1970",
+        help: "Time at which the configuration was read last, at the start or by a reload, in seconds since 1970",
         collect: |snapshot, out| out.push(number(vec![], snapshot.reloads.last as f64)),
     },
     Metric {
@@ -58,7 +58,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "seconds",
         labels: &[],
-        help: "When the configuration that is in force was read, in seconds since 1970",
+        help: "Time at which the configuration in use was read, in seconds since 1970",
         collect: |snapshot, out| out.push(number(vec![], snapshot.reloads.in_force_since as f64)),
     },
 ];

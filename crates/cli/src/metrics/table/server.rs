@@ -11,7 +11,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["outcome"],
-        help: "Frames of dnstap: written, dropped because a queue was full, lost with a connection or file",
+        help: "dnstap frames: written, dropped because a queue was full, lost with a connection or file",
         collect: dnstap_frames,
     },
     Metric {
@@ -19,7 +19,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &[],
-        help: "Lines of the log dropped because standard error did not accept them in time, or at all",
+        help: "Log lines dropped because standard error did not accept them",
         collect: |snapshot, out| out.push(count(vec![], snapshot.log.dropped)),
     },
     Metric {
@@ -27,7 +27,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &[],
-        help: "Lines of the log suppressed because one peer or one zone caused too many of the same event",
+        help: "Log lines suppressed because one peer or zone caused too many lines of one event",
         collect: |snapshot, out| out.push(count(vec![], snapshot.log.suppressed)),
     },
     Metric {
@@ -35,7 +35,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Info,
         unit: "",
         labels: &["version"],
-        help: "The version that runs",
+        help: "Version of the running server",
         collect: |_, out| out.push(count(vec![env!("CARGO_PKG_VERSION").into()], 1)),
     },
     Metric {
@@ -43,7 +43,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "seconds",
         labels: &[],
-        help: "CPU time of the process, in user and system mode",
+        help: "CPU time of the process, user and system",
         collect: |_, out| out.extend(Process::cpu_seconds().map(|seconds| number(vec![], seconds))),
     },
     Metric {
@@ -51,7 +51,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "bytes",
         labels: &[],
-        help: "Memory of the process that is resident",
+        help: "Resident memory of the process",
         collect: |_, out| out.extend(Process::resident_octets().map(|octets| number(vec![], octets as f64))),
     },
     Metric {
@@ -67,7 +67,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "",
         labels: &[],
-        help: "Files and sockets that the process may open",
+        help: "Maximum number of open files and sockets of the process",
         collect: |_, out| out.extend(Process::most_files().map(|files| number(vec![], files as f64))),
     },
     Metric {
@@ -75,7 +75,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "seconds",
         labels: &[],
-        help: "When the process was started, in seconds since 1970",
+        help: "Start time of the process, in seconds since 1970",
         collect: |_, out| out.extend(Process::start_time().map(|seconds| number(vec![], seconds))),
     },
 ];

@@ -2,8 +2,8 @@
 
 use super::{Kind, Metric, Sample, count};
 use crate::metrics::Snapshot;
-use nonesuch_authoritative::statistics::Direction;
 use nonesuch_authoritative::transfer::outbound::Refusal;
+use nonesuch_server::statistics::Direction;
 use std::collections::BTreeMap;
 
 /// The rows.
@@ -13,7 +13,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["direction", "kind", "result"],
-        help: "Zone transfers that ended",
+        help: "Completed zone transfers by direction, kind and result",
         collect: transfers,
     },
     Metric {
@@ -21,7 +21,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["reason"],
-        help: "Requests for transfers to others that were refused, by reason",
+        help: "Refused transfer requests of clients, by reason",
         collect: refused,
     },
     Metric {
@@ -37,7 +37,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "bytes",
         labels: &["direction"],
-        help: "Octets of the messages of zone transfers",
+        help: "Size of the messages of zone transfers",
         collect: |snapshot, out| by_direction(out, &snapshot.statistics.transfers.octets),
     },
     Metric {
@@ -45,7 +45,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Counter,
         unit: "",
         labels: &["direction", "result"],
-        help: "NOTIFY messages: those that came, accepted or refused; those that were sent, acknowledged or given up",
+        help: "NOTIFY messages received and sent: accepted, refused, or (sent) unanswered in all attempts",
         collect: notifies,
     },
 ];
@@ -71,8 +71,7 @@ fn by_direction(out: &mut Vec<Sample>, numbers: &BTreeMap<Direction, u64>) {
 }
 
 fn notifies(snapshot: &Snapshot, out: &mut Vec<Sample>) {
-    for ((direction, accepted), times) in &snapshot.statistics.transfers.notifies {
-        let result = if *accepted { "accepted" } else { "refused" };
-        out.push(count(vec![direction.name().into(), result.into()], *times));
+    for ((direction, result), times) in &snapshot.statistics.transfers.notifies {
+        out.push(count(vec![direction.name().into(), result.name().into()], *times));
     }
 }

@@ -11,7 +11,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "",
         labels: &["state"],
-        help: "Zones by what becomes of queries for them",
+        help: "Number of zones by state",
         collect: zones,
     },
     Metric {
@@ -19,7 +19,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "seconds",
         labels: &[],
-        help: "When the first signature of all zones expires, in seconds since 1970",
+        help: "Time at which the first signature of all zones expires, in seconds since 1970",
         collect: |snapshot, out| {
             let nearest = snapshot.zones.iter().filter_map(|zone| zone.nearest_expiration).min();
             out.extend(nearest.map(|time| number(vec![], time as f64)));
@@ -30,7 +30,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "",
         labels: &["zone"],
-        help: "The serial that is served",
+        help: "Serial of the served version",
         collect: |snapshot, out| each_zone(snapshot, out, |zone| zone.serial.map(f64::from)),
     },
     Metric {
@@ -38,7 +38,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "",
         labels: &["zone"],
-        help: "1 where the zone is answered from, 0 where it is not ready, expired or failed",
+        help: "1 if the zone is served, 0 if it is not ready, expired or failed",
         collect: |snapshot, out| {
             each_zone(snapshot, out, |zone| Some(f64::from(u8::from(zone.state == "serving"))));
         },
@@ -48,7 +48,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "seconds",
         labels: &["zone"],
-        help: "Since the zone was loaded or transferred",
+        help: "Time since the zone was loaded or transferred",
         collect: |snapshot, out| {
             let age = |loaded_at| snapshot.now.saturating_sub(loaded_at) as f64;
             each_zone(snapshot, out, |zone| zone.loaded_at.map(age));
@@ -59,7 +59,7 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "seconds",
         labels: &["zone"],
-        help: "When the first signature of the zone expires, in seconds since 1970",
+        help: "Time at which the first signature of the zone expires, in seconds since 1970",
         collect: |snapshot, out| {
             each_zone(snapshot, out, |zone| zone.nearest_expiration.map(|time| time as f64));
         },
@@ -69,8 +69,47 @@ pub(super) const METRICS: &[Metric] = &[
         kind: Kind::Gauge,
         unit: "",
         labels: &["zone"],
-        help: "Records of the zone",
+        help: "Number of records of the zone",
         collect: |snapshot, out| each_zone(snapshot, out, |zone| zone.records.map(|records| records as f64)),
+    },
+    Metric {
+        name: "nonesuch_zone_refreshed_timestamp",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        labels: &["zone"],
+        help: "Time of the last successful refresh of a secondary zone, in seconds since 1970",
+        collect: |snapshot, out| {
+            each_zone(snapshot, out, |zone| zone.refresh?.refreshed.map(|time| time as f64));
+        },
+    },
+    Metric {
+        name: "nonesuch_zone_next_refresh_timestamp",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        labels: &["zone"],
+        help: "Time of the next refresh of a secondary zone, in seconds since 1970; absent during a refresh",
+        collect: |snapshot, out| each_zone(snapshot, out, |zone| zone.refresh?.next.map(|time| time as f64)),
+    },
+    Metric {
+        name: "nonesuch_zone_time_to_expiry",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        labels: &["zone"],
+        help: "Time until a secondary zone expires unless it is refreshed; 0 if it has expired",
+        collect: |snapshot, out| {
+            let left = |expires: u64| expires.saturating_sub(snapshot.now) as f64;
+            each_zone(snapshot, out, |zone| zone.refresh?.expires.map(left));
+        },
+    },
+    Metric {
+        name: "nonesuch_zone_queries",
+        kind: Kind::Counter,
+        unit: "",
+        labels: &["zone"],
+        help: "Queries for names in the zone, if metrics-zone-queries is set",
+        collect: |snapshot, out| {
+            each_zone(snapshot, out, |zone| zone.queries.map(|queries| queries as f64));
+        },
     },
 ];
 

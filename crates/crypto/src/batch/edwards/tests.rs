@@ -219,11 +219,7 @@ fn s_must_be_below_the_order() {
 /// The public test data: all cases of one key together, and each by itself as often as makes a batch large.
 #[test]
 fn wycheproof_agrees() {
-    let Some(data) = std::env::var_os("NONESUCH_DATA") else {
-        eprintln!("wycheproof_agrees: skipped, NONESUCH_DATA is not set");
-        return;
-    };
-    let path = std::path::Path::new(&data).join("wycheproof/testvectors_v1/ed25519_test.json");
+    let Some(path) = nonesuch_testing::data("wycheproof/testvectors_v1/ed25519_test.json") else { return };
     let file: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let octets = |value: &serde_json::Value| {
         data_encoding::HEXLOWER_PERMISSIVE.decode(value.as_str().unwrap().as_bytes()).unwrap()

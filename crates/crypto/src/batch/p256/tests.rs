@@ -208,12 +208,8 @@ fn points_off_the_curve_have_no_table() {
 /// The public test data: all cases of one key together, and each by itself.
 #[test]
 fn wycheproof_agrees() {
-    let Some(data) = std::env::var_os("NONESUCH_DATA") else {
-        eprintln!("wycheproof_agrees: skipped, NONESUCH_DATA is not set");
-        return;
-    };
     let path = "wycheproof/testvectors_v1/ecdsa_secp256r1_sha256_p1363_test.json";
-    let path = std::path::Path::new(&data).join(path);
+    let Some(path) = nonesuch_testing::data(path) else { return };
     let file: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let octets = |value: &serde_json::Value| {
         data_encoding::HEXLOWER_PERMISSIVE.decode(value.as_str().unwrap().as_bytes()).unwrap()

@@ -10,7 +10,7 @@ use super::comb::push_odd_multiples;
 use super::field::{LANES, Words, load, split, store};
 use super::point::{Pairs, Points, normalize_all};
 use crate::p256::point::Affine;
-use crate::p256::table::{ENTRIES, WINDOWS};
+use crate::p256::windows::{ENTRIES, WINDOWS};
 
 /// Entries in the Montgomery form of the lanes, 64 octets each: four words of x, four of y, so that one load reads an entry.
 pub(crate) struct PackedTable(Vec<Words>);

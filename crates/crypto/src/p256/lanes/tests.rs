@@ -21,7 +21,7 @@ fn lanes() -> Option<Ifma> {
     static SAY: Once = Once::new();
     let ifma = Ifma::detect();
     if ifma.is_none() {
-        SAY.call_once(|| eprintln!("skipped: p256::lanes, as the processor has no AVX-512 IFMA"));
+        SAY.call_once(|| nonesuch_testing::skip("p256::lanes, as the processor has no AVX-512 IFMA"));
     }
     ifma
 }

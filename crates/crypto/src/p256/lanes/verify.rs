@@ -6,9 +6,9 @@
 use super::comb::{Digits, Entries, Tables, multiply_base, select};
 use super::field::{Fields, LANES};
 use super::point::{Pairs, Points, normalize_all};
-use crate::p256::engine::Statement;
 use crate::p256::point::Affine;
 use crate::p256::scalar::Scalar;
+use crate::p256::statement::Statement;
 
 /// Windows of a scalar.
 const WINDOWS: usize = 52;

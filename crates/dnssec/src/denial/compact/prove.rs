@@ -1,8 +1,9 @@
 //! Making the NSEC record of a compact denial (RFC 9824 §3).
 
 use crate::denial::minimal_nsec::prove::{Wildcard, record_at, record_over};
+use crate::denial::names::next_closer;
 use crate::denial::piece::{MadeRecord, Piece, make_nsec, shown_types};
-use crate::denial::prove::{Denied, Proof, next_closer};
+use crate::denial::prove::{Denied, Proof};
 use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::ImageNode;

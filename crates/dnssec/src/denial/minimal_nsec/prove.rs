@@ -1,23 +1,31 @@
-//! Making minimally covering NSEC records (RFC 4470 §3).
+//! Generating minimally covering NSEC records (RFC 4470 §3).
 //!
-//! A validator finds the closest encloser of a denied name from the NSEC record that covers it: the longest ancestor that
-//! the name shares with the record's owner or its next name. It takes a next name below the denied one for the sign of an
-//! empty non-terminal. So the record spans the next closer name *with all names below it*, from a sibling before to
-//! the sibling after: both share with the denied name its closest encloser and no more. RFC 4470 §4 would have the next name
-//! directly below the denied one; validators refuse that.
+//! A record generated online must not deny an existing name, must not reveal one, and must let every validator find the
+//! closest encloser of the denied name.
+//!
+//! A validator finds the closest encloser of a denied name from the NSEC record that covers it, and some validators from any
+//! NSEC record of the response: the longest ancestor that the name shares with the record's owner or its next name. It takes a
+//! next name below the denied one for the sign of an empty non-terminal. So the record spans the next closer name *with all
+//! names below it*, from a name before it to the sibling after it: both share with the denied name its closest encloser and
+//! no more. RFC 4470 §4 would have the next name directly below the denied one; validators reject that. The next name
+//! follows from the question alone.
 //!
 //! A resolver that uses NSEC records again (RFC 8198) takes an owner that does not exist for a name without data, and
-//! derives from the record that names below it do not exist either. So the owner is:
+//! derives from the record that names below it do not exist either, nor the records of a wildcard at the owner or below it.
+//! So the owner is:
 //!
 //! - the sibling before the next closer name, where neither it exists nor a wildcard matches it (RFC 4470 §4): the resolver
 //!   answers NODATA for that name of 63 octets, where the server would answer NXDOMAIN;
-//! - else the predecessor (RFC 4471 §3.1.1), below that sibling: no name fits below it. Names that exist between the two
-//!   are not named;
+//! - else the predecessor (RFC 4471 §3.1.1), the last name below that sibling, of 255 octets: no name fits below it. A shorter
+//!   owner would have to be the last existing name below the sibling, and would reveal it;
 //! - else, where the predecessor exists or is below a zone cut or a DNAME, that name with its own record: a record at a name
 //!   before would deny that it exists, and none can stand below it (RFC 4470 §3, RFC 6840 §4.1).
+//!
+//! Where the next closer name has no sibling before it, the closest encloser takes the sibling's place.
 
+use crate::denial::names::next_closer;
 use crate::denial::piece::{MadeRecord, Piece, make_nsec, shown_types};
-use crate::denial::prove::{Denied, Proof, next_closer};
+use crate::denial::prove::{Denied, Proof};
 use nonesuch_proto::{MAX_NAME, NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, NodeKind};

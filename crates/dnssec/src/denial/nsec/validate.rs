@@ -1,11 +1,9 @@
 //! What NSEC records of a response deny (RFC 4035 §5.4, RFC 6840 §4), minimally covering ones (RFC 4470) and compact denial
 //! (RFC 9824) included.
 
-use crate::denial::names::common_labels;
-use crate::denial::prove::next_closer;
+use crate::denial::names::{common_labels, next_closer, wildcard_below};
 use crate::validate::Reason;
 use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
-use crate::validate::wildcard_below;
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 
 /// An NSEC record.

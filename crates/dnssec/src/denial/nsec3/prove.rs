@@ -1,10 +1,15 @@
 //! Proofs from NSEC3 records (RFC 5155 §7.2).
 
-use crate::denial::prove::{Denied, Proof, next_closer};
+use crate::denial::names::next_closer;
+use crate::denial::prove::{Denied, Proof};
 use nonesuch_crypto::nsec3_hash;
 use nonesuch_proto::{MAX_NAME, NameRef};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{Lookup, Template};
+
+/// Most applications of SHA-1 in search of the closest provable encloser: every ancestor of the longest name in a chain without
+/// iterations, 8 in one with most of them.
+const MAX_ROUNDS: u32 = 4096;
 
 /// The parameters of the chain.
 #[derive(Clone, Copy)]
@@ -73,7 +78,7 @@ fn prove_encloser<'i, 'n>(
 }
 
 /// The closest provable encloser proof (RFC 5155 §7.2.1, §12.2): the nearest ancestor that has a record, and
-/// the name below it covered.
+/// the name below it covered. In a broken chain many ancestors may have none, so that hashing stops at [`MAX_ROUNDS`].
 fn prove_provable_encloser<'i, 'n>(
     image: &'i Image,
     hash: Hash<'_>,
@@ -81,9 +86,11 @@ fn prove_provable_encloser<'i, 'n>(
     proof: &mut Proof<'i>,
 ) -> NameRef<'n> {
     let mut next = name;
+    let mut rounds = 0;
     while let Some(parent) = next.parent().filter(|parent| parent.len() >= image.apex().len()) {
         // Names that exist are the only ones with records, so others need not be hashed.
-        let exists = matches!(image.find(parent), Lookup::Exact(_));
+        let exists = matches!(image.find(parent), Lookup::Exact(_)) && rounds < MAX_ROUNDS;
+        rounds += if exists { 1 + u32::from(hash.iterations) } else { 0 };
         let matching: Option<Template<'_>> = exists.then(|| image.nsec3_matching(&hash.of(parent))).flatten();
         if matching.is_some() {
             proof.add(matching);
@@ -93,4 +100,32 @@ fn prove_provable_encloser<'i, 'n>(
         next = parent;
     }
     next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_zone::read::read_text;
+    use std::path::Path;
+
+    /// A broken chain of which only the apex has a record, over a name of 100 labels.
+    #[test]
+    fn hashing_of_many_ancestors_has_a_bound() {
+        let deep = "a.".repeat(100);
+        for (iterations, is_proved) in [(0, true), (500, false)] {
+            let apex: nonesuch_proto::Name = "example.".parse().unwrap();
+            let hash = nsec3_hash(apex.view().wire(), &[], iterations);
+            let label = data_encoding::BASE32HEX_NOPAD.encode(&hash);
+            let text = format!(
+                "$ORIGIN example.\n$TTL 60\n@ SOA ns h 7 1 1 1 30\n@ NS ns.other.\n@ DNSKEY 257 3 13 AAAA\n\
+                 @ NSEC3PARAM 1 0 {iterations} -\n{label} NSEC3 1 1 {iterations} - {label} SOA\n{deep}example. NS ns.other.\n"
+            );
+            let contents = read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents;
+            let image = Image::compile(&contents).unwrap();
+            let cut = format!("{deep}example.").parse::<nonesuch_proto::Name>().unwrap();
+            let cut = image.find_exact(cut.view()).unwrap();
+            let proof = prove(&image, Hash { salt: &[], iterations }, Denied::Ds { cut });
+            assert_eq!(proof.templates().count() > 0, is_proved, "{iterations} iterations");
+        }
+    }
 }

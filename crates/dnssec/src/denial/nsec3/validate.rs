@@ -2,10 +2,9 @@
 //! asked (RFC 7129, appendix B) included.
 
 use super::{Hash, Nsec3, Nsec3Params, OPT_OUT, SHA1, chain};
-use crate::denial::names::covers;
-use crate::denial::prove::next_closer;
+use crate::denial::names::{covers, next_closer, wildcard_below};
 use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
-use crate::validate::{Budget, Insecurity, Reason, Refusal, wildcard_below};
+use crate::validate::{Budget, Insecurity, Reason, Refusal};
 use nonesuch_proto::{NameRef, Rtype, bitmap};
 use std::collections::HashMap;
 

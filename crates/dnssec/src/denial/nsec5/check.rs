@@ -1,38 +1,17 @@
 //! Checking the NSEC5 chain of a signed zone: its keys, its records, its links, and that no number in the zone is one that
 //! resolvers without NSEC5 know. `matching` finds the records of names.
 
-use super::matching::{self, Chain};
+use super::matching::{self, Chain, Record, ZoneKey, hashed_name};
 use super::requirements::{is_alias, named_algorithm};
-use super::{Hash, Nsec5, Nsec5Evidence, OPT_OUT, WILDCARD, chain, hash_of, is_chain_owner};
+use super::{Hash, Nsec5, Nsec5Evidence, OPT_OUT, WILDCARD, hash_of, is_chain_owner};
 use crate::denial::Mechanism;
 use crate::keys::Nsec5Key;
 use crate::rrsig::Rrsig;
 use crate::verify::{Findings, Mode, Reason, VerifyWarning, Zone};
 use nonesuch_crypto::Algorithm;
-use nonesuch_crypto::vrf::VrfPublicKey;
-use nonesuch_proto::{Name, Rtype, bitmap};
+use nonesuch_proto::{Rtype, bitmap};
 use nonesuch_zone::{Contents, Node};
 use std::collections::BTreeMap;
-
-/// A key of the zone that proofs can be verified with.
-pub(super) struct ZoneKey {
-    pub(super) key: Nsec5Key,
-    pub(super) public: VrfPublicKey,
-}
-
-/// A record of the chain, one for each owner.
-pub(super) struct Record<'z> {
-    pub(super) hash: Hash,
-    pub(super) node: Node<'z>,
-    /// `None` where the record is malformed.
-    pub(super) fields: Option<Nsec5<'z>>,
-}
-
-impl Record<'_> {
-    pub(super) fn has_flag(&self, flag: u8) -> bool {
-        self.fields.is_some_and(|fields| fields.flags & flag != 0)
-    }
-}
 
 /// Checks the chain; `mode` says whether stored proofs are verified.
 pub(crate) fn check(
@@ -216,10 +195,4 @@ fn check_links(zone: &Zone<'_>, records: &[Record<'_>], findings: &mut Findings)
             findings.fault(record.node.name(), Some(Rtype::NSEC5), Reason::ChainBroken { expected, found });
         }
     }
-}
-
-/// The owner of the record of `hash`. An apex too long for it has no such record at all: the apex stands in.
-pub(super) fn hashed_name(zone: &Zone<'_>, hash: &Hash) -> Name {
-    let apex = zone.contents.apex();
-    Name::prepend(&chain::label(hash), apex.view()).unwrap_or_else(|_| apex.clone())
 }

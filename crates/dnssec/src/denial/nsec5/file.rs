@@ -23,7 +23,8 @@
 //! The digest tells damage. The seal tells the next signing that the hashes are those that the signer stored: whoever may
 //! write the folder without having a signing key could otherwise have a name signed that does not belong to its hash.
 
-use super::{Hash, Proofs};
+use super::Hash;
+use super::proofs::{Proofs, Seal};
 use crate::keys::{KeyPair, KeySet, Nsec5Key};
 use nonesuch_crypto::vrf::VrfAlgorithm;
 use nonesuch_crypto::{Algorithm, DigestType, PublicKey, SignError, sign_batch};
@@ -36,14 +37,6 @@ const DIGEST: usize = 32;
 /// What is signed begins so. Signed data of RRsets begin with the type covered, and there is no type 0: no seal can be
 /// taken for the signature of an RRset.
 const SEALED: &[u8] = b"\0\0Nonesuch NSEC5 proofs";
-
-/// The signature of a signing key over a file of proofs.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Seal {
-    algorithm: Algorithm,
-    tag: u16,
-    signature: Vec<u8>,
-}
 
 /// Why octets are no file of proofs that can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,20 +1,40 @@
 //! Matching the names of a zone with the records of its NSEC5 chain: by stored proofs, which are verified, or with the VRF
 //! key; without either, by how many there are of each kind.
 
-use super::check::{Record, ZoneKey, hashed_name};
 use super::proofs::find_stored;
-use super::{Hash, Nsec5Evidence, OPT_OUT, Proofs, WILDCARD};
+use super::{Hash, Nsec5, Nsec5Evidence, OPT_OUT, Proofs, WILDCARD, chain};
 use crate::denial::names::{ChainName, chain_names, complete_types};
 use crate::denial::push_shown_types;
 use crate::keys::Nsec5Key;
 use crate::verify::{Findings, Mode, Reason, VerifyWarning, Zone, check_bitmap};
-use nonesuch_crypto::vrf::{VrfPrivateKey, proof_to_hash};
+use nonesuch_crypto::vrf::{VrfPrivateKey, VrfPublicKey, proof_to_hash};
 use nonesuch_proto::{Name, Rtype, bitmap};
+use nonesuch_zone::Node;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names looked at at once by one thread.
 const CHUNK: usize = 256;
+
+/// A key of the zone that proofs can be verified with.
+pub(super) struct ZoneKey {
+    pub(super) key: Nsec5Key,
+    pub(super) public: VrfPublicKey,
+}
+
+/// A record of the chain, one for each owner.
+pub(super) struct Record<'z> {
+    pub(super) hash: Hash,
+    pub(super) node: Node<'z>,
+    /// `None` where the record is malformed.
+    pub(super) fields: Option<Nsec5<'z>>,
+}
+
+impl Record<'_> {
+    pub(super) fn has_flag(&self, flag: u8) -> bool {
+        self.fields.is_some_and(|fields| fields.flags & flag != 0)
+    }
+}
 
 /// A chain whose records and links were checked.
 pub(super) struct Chain<'c, 'z> {
@@ -331,4 +351,10 @@ fn count_kinds(chain: &Chain<'_, '_>, names: &[ChainName], findings: &mut Findin
 
 fn kind_of<'k>(kinds: &'k mut BTreeMap<(Vec<u8>, bool), Kind>, map: &[u8], wildcard: bool) -> &'k mut Kind {
     kinds.entry((map.to_vec(), wildcard)).or_default()
+}
+
+/// The owner of the record of `hash`. An apex too long for it has no such record at all: the apex stands in.
+pub(super) fn hashed_name(zone: &Zone<'_>, hash: &Hash) -> Name {
+    let apex = zone.contents.apex();
+    Name::prepend(&chain::label(hash), apex.view()).unwrap_or_else(|_| apex.clone())
 }

@@ -2,17 +2,25 @@
 //!
 //! A proof depends on key and name alone, so that those of an earlier signing serve again.
 
-use super::file::Seal;
 use super::{Hash, Nsec5Error};
 use crate::denial::Mechanism;
 use crate::denial::names::{ChainName, chain_names, is_kept};
 use crate::keys::Nsec5Key;
+use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::{ProveError, VRF_HASH_OCTETS, VrfPrivateKey};
 use nonesuch_proto::{Name, NameRef};
 use nonesuch_zone::{Contents, standings};
 use rayon::prelude::*;
 use std::fmt;
 use std::sync::atomic::{self, AtomicU64};
+
+/// The signature of a signing key over a file of proofs.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Seal {
+    pub(super) algorithm: Algorithm,
+    pub(super) tag: u16,
+    pub(super) signature: Vec<u8>,
+}
 
 /// Names proved at once by one thread.
 const CHUNK: usize = 256;

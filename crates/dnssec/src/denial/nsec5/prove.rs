@@ -4,8 +4,9 @@
 //! asked for all at once, so that one batch makes it; then the proof is put together again.
 
 use super::Hash;
+use crate::denial::names::next_closer;
 use crate::denial::piece::Piece;
-use crate::denial::prove::{Denied, Proof, next_closer};
+use crate::denial::prove::{Denied, Proof};
 use nonesuch_proto::{NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::{ImageNode, NodeKind, Template};

@@ -2,10 +2,9 @@
 //! the hash of which a record stands or is missing.
 
 use super::{Hash, Nsec5, OPT_OUT, WILDCARD, hash_of};
-use crate::denial::names::covers;
-use crate::denial::prove::next_closer;
+use crate::denial::names::{covers, next_closer, wildcard_below};
 use crate::validate::claim::{Claim, Denial, Kind, check_cut, check_encloser, check_type};
-use crate::validate::{Budget, Reason, Refusal, wildcard_below};
+use crate::validate::{Budget, Reason, Refusal};
 use nonesuch_crypto::vrf::VrfPublicKey;
 use nonesuch_proto::{Name, NameRef, Rtype, bitmap};
 use std::collections::HashMap;

@@ -5,9 +5,10 @@
 //! so nothing is looked up. Opt-out is never set: spans this small leave nothing out.
 
 use crate::denial::names::complete_types;
+use crate::denial::names::next_closer;
 use crate::denial::nsec3::{self, Hash, Nsec3Params};
 use crate::denial::piece::{MadeRecord, Piece, denial_ttl, shown_types, standing};
-use crate::denial::prove::{Denied, Proof, next_closer};
+use crate::denial::prove::{Denied, Proof};
 use nonesuch_proto::{MAX_NAME, Name, NameRef, Rtype};
 use nonesuch_zone::Image;
 use nonesuch_zone::image::ImageNode;

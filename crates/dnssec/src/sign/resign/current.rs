@@ -1,14 +1,14 @@
 //! Whether there is anything to sign: the zone planned as if its serial stayed, beside the previous zone.
 
-use super::apex_with_serial;
 use super::scan::verify_sample;
 use crate::denial::is_made_by_signing;
 use crate::keys::KeySet;
+use crate::sign::options::check;
 use crate::sign::plan::{Item, Piece, Plan, Records, Room};
 use crate::sign::reuse::Reuse;
 use crate::sign::signers::Signers;
 use crate::sign::stream::CHUNK;
-use crate::sign::{SerialPolicy, SignError, SignOptions, apex, check};
+use crate::sign::{SignError, SignOptions, apex};
 use crate::verify::{Findings, zonemd};
 use nonesuch_proto::{NameRef, Rtype, serial};
 use nonesuch_zone::{Contents, Node, Rrset};
@@ -31,10 +31,7 @@ pub fn is_current(contents: &Contents, keys: &KeySet, options: &SignOptions<'_>)
     if serial::is_before(old.serial, soa.serial) || !has_same_data(contents, previous) {
         return Ok(false);
     }
-    let Some(first) = contents.nodes().next() else { return Ok(false) };
-    let alone = Contents::from_runs(contents.apex(), vec![apex_with_serial(first, old.serial)]);
-    let as_before = SignOptions { serial: SerialPolicy::Keep, previous: None, ..options.clone() };
-    let prepared = apex::prepare(&alone, keys, &as_before, &[contents, previous])?;
+    let prepared = apex::prepare(contents, old.serial, keys, options, &[contents, previous])?;
     let plan = Plan::new(contents, &prepared.apex, options)?;
     let Some(reuse) = Reuse::new(keys, options) else { return Ok(false) };
     if plan.items().len() != previous.node_count() || !is_same_zone(&plan, &prepared.signers, &reuse) {

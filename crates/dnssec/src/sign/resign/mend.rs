@@ -1,6 +1,5 @@
 //! The previous signed zone with some names planned and signed anew: all others are copied as they are.
 
-use super::apex_with_serial;
 use super::chain::{Entry, Mending};
 use super::dirty::{Changed, links};
 use super::outcome::{Mended, Place as Replaced};
@@ -8,12 +7,12 @@ use super::scan::{Scan, chain_type, scan};
 use super::view::{Edits, View};
 use crate::denial::Mapping;
 use crate::keys::KeySet;
-use crate::sign::chunk::{Scratch, Signer};
+use crate::sign::chunk::{Place, Scratch, Signer};
 use crate::sign::plan::Plan;
 use crate::sign::reuse::Reuse;
+use crate::sign::serial::choose;
 use crate::sign::signers::Signers;
-use crate::sign::zonemd::Place;
-use crate::sign::{Previous, SerialPolicy, SignError, SignOptions, SignStatistics, Signed, apex, refused};
+use crate::sign::{Previous, SignError, SignOptions, SignStatistics, SignWarning, Signed, apex, refused};
 use nonesuch_proto::{Rtype, serial};
 use nonesuch_zone::{Base, Contents, Node, Rrset, Run, Standing};
 use rayon::prelude::*;
@@ -33,15 +32,19 @@ pub(super) fn mend(
     let Some(rtype) = mendable(edits, options) else { return Ok(None) };
     let Some(reuse) = Reuse::new(keys, options) else { return Ok(None) };
     let signed: Vec<&Contents> = signed.into_iter().chain([edits.previous.head()]).collect();
-    let apex = edits.after.node(0);
-    let unsigned = edits.after.soa().map_or(0, |soa| soa.serial);
-    let alone = Contents::from_run(edits.after.apex(), apex_with_serial(apex, unsigned));
-    let prepared = apex::prepare(&alone, keys, options, &signed)?;
-    let apex::Prepared { apex, serial, signers, mut warnings } = prepared;
-    let Some(scan) = scan(edits.previous, &signers, &reuse, options)? else { return Ok(None) };
-    if edits.touched.len() == 1 && scan.stale.is_empty() && is_current(edits, keys, options, &signed)? {
+    let (Some(old), Some(unsigned)) = (edits.previous.soa(), edits.after.soa()) else { return Ok(None) };
+    let mut prepared = apex::prepare(&edits.after, old.serial, keys, options, &signed)?;
+    let Some(scan) = scan(edits.previous, &prepared.signers, &reuse, options)? else { return Ok(None) };
+    let is_later = serial::is_before(old.serial, unsigned.serial);
+    if edits.touched.len() == 1 && scan.stale.is_empty() && !is_later && is_current(edits, &prepared.apex) {
         return Ok(Some(None));
     }
+    let (serial, warning) = choose(options, unsigned.serial);
+    prepared.set_serial(serial);
+    let mut warnings: Vec<SignWarning> = warning.into_iter().collect();
+    warnings.extend_from_slice(&prepared.warnings);
+    warnings.extend(prepared.check_transition(edits.previous, options)?);
+    let apex::Prepared { apex, signers, .. } = prepared;
     let view = View::new(edits, &apex);
     let changed = Changed::of(&view);
     let Some(links) = links(&view, &changed, options) else { return Ok(None) };
@@ -86,20 +89,8 @@ fn mendable(edits: &Edits<'_>, options: &SignOptions<'_>) -> Option<Rtype> {
     if whole && same_ttl && same_name && !digested && !dname { chain_type(options.mechanism) } else { None }
 }
 
-/// Whether the apex would stay as it is, where no other name is touched.
-fn is_current(
-    edits: &Edits<'_>,
-    keys: &KeySet,
-    options: &SignOptions<'_>,
-    signed: &[&Contents],
-) -> Result<bool, SignError> {
-    let (Some(old), Some(new)) = (edits.previous.soa(), edits.after.soa()) else { return Ok(false) };
-    if serial::is_before(old.serial, new.serial) {
-        return Ok(false);
-    }
-    let alone = Contents::from_run(edits.after.apex(), apex_with_serial(edits.after.node(0), old.serial));
-    let as_before = SignOptions { serial: SerialPolicy::Keep, previous: None, ..options.clone() };
-    let apex = apex::prepare(&alone, keys, &as_before, signed)?.apex;
+/// Whether the previous zone has the same `apex`, prepared with the serial of the previous zone.
+fn is_current(edits: &Edits<'_>, apex: &Contents) -> bool {
     let is_chain = |rrset: &Rrset<'_>| matches!(rrset.rtype(), Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3);
     let mut olds = edits.previous.head().node(0).rrsets().filter(|rrset| !is_chain(rrset));
     let same = apex.node(0).rrsets().all(|new| {
@@ -107,7 +98,7 @@ fn is_current(
             (old.rtype(), old.ttl()) == (new.rtype(), new.ttl()) && old.rdatas().eq(new.rdatas())
         })
     });
-    Ok(same && olds.next().is_none())
+    same && olds.next().is_none()
 }
 
 /// The entries that are left in the new zone with the chain's records, unsigned, and the standing of each.

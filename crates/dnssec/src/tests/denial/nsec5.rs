@@ -79,7 +79,7 @@ impl Served {
             hash
         });
         let (mut records, mut proved) = (Vec::new(), Vec::new());
-        for piece in proof.pieces() {
+        for piece in &proof.clone().into_pieces() {
             match piece {
                 Piece::Stored(template) => records.push(self.read(*template)),
                 Piece::Proven { name, ttl } => {

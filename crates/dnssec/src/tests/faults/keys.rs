@@ -1,7 +1,7 @@
 //! Faults of the DNSKEY RRset (RFC 4034 §2, RFC 4035 §2.1 and §2.2, RFC 5011) and of records of keys elsewhere.
 
 use super::*;
-use crate::keys::REVOKE;
+use crate::keys::{KeyTimes, REVOKE};
 use nonesuch_crypto::KeyError;
 
 pub(super) const ROWS: &[Row] = &[
@@ -90,7 +90,7 @@ fn key_altered(bench: &mut Bench) -> Found {
     let other = key(APEX, 256, algorithm, 3);
     let second = bench.keys.keys()[1].tag();
     // Both keys sign everything; the second one is exchanged after signing.
-    let line = other.key_file_text().lines().last().unwrap().to_owned();
+    let line = other.key_file_text(&KeyTimes::default()).lines().last().unwrap().to_owned();
     let rdata = line.split_once("DNSKEY").unwrap().1.trim().to_owned();
     let public = rdatas(&bench.contents(), APEX, Rtype::DNSKEY);
     let of_second = public.iter().find(|text| *text != &text_of_key(&bench.keys.keys()[0])).unwrap().clone();

@@ -1,7 +1,7 @@
 //! What a report says beside single faults: warnings, modes, order, and zones that are not signed.
 
 use super::*;
-use crate::keys::ds_rdata;
+use crate::keys::{KeyTimes, ds_rdata};
 use crate::verify::{Mode, into_verified};
 use nonesuch_crypto::{DigestType, KeyError};
 
@@ -123,7 +123,7 @@ fn a_short_rsa_key_beside_a_good_one_is_a_warning() {
 fn a_key_that_is_no_zone_key_is_left_out() {
     let mut bench = bench(Mechanism::Nsec);
     let host = key("example.", 0, Algorithm::ECDSAP256SHA256, 8);
-    bench.add(&host.key_file_text().lines().last().unwrap().replace("\t", " "));
+    bench.add(&host.key_file_text(&KeyTimes::default()).lines().last().unwrap().replace("\t", " "));
     bench.sign_again("example.", Rtype::DNSKEY, untouched);
     let report = report(&bench.contents());
     assert_eq!(report.faults, []);

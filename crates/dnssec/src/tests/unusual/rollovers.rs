@@ -1,7 +1,7 @@
 //! Keys as roll-overs leave them, step by step (RFC 6781 §4.1, RFC 7583, RFC 5011), unused keys, DS records and CDS.
 
 use super::*;
-use crate::keys::{REVOKE, cds_rdata, ds_rdata};
+use crate::keys::{REVOKE, ds_rdata};
 use nonesuch_crypto::{DigestType, KeyError, key_tag};
 
 pub(super) const ROWS: &[Row] = &[
@@ -333,7 +333,9 @@ fn unknown_digest(cell: Cell) -> Sound {
 }
 
 fn cds(cell: Cell, seed: u8) -> String {
-    format!("@ CDS {}", text_of(Rtype::CDS, &cds_rdata(&cell.key(257, seed)).unwrap()))
+    let key = cell.key(257, seed);
+    let rdata = ds_rdata(key.owner.view(), &key.dnskey_rdata(), DigestType::SHA256).unwrap();
+    format!("@ CDS {}", text_of(Rtype::CDS, &rdata))
 }
 
 fn cdnskey(cell: Cell, seed: u8) -> String {

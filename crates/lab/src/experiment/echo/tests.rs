@@ -1,32 +1,35 @@
 //! From parameters to report: known figures, and what is refused.
 
-use super::rows::{ECHO, Row, SERVER, Subject, columns};
-use super::summary::lines;
 use super::*;
-use crate::experiment::data::DataTable;
 use crate::experiment::{
-    About as AnyAbout, Choices, Definition, FORMAT, Method, Record, Results, RunError, RunOptions,
-    run as run_any, store,
+    Choices, Definition, FORMAT, Method, Record, Results, RunError, RunOptions, run as run_any, store,
 };
 use crate::machine::Machine;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Three rounds of our server with one worker and with two, their floors, and an echo of a size of its own.
 fn sample() -> Results {
-    let denied = Some(("nsec", Kind::Denied));
+    let subject = |server, denied: bool, workers| Subject {
+        server,
+        denial: denied.then(|| "nsec".to_owned()),
+        queries: denied.then_some(Kind::Denied),
+        workers,
+    };
     let subjects = [
-        (Subject::new(ECHO, None, 1), 160.0, [3.0, 3.0, 3.0]),
-        (Subject::new(ECHO, None, 1), 400.0, [3.5, 3.5, 3.5]),
-        (Subject::new(SERVER, denied, 1), 501.5, [4.4, 4.0, 5.0]),
-        (Subject::new(ECHO, denied, 1), 502.0, [4.0, 2.0, 4.0]),
-        (Subject::new(SERVER, denied, 2), 501.6, [4.4, 4.4, 4.4]),
+        (subject(ECHO, false, 1), 160.0, [3.0, 3.0, 3.0]),
+        (subject(ECHO, false, 1), 400.0, [3.5, 3.5, 3.5]),
+        (subject(SERVER, true, 1), 501.5, [4.4, 4.0, 5.0]),
+        (subject(ECHO, true, 1), 502.0, [4.0, 2.0, 4.0]),
+        (subject(SERVER, true, 2), 501.6, [4.4, 4.4, 4.4]),
     ];
-    let mut data = DataTable::new(columns());
+    let experiment = Definition::find("echo-floor", Choices::default()).expect("built in");
+    let mut findings = Findings::new(experiment.presentation().columns());
     for round in 0..3_usize {
         for (subject, octets, cpu) in &subjects {
             let row = Row {
                 round: round as u32,
-                subject: subject.clone(),
+                subject,
                 query_octets: 45.0,
                 // Answers to the same queries are not the same in each round.
                 response_octets: if subject.server == SERVER {
@@ -41,45 +44,44 @@ fn sample() -> Results {
                 system_us: Some(cpu[round] - 0.5),
                 load_us: None,
             };
-            data.push(row.cells()).expect("a row");
+            findings.push(&row).expect("a row");
         }
     }
-    let about = About {
-        names: 1000,
-        algorithm: "ECDSAP256SHA256".to_owned(),
-        server_cpu: Some(1),
-        ..About::default()
-    };
+    let about = json!({ "names": 1000, "algorithm": "ECDSAP256SHA256", "server_cpu": 1, "load_cpu": null });
     let record = Record {
         format: FORMAT,
-        experiment: Definition::find("echo-floor", Choices::default()).expect("built in"),
+        experiment,
         date: "2026-03-01T12:00:00Z".to_owned(),
         command: "nonesuch lab run echo-floor".to_owned(),
         seed: 1,
         machine: Machine { cpu: "A CPU".to_owned(), cpus: 2, optimised: true, ..Machine::default() },
-        about: AnyAbout::EchoFloor(about),
+        about: BTreeMap::from([("echo-floor".to_owned(), about)]),
         notes: vec!["Something was odd.".to_owned()],
     };
-    Results { record, data }
+    Results { record, data: findings.data }
 }
 
 #[test]
 fn ratios_are_taken_round_by_round() {
-    let lines = lines(&sample().data).expect("lines");
+    let summary = sample().report().expect("a report").summary;
+    let lines = summary["lines"].as_array().expect("lines");
     assert_eq!(lines.len(), 5);
-    assert_eq!((lines[0].response_octets, lines[1].response_octets), (160.0, 400.0));
+    assert_eq!((&lines[0]["response_octets"], &lines[1]["response_octets"]), (&json!(160.0), &json!(400.0)));
+    let near = |found: &serde_json::Value, wanted: f64| {
+        let found = found.as_f64().expect("a number");
+        assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
+    };
     let ours = &lines[2];
-    let times = ours.times_floor.expect("has a floor");
-    for (found, expected) in [(times.median, 1.25), (times.least, 1.1), (times.most, 2.0)] {
-        assert!((found - expected).abs() < 1e-9, "{found} is not {expected}");
+    for (end, expected) in [("median", 1.25), ("least", 1.1), ("most", 2.0)] {
+        near(&ours["times_floor"][end], expected);
     }
-    let cpu = ours.cpu_us.expect("measured");
-    assert_eq!((cpu.median, cpu.count, ours.user_us.expect("measured").median), (4.4, 3, 0.5));
-    assert!((ours.busy.expect("measured").median - 0.88).abs() < 1e-9);
-    assert!(ours.times_one_worker.is_none() && lines[0].times_floor.is_none());
-    let two = lines[4].times_one_worker.expect("there is one worker to compare with");
-    assert!((two.median - 1.0).abs() < 1e-9 && (two.most - 1.1).abs() < 1e-9, "{two:?}");
-    assert!(lines[4].times_floor.is_none(), "its floor was not measured");
+    assert_eq!((&ours["cpu_us"]["median"], &ours["cpu_us"]["count"]), (&json!(4.4), &json!(3)));
+    near(&ours["user_us"]["median"], 0.5);
+    near(&ours["busy"]["median"], 0.88);
+    assert!(ours["times_one_worker"].is_null() && lines[0]["times_floor"].is_null());
+    near(&lines[4]["times_one_worker"]["median"], 1.0);
+    near(&lines[4]["times_one_worker"]["most"], 1.1);
+    assert!(lines[4]["times_floor"].is_null(), "its floor was not measured");
 }
 
 #[test]
@@ -155,4 +157,24 @@ fn nothing_to_measure_is_an_error() {
     let definition = Definition::find("echo-floor", Choices { full: false, set: &set }).expect("sound");
     let error = run_any(&definition, &options).expect_err("there is no such program").to_string();
     assert!(error.starts_with("/nonexistent/nonesuch: "), "{error}");
+}
+
+#[test]
+fn durations_count_every_load() {
+    let parameters = Parameters {
+        rounds: Count::of(3),
+        seconds: Seconds::of(0.9),
+        names: Count::of(1),
+        octets: [160, 160, 400].map(Octets::of).to_vec(),
+        denial: vec![Denial(Mechanism::Nsec)],
+        workers: [1, 2].map(Workers::of).to_vec(),
+        ..Parameters::default()
+    };
+    // Two kinds, each with its floor, and two sizes; two numbers of workers.
+    assert!((parameters.duration().as_secs_f64() - 36.0).abs() < 0.1, "{:?}", parameters.duration());
+}
+
+#[test]
+fn the_usual_query_has_45_octets() {
+    assert_eq!(mean_query(&default_queries()), 45.0);
 }

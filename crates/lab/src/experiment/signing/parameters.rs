@@ -1,11 +1,13 @@
 //! The parameters of the experiment.
 
 use super::plan;
-use crate::experiment::level::Level;
-use crate::experiment::verification::{Choice, Count, Cpu, Selection, Subject};
+use crate::experiment::parameters::{Count, Cpu, Denial, Minutes, Share};
 use crate::generate::Like;
+use crate::measure::level::Level;
+use crate::measure::{Choice, Selection, Subject};
 use nonesuch_dnssec::Mechanism;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -41,14 +43,14 @@ impl Default for Parameters {
     fn default() -> Self {
         let zone = |like, names| ZoneChoice::Like { like, names };
         Self {
-            runs: Count::ONE,
-            minutes: Minutes(0.0),
+            runs: Count::of(1),
+            minutes: Minutes::of(0.0),
             algorithms: Vec::new(),
             additions: Vec::new(),
             denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut].map(Denial).to_vec(),
             levels: vec![Level::Native],
             zones: vec![zone(Like::Tld, 10_000)],
-            change_share: Share(0.01),
+            change_share: Share::of(0.01),
             served: Sizes::Middle,
             cpu: Cpu::None,
         }
@@ -56,9 +58,8 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// What is signed with, each once: the algorithms, then the additions, which are marked.
-    #[must_use]
-    pub fn choices(&self) -> Vec<(Choice, bool)> {
+    /// What is signed with, each once: the algorithms, then the additions.
+    pub(super) fn choices(&self) -> Vec<Chosen> {
         let list = |selections: &[Selection]| -> Vec<Choice> {
             // An empty list of subjects stands for all; here it stands for none.
             let all = if selections.is_empty() { Vec::new() } else { Subject::list(selections, 0, 0) };
@@ -67,96 +68,50 @@ impl Parameters {
         let algorithms = list(&self.algorithms);
         let is_new = |choice: &Choice| !algorithms.contains(choice);
         let additions: Vec<Choice> = list(&self.additions).into_iter().filter(is_new).collect();
-        let first = algorithms.iter().map(|choice| (*choice, false));
-        first.chain(additions.iter().map(|choice| (*choice, true))).collect()
+        let chosen = |choices: &[Choice], addition| {
+            choices.iter().map(move |choice| Chosen { choice: *choice, addition }).collect::<Vec<_>>()
+        };
+        [chosen(&algorithms, false), chosen(&additions, true)].concat()
+    }
+
+    /// The limit of time, where there is one.
+    pub(super) fn limit(&self) -> Option<Duration> {
+        let minutes = self.minutes.value();
+        (minutes > 0.0).then(|| Duration::from_secs_f64(minutes * 60.0))
     }
 
     /// How long all of it takes, about, where every level is there.
     #[must_use]
     pub fn duration(&self) -> Duration {
         let all = plan::whole_duration(self);
-        if self.minutes.0 > 0.0 { all.min(Duration::from_secs_f64(self.minutes.0 * 60.0)) } else { all }
+        self.limit().map_or(all, |limit| all.min(limit))
     }
 }
 
-/// A denial mechanism, by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Denial(pub Mechanism);
-
-impl TryFrom<String> for Denial {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let mechanism: Mechanism =
-            text.parse().map_err(|error: nonesuch_dnssec::denial::UnknownMechanism| error.to_string())?;
-        if mechanism.entry().is_served_without_keys() {
-            return Ok(Self(mechanism));
-        }
-        Err(format!(
-            "{mechanism} is not measured here: zones are served by their files alone, and it needs a key in the server; leave it out"
-        ))
-    }
+/// An algorithm that is measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Chosen {
+    pub(super) choice: Choice,
+    /// Whether it is beyond what the published study compared.
+    pub(super) addition: bool,
 }
 
-impl From<Denial> for String {
-    fn from(denial: Denial) -> Self {
-        denial.0.to_string()
-    }
-}
-
-/// Minutes, at most a year; 0 is no limit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "f64", into = "f64")]
-pub struct Minutes(pub(super) f64);
-
-impl Minutes {
-    const MOST: f64 = 525_600.0;
-
-    /// The time; nothing where there is no limit.
-    #[must_use]
-    pub fn limit(self) -> Option<Duration> {
-        (self.0 > 0.0).then(|| Duration::from_secs_f64(self.0 * 60.0))
-    }
-}
-
-impl TryFrom<f64> for Minutes {
-    type Error = String;
-
-    fn try_from(value: f64) -> Result<Self, String> {
-        // NaN is refused too.
-        if (0.0..=Self::MOST).contains(&value) {
-            return Ok(Self(value));
-        }
-        Err(format!("{value} is not from 0 (no limit) to {}", Self::MOST))
-    }
-}
-
-impl From<Minutes> for f64 {
-    fn from(minutes: Minutes) -> Self {
-        minutes.0
-    }
-}
-
-/// A share, from 0 to a half.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "f64", into = "f64")]
-pub struct Share(pub(super) f64);
-
-impl TryFrom<f64> for Share {
-    type Error = String;
-
-    fn try_from(value: f64) -> Result<Self, String> {
-        if (0.0..=0.5).contains(&value) {
-            return Ok(Self(value));
-        }
-        Err(format!("{value} is not from 0 to 0.5"))
-    }
-}
-
-impl From<Share> for f64 {
-    fn from(share: Share) -> Self {
-        share.0
+impl Chosen {
+    /// What is known of it beside the figures.
+    pub(super) fn facts(&self) -> serde_json::Value {
+        let choice = self.choice;
+        let scheme = choice.algorithm.entry().map(|entry| entry.scheme);
+        let modulus = choice.bits.map(|bits| usize::from(bits).div_ceil(8));
+        let octets = scheme.and_then(|scheme| scheme.signature_octets).or(modulus);
+        json!({
+            "algorithm": choice.to_string(),
+            "scheme": choice.scheme(),
+            "library": scheme.map_or("", |scheme| scheme.library),
+            "experimental": scheme.and_then(|scheme| scheme.experimental),
+            "post_quantum": choice.is_post_quantum(),
+            "addition": self.addition,
+            "signature_octets": octets.unwrap_or_default(),
+        })
     }
 }
 
@@ -243,10 +198,10 @@ impl fmt::Display for ZoneChoice {
 }
 
 impl TryFrom<String> for ZoneChoice {
-    type Error = String;
+    type Error = ZoneChoiceError;
 
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse().map_err(|error: ZoneChoiceError| error.to_string())
+    fn try_from(text: String) -> Result<Self, ZoneChoiceError> {
+        text.parse()
     }
 }
 
@@ -288,7 +243,7 @@ mod tests {
             ..Parameters::default()
         };
         let names: Vec<(String, bool)> =
-            parameters.choices().iter().map(|(choice, addition)| (choice.to_string(), *addition)).collect();
+            parameters.choices().iter().map(|chosen| (chosen.choice.to_string(), chosen.addition)).collect();
         let expected = [("ECDSAP256SHA256", false), ("RSASHA256/1280", false), ("ED25519", true)];
         assert_eq!(names, expected.map(|(name, addition)| (name.to_owned(), addition)));
         assert!(Parameters::default().choices().is_empty());
@@ -300,14 +255,5 @@ mod tests {
             |count| (0..count).filter(|place| Sizes::Middle.holds(*place, count)).collect::<Vec<_>>();
         assert_eq!((middle(1), middle(2), middle(3), middle(4)), (vec![0], vec![0], vec![1], vec![1]));
         assert!(Sizes::All.holds(2, 3) && !Sizes::None.holds(0, 1));
-    }
-
-    #[test]
-    fn numbers_out_of_range_are_refused() {
-        for wrong in [-1.0, f64::NAN, 1e9] {
-            assert!(Minutes::try_from(wrong).is_err() && Share::try_from(wrong).is_err());
-        }
-        assert!(Minutes::try_from(0.0).is_ok_and(|minutes| minutes.limit().is_none()));
-        assert!(Share::try_from(0.6).is_err());
     }
 }

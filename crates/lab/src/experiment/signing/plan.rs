@@ -4,8 +4,9 @@
 //! each other run by run. With one, those come first that the study's figures are made of; an RSA key takes minutes for
 //! a large zone, so what there is no time for is left out and told.
 
-use super::parameters::{Parameters, Sizes, ZoneChoice};
-use crate::experiment::verification::Choice;
+use super::parameters::{Chosen, Parameters, Sizes, ZoneChoice};
+use super::prepare::ZoneFacts;
+use crate::measure::Choice;
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use std::collections::HashMap;
@@ -42,7 +43,7 @@ const EXTRAS: f64 = 0.7;
 const SIGNED_SHARE: f64 = 0.5;
 
 /// A zone signed and verified once; what the numbers stand for is the runner's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Cell {
     pub(super) run: u32,
     pub(super) zone: usize,
@@ -57,8 +58,7 @@ pub(super) struct Shape<'s> {
     pub(super) zones: usize,
     pub(super) denials: usize,
     pub(super) levels: usize,
-    /// The algorithms, and which of them are additions.
-    pub(super) choices: &'s [(Choice, bool)],
+    pub(super) choices: &'s [Chosen],
     /// Whether time is limited.
     pub(super) limited: bool,
 }
@@ -108,16 +108,14 @@ impl Shape<'_> {
 
     /// In a round of additions what they are measured against has its turn once more.
     fn round(&self, round: Round) -> Vec<Cell> {
-        let is_of = |addition: bool, choice: &Choice| {
-            addition == round.additions || (self.limited && choice.algorithm == BASE && self.has_additions())
+        let is_base = |place: &usize| self.choices[*place].choice.algorithm == BASE;
+        let is_of = |place: &usize| {
+            self.choices[*place].addition == round.additions
+                || (self.limited && is_base(place) && self.has_additions())
         };
-        let places = self.choices.iter().enumerate();
-        let mut places: Vec<usize> = places
-            .filter(|(_, (choice, addition))| is_of(*addition, choice))
-            .map(|(place, _)| place)
-            .collect();
+        let mut places: Vec<usize> = (0..self.choices.len()).filter(is_of).collect();
         // The first is what all others are held against, so that a round that is cut short has it.
-        places.sort_by_key(|place| self.choices[*place].0.algorithm != BASE);
+        places.sort_by_key(|place| !is_base(place));
         let Round { run, zone, denial, .. } = round;
         let cell = |algorithm, level| Cell { run, zone, denial, algorithm, level };
         places
@@ -127,7 +125,7 @@ impl Shape<'_> {
     }
 
     fn has_additions(&self) -> bool {
-        self.choices.iter().any(|(_, addition)| *addition)
+        self.choices.iter().any(|chosen| chosen.addition)
     }
 }
 
@@ -143,7 +141,8 @@ fn guess(choice: Choice) -> [f64; 2] {
 
 /// Signatures of a zone, about: of its DS RRsets, and of a chain over its delegations (RFC 4035 §2.2) or, with opt-out,
 /// over those with DS records (RFC 5155 §6). Other zones have a few for each name.
-pub(super) fn signatures(names: u64, delegations: u64, signed: u64, mechanism: Mechanism) -> f64 {
+pub(super) fn signatures(zone: &ZoneFacts, mechanism: Mechanism) -> f64 {
+    let ZoneFacts { names, delegations, signed_delegations: signed, .. } = *zone;
     if delegations < names / 4 {
         return names as f64 * 2.5;
     }
@@ -155,7 +154,7 @@ pub(super) fn signatures(names: u64, delegations: u64, signed: u64, mechanism: M
 #[derive(Debug, Default)]
 pub(super) struct Costs {
     /// Seconds on the wall for each signature, signing and verifying together, by algorithm and level.
-    learnt: HashMap<(usize, usize), f64>,
+    learnt: HashMap<[usize; 2], f64>,
     /// Seconds of serving, packing and signing again, for each signature.
     extras: Option<f64>,
 }
@@ -164,7 +163,7 @@ impl Costs {
     /// Seconds that signing and verifying take.
     pub(super) fn expect(&self, cell: Cell, choice: Choice, signatures: f64, extras: bool) -> f64 {
         let guess = || (guess(choice).iter().sum::<f64>() + OTHER_WORK) * 1e-6 / cores();
-        let each = self.learnt.get(&(cell.algorithm, cell.level)).copied().unwrap_or_else(guess);
+        let each = self.learnt.get(&[cell.algorithm, cell.level]).copied().unwrap_or_else(guess);
         let more = if extras { self.extras.unwrap_or(each * EXTRAS) } else { 0.0 };
         signatures * (each + more) + STARTS
     }
@@ -172,7 +171,7 @@ impl Costs {
     /// What signing and verifying took.
     pub(super) fn learn(&mut self, cell: Cell, signatures: u64, seconds: f64) {
         if signatures > 0 {
-            self.learnt.insert((cell.algorithm, cell.level), seconds / signatures as f64);
+            self.learnt.insert([cell.algorithm, cell.level], seconds / signatures as f64);
         }
     }
 
@@ -200,10 +199,11 @@ pub(super) fn whole_duration(parameters: &Parameters) -> Duration {
             ZoneChoice::Like { names, .. } => *names,
             ZoneChoice::File { path, .. } => std::fs::metadata(path).map_or(0, |data| data.len() / 150),
         };
-        let signed = (names as f64 * SIGNED_SHARE) as u64;
+        let signed_delegations = (names as f64 * SIGNED_SHARE) as u64;
+        let facts = ZoneFacts { names, delegations: names, signed_delegations, ..ZoneFacts::default() };
         for denial in &parameters.denial {
-            let signatures = signatures(names, names, signed, denial.0);
-            for (algorithm, (choice, _)) in choices.iter().enumerate() {
+            let signatures = signatures(&facts, denial.0);
+            for (algorithm, Chosen { choice, .. }) in choices.iter().enumerate() {
                 for level in 0..parameters.levels.len() {
                     let cell = Cell { run: 0, zone: place, denial: 0, algorithm, level };
                     let extras = level == 0
@@ -221,13 +221,13 @@ pub(super) fn whole_duration(parameters: &Parameters) -> Duration {
 mod tests {
     use super::*;
 
-    fn choices() -> Vec<(Choice, bool)> {
+    fn choices() -> Vec<Chosen> {
         let names =
             [("RSASHA256/1280", false), ("ECDSAP256SHA256", false), ("MAYO2", false), ("ED25519", true)];
-        names.map(|(name, addition)| (name.parse().expect("a choice"), addition)).to_vec()
+        names.map(|(name, addition)| Chosen { choice: name.parse().expect("a choice"), addition }).to_vec()
     }
 
-    fn shape(choices: &[(Choice, bool)], limited: bool) -> Shape<'_> {
+    fn shape(choices: &[Chosen], limited: bool) -> Shape<'_> {
         Shape { runs: 2, zones: 3, denials: 3, levels: 2, choices, limited }
     }
 
@@ -270,18 +270,20 @@ mod tests {
         let choices = choices();
         let cell = Cell { run: 0, zone: 0, denial: 0, algorithm: 0, level: 1 };
         let mut costs = Costs::default();
-        let before = costs.expect(cell, choices[0].0, 1e6, false);
+        let before = costs.expect(cell, choices[0].choice, 1e6, false);
         assert!(before > 1.0);
         costs.learn(cell, 1000, 2.0);
-        assert!((costs.expect(cell, choices[0].0, 1e6, false) - 2000.0 - STARTS).abs() < 1e-6);
+        assert!((costs.expect(cell, choices[0].choice, 1e6, false) - 2000.0 - STARTS).abs() < 1e-6);
         costs.learn_extras(1000, 0.5);
-        assert!((costs.expect(cell, choices[0].0, 1e6, true) - 2500.0 - STARTS).abs() < 1e-6);
+        assert!((costs.expect(cell, choices[0].choice, 1e6, true) - 2500.0 - STARTS).abs() < 1e-6);
         assert_eq!(guess("RSASHA512/2048".parse().expect("a choice")), [880.0, 30.0]);
     }
 
     #[test]
     fn opt_out_signs_secure_delegations_alone() {
-        assert_eq!(signatures(1000, 1000, 300, Mechanism::Nsec), 1300.0);
-        assert_eq!(signatures(1000, 1000, 300, Mechanism::Nsec3OptOut), 600.0);
+        let zone =
+            ZoneFacts { names: 1000, delegations: 1000, signed_delegations: 300, ..ZoneFacts::default() };
+        assert_eq!(signatures(&zone, Mechanism::Nsec), 1300.0);
+        assert_eq!(signatures(&zone, Mechanism::Nsec3OptOut), 600.0);
     }
 }

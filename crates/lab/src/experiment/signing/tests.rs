@@ -1,27 +1,27 @@
 //! The report of known figures.
 
-use super::rows::{Job, Row, columns};
-use super::summary::View;
 use super::*;
-use crate::experiment::data::DataTable;
+use crate::data::DataTable;
 use crate::experiment::{
-    About as AnyAbout, Choices, Definition, FORMAT, Method, Record, Results, RunError, RunOptions, run, store,
+    Choices, Definition, FORMAT, Method, Record, Results, RunError, RunOptions, run, store,
 };
 use crate::machine::Machine;
 use crate::report::{Block, Chart, Section, Table};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 const P256: &str = "ECDSAP256SHA256";
 const FALCON: &str = "FALCON512";
 const RSA: &str = "RSASHA256/1280";
 
-fn row(run: u32, job: Job, zone: &str, level: &str, algorithm: &str, cpu: f64) -> Row {
+fn row(run: u32, job: Job, zone: &str, level: &'static str, algorithm: &str, cpu: f64) -> Row {
     let made = matches!(job, Job::Sign | Job::Resign);
     Row {
         run,
         job,
         zone: zone.to_owned(),
-        level: level.to_owned(),
+        level,
         algorithm: algorithm.to_owned(),
         denial: if algorithm.is_empty() { String::new() } else { "nsec3-opt-out".to_owned() },
         signatures: Some(1000),
@@ -39,9 +39,17 @@ fn row(run: u32, job: Job, zone: &str, level: &str, algorithm: &str, cpu: f64) -
     }
 }
 
-fn sample_data() -> DataTable {
-    let mut data = DataTable::new(columns());
-    let mut push = |row: Row| data.push(row.cells()).expect("a row");
+fn definition() -> Definition {
+    Definition::find("pqc-signing", Choices::default()).expect("built in")
+}
+
+fn findings() -> Findings {
+    Findings::new(definition().presentation().columns())
+}
+
+fn sample_data() -> Findings {
+    let mut findings = findings();
+    let mut push = |row: Row| findings.push(&row).expect("a row");
     for zone in ["tld:50", "tld:1000"] {
         for run in 0..3 {
             // The middle run is the median.
@@ -60,60 +68,50 @@ fn sample_data() -> DataTable {
     push(row(0, Job::Transfer, "tld:50", "", "", 1.0));
     push(row(0, Job::Transfer, "tld:50", "", FALCON, 1.0));
     push(row(0, Job::Resign, "tld:50", "x86-64-v3", FALCON, 0.2));
-    data
+    findings
 }
 
 fn sample() -> Results {
-    let definition = Definition::find("pqc-signing", Choices::default()).expect("built in");
-    let zone = |name: &str, names: u64, changes: Option<Changes>| ZoneFacts {
-        zone: name.to_owned(),
-        source: "generated".to_owned(),
-        origin: "zz.".to_owned(),
-        records: names * 3,
-        names,
-        delegations: names,
-        signed_delegations: names / 2,
-        octets: 300_000,
-        changes,
+    let zone = |name: &str, names: u64, changes: Value| {
+        json!({
+            "zone": name, "source": "generated", "origin": "zz.", "records": names * 3, "names": names,
+            "delegations": names, "signed_delegations": names / 2, "octets": 300_000, "changes": changes,
+        })
     };
-    let level = |level: &str| LevelFacts { level: level.to_owned(), ..LevelFacts::default() };
-    let algorithm = |name: &str, scheme: &str, experimental: Option<&str>| AlgorithmFacts {
-        algorithm: name.to_owned(),
-        scheme: scheme.to_owned(),
-        library: "a library".to_owned(),
-        experimental: experimental.map(str::to_owned),
-        post_quantum: experimental.is_some(),
-        ..AlgorithmFacts::default()
+    let level = |level: &str| json!({ "level": level, "version": "", "environment": [] });
+    let algorithm = |name: &str, scheme: &str, experimental: Option<&str>| {
+        json!({
+            "algorithm": name, "scheme": scheme, "library": "a library", "experimental": experimental,
+            "post_quantum": experimental.is_some(), "addition": false, "signature_octets": 0,
+        })
     };
-    let changes =
-        Changes { removed_records: 1, added_records: 2, added_delegations: 1, ..Changes::default() };
-    let about = About {
-        zones: vec![zone("tld:50", 50, Some(changes)), zone("tld:1000", 1000, None)],
-        levels: vec![level("x86-64-v3"), level("x86-64-v2")],
-        algorithms: vec![
+    let changes = json!({
+        "removed_records": 1, "added_records": 2, "removed_delegations": 0, "added_delegations": 1,
+        "altered_delegations": 0,
+    });
+    let about = json!({
+        "zones": [zone("tld:50", 50, changes), zone("tld:1000", 1000, Value::Null)],
+        "levels": [level("x86-64-v3"), level("x86-64-v2")],
+        "algorithms": [
             algorithm(RSA, "RSA-1280", None),
             algorithm(P256, "ECDSA P-256", None),
             algorithm(FALCON, "Falcon-512", Some("it will change")),
         ],
-        left_out: vec!["tld:1000, NSEC: RSA-1280 at x86-64-v3".to_owned()],
-        ..About::default()
-    };
+        "cpu": null,
+        "left_out": ["tld:1000, NSEC: RSA-1280 at x86-64-v3"],
+        "seconds": 0.0,
+    });
     let record = Record {
         format: FORMAT,
-        experiment: definition,
+        experiment: definition(),
         date: "2026-03-01T12:00:00Z".to_owned(),
         command: "nonesuch lab run pqc-signing".to_owned(),
         seed: 1,
         machine: Machine { cpu: "A CPU".to_owned(), cpus: 2, optimised: true, ..Machine::default() },
-        about: AnyAbout::ZoneSigning(about),
+        about: BTreeMap::from([("zone-signing".to_owned(), about)]),
         notes: Vec::new(),
     };
-    Results { record, data: sample_data() }
-}
-
-fn about(results: &Results) -> &About {
-    let AnyAbout::ZoneSigning(about) = &results.record.about else { panic!("another method") };
-    about
+    Results { record, data: sample_data().data }
 }
 
 fn charts(section: &Section) -> Vec<&Chart> {
@@ -136,20 +134,26 @@ fn tables(section: &Section) -> Vec<&Table> {
 
 #[test]
 fn ratios_are_of_medians_of_the_same_zone_mechanism_and_level() {
-    let results = sample();
-    let view = View::new(about(&results), &results.data).expect("lines");
-    let line = |level: &str, algorithm: &str| {
-        view.find(Job::Sign, "tld:1000", level, algorithm, "nsec3-opt-out").expect("a line")
+    let summary = sample().report().expect("a report").summary;
+    let line = |job: &str, zone: &str, level: &str, algorithm: &str| {
+        let of = |line: &&Value| {
+            line["job"] == job
+                && line["zone"] == zone
+                && line["level"] == level
+                && line["algorithm"] == algorithm
+        };
+        summary["lines"].as_array().expect("lines").iter().find(of).expect("a line")
     };
-    let near = |value: Option<f64>, wanted: f64| value.is_some_and(|value| (value - wanted).abs() < 1e-9);
+    let sign = |level: &str, algorithm: &str| line("sign", "tld:1000", level, algorithm);
+    let near = |value: &Value, wanted: f64| value.as_f64().is_some_and(|value| (value - wanted).abs() < 1e-9);
+    assert!(near(&sign("x86-64-v3", FALCON)["cpu_times"], 2.0));
+    assert!(near(&sign("x86-64-v2", FALCON)["cpu_times"], 20.0));
     assert!(
-        near(line("x86-64-v3", FALCON).cpu_times, 2.0) && near(line("x86-64-v2", FALCON).cpu_times, 20.0)
+        near(&sign("x86-64-v3", P256)["cpu_times"], 1.0)
+            && near(&sign("x86-64-v3", FALCON)["wall_times"], 2.0)
     );
-    assert!(near(line("x86-64-v3", P256).cpu_times, 1.0) && near(line("x86-64-v3", FALCON).wall_times, 2.0));
-    assert!(near(line("x86-64-v3", P256).per_cpu_second(), 1000.0));
-    assert_eq!(line("x86-64-v3", P256).cpu.map(|cpu| cpu.count), Some(3));
-    let unsigned = view.find_any(Job::Serve, "tld:50", "", "").expect("a line");
-    assert_eq!(unsigned.cpu_times, None);
+    assert_eq!(sign("x86-64-v3", P256)["cpu"]["count"], 3);
+    assert!(line("serve", "tld:50", "x86-64-v3", "")["cpu_times"].is_null());
 }
 
 #[test]
@@ -224,12 +228,13 @@ fn what_was_left_out_is_told_and_data_alone_make_the_page() {
 #[test]
 fn a_report_of_no_rows_and_a_record_of_two_methods_are_no_panic() {
     let mut results = sample();
-    results.data = DataTable::new(columns());
+    results.data = findings().data;
     assert!(results.page().is_ok());
-    results.data = DataTable::new(columns()[..3].to_vec());
+    results.data = DataTable::new(definition().presentation().columns()[..3].to_vec());
     assert!(results.page().is_err());
     let other = Definition::find("verification-benchmark", Choices::default()).expect("built in");
-    let results = Results { record: Record { experiment: other, ..results.record }, data: sample_data() };
+    let results =
+        Results { record: Record { experiment: other, ..results.record }, data: sample_data().data };
     assert!(results.page().is_err());
 }
 
@@ -238,9 +243,9 @@ fn the_page_speaks_of_the_levels_that_were_measured_and_marks_what_is_experiment
     let mut results = sample();
     let page = |results: &Results| results.page().expect("a page").to_html();
     assert!(page(&results).contains("Left x86-64-v2, right x86-64-v3"));
-    let AnyAbout::ZoneSigning(about) = &mut results.record.about else { panic!("another method") };
-    about.levels.retain(|facts| facts.level == "x86-64-v3");
-    about.seconds = 7.14;
+    let about = results.record.about.get_mut("zone-signing").expect("of the method");
+    about["levels"].as_array_mut().expect("levels").truncate(1);
+    about["seconds"] = json!(7.14);
     let html = page(&results);
     assert!(html.contains("Measured at level x86-64-v3;") && !html.contains("Left x86-64"));
     assert!(html.contains("<dd>7.14 s</dd>"));
@@ -251,13 +256,12 @@ fn the_page_speaks_of_the_levels_that_were_measured_and_marks_what_is_experiment
 
 #[test]
 fn nothing_to_measure_is_told_before_anything_is_made() {
-    let definition = |set: &[(&str, &str)]| {
+    let with = |set: &[(&str, &str)]| {
         let set: Vec<(String, String)> =
             set.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
         Definition::find("pqc-signing", Choices { full: false, set: &set })
     };
-    let nothing =
-        definition(&[("algorithms", "[]"), ("additions", "[]"), ("levels", "native")]).expect("sound");
+    let nothing = with(&[("algorithms", "[]"), ("additions", "[]"), ("levels", "native")]).expect("sound");
     let options = RunOptions {
         seed: 1,
         now: 0,
@@ -275,7 +279,7 @@ fn nothing_to_measure_is_told_before_anything_is_made() {
         ("served", "some", "unknown variant `some`"),
         ("change-share", "0.9", "0.9 is not from 0 to 0.5"),
     ] {
-        let error = definition(&[(key, value)]).expect_err(value).to_string();
+        let error = with(&[(key, value)]).expect_err(value).to_string();
         assert!(error.starts_with(&format!("--set {key}={value}: {says}")), "{error}");
     }
     let Ok(Definition { method: Method::ZoneSigning(full), .. }) =
@@ -283,5 +287,5 @@ fn nothing_to_measure_is_told_before_anything_is_made() {
     else {
         panic!("another method")
     };
-    assert_eq!((full.runs.value(), full.minutes.limit(), full.choices().len()), (16, None, 7));
+    assert_eq!((full.runs.value(), full.limit(), full.choices().len()), (16, None, 7));
 }

@@ -1,61 +1,53 @@
 //! The benchmark from parameters to report: a small run, and the report of known figures.
 
-use super::summary::{Line, columns, disturbance, lines};
 use super::*;
-use crate::experiment::data::{DataTable, Value};
-use crate::experiment::level::Level;
-use crate::experiment::published;
-use crate::experiment::{
-    About as AnyAbout, Choices, Definition, FORMAT, Method, Record, Results, RunError, RunOptions, Step, run,
-    store,
-};
+use crate::data::DataTable;
+use crate::experiment::parameters::{Count, Seconds};
+use crate::experiment::{Choices, Definition, FORMAT, Method, Record, Results, Step, run, store};
 use crate::machine::Machine;
-use std::path::Path;
+use crate::measure::level::Level;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::time::Duration;
+
+fn definition() -> Definition {
+    Definition::find("verification-benchmark", Choices::default()).expect("built in")
+}
+
+fn findings() -> Findings {
+    Findings::new(definition().presentation().columns())
+}
 
 /// Two programs, three schemes that others are held against, two others, one of which is experimental.
-pub(in crate::experiment) fn sample() -> Results {
-    let definition = Definition::find("verification-benchmark", Choices::default()).expect("built in");
-    let backend = |name: &str, version: &str| Backend {
-        name: name.to_owned(),
-        level: "native".to_owned(),
-        version: version.to_owned(),
-        ..Backend::default()
+pub(crate) fn sample() -> Results {
+    let backend = |name: &str, version: &str| json!({ "name": name, "level": "native", "version": version, "environment": [], "compiled_for": [] });
+    let facts = |subject: &str, scheme: &str, experimental: Option<&str>| {
+        json!({
+            "subject": subject, "scheme": scheme, "library": "a library", "library_version": "1.2",
+            "experimental": experimental, "key_octets": 32, "signature_octets": 64,
+        })
     };
-    let facts = |subject: &str, scheme: &str, experimental: Option<&str>| SubjectFacts {
-        subject: subject.to_owned(),
-        scheme: scheme.to_owned(),
-        library: "a library".to_owned(),
-        library_version: "1.2".to_owned(),
-        experimental: experimental.map(str::to_owned),
-        key_octets: 32,
-        signature_octets: 64,
-    };
-    let about = About {
-        backends: vec![backend("nonesuch", "Nonesuch 0.1"), backend("openssl", "OpenSSL 3.0")],
-        subjects: vec![
-            facts("RSASHA256/1024", "RSA-1024", None),
-            facts("MAYO2", "MAYO-2", Some("it will change")),
-        ],
-        message_octets: 105,
-        cpu: Some(1),
-        ..About::default()
-    };
+    let about = json!({
+        "backends": [backend("nonesuch", "Nonesuch 0.1"), backend("openssl", "OpenSSL 3.0")],
+        "subjects": [facts("RSASHA256/1024", "RSA-1024", None), facts("MAYO2", "MAYO-2", Some("it will change"))],
+        "message_octets": 105,
+        "cpu": 1,
+    });
     let record = Record {
         format: FORMAT,
-        experiment: definition,
+        experiment: definition(),
         date: "2026-03-01T12:00:00Z".to_owned(),
         command: "nonesuch lab run verification-benchmark".to_owned(),
         seed: 1,
         machine: Machine { cpu: "A CPU".to_owned(), cpus: 2, optimised: true, ..Machine::default() },
-        about: AnyAbout::VerificationBenchmark(about),
+        about: BTreeMap::from([("verification-benchmark".to_owned(), about)]),
         notes: vec!["Left out: x86-64-v2.".to_owned()],
     };
-    Results { record, data: sample_data() }
+    Results { record, data: sample_data().data }
 }
 
 /// Operations in two seconds, of three iterations.
-fn sample_data() -> DataTable {
+fn sample_data() -> Findings {
     let rates = [
         ("nonesuch", "RSASHA256/1024", "RSA-1024", "verify", [200_000, 210_000, 190_000]),
         ("nonesuch", "RSASHA256/2048", "RSA-2048", "verify", [80_000, 80_000, 80_000]),
@@ -66,50 +58,59 @@ fn sample_data() -> DataTable {
         ("openssl", "rsa1024", "RSA-1024", "verify", [230_000, 230_000, 230_000]),
         ("openssl", "ed25519", "Ed25519", "verify", [10_000, 10_000, 10_000]),
     ];
-    let mut data = DataTable::new(columns());
+    let mut findings = findings();
     for iteration in 0..3_usize {
         for (backend, subject, scheme, operation, counts) in rates {
-            let texts = [backend, "native", subject, scheme, "a library", operation].map(Value::text);
-            let mut row = vec![Value::Integer(iteration as i64)];
-            row.extend(texts);
-            row.extend([Value::Integer(counts[iteration] * 2), Value::Number(2.0), Value::Number(1.99)]);
-            row.extend([const { Value::Missing }; 3]);
-            data.push(row).expect("a row");
+            let counted =
+                Counted { operations: counts[iteration] * 2, seconds: 2.0, cpu_seconds: Some(1.99) };
+            let row = row(backend, "native", [subject, scheme], iteration as u32);
+            let operation = operation.parse().expect("an operation");
+            findings.push(&row.with(operation, &counted)).expect("a row");
         }
     }
-    data
+    findings
 }
 
-fn of(results: &Results) -> &About {
-    let AnyAbout::VerificationBenchmark(about) = &results.record.about else { panic!("another method") };
-    about
+fn row<'r>(backend: &'r str, level: &'r str, [subject, scheme]: [&str; 2], iteration: u32) -> Row<'r> {
+    Row {
+        iteration: Some(iteration),
+        backend,
+        level,
+        subject: subject.to_owned(),
+        scheme: scheme.to_owned(),
+        library: "a library",
+        ..Row::default()
+    }
+}
+
+fn of(results: &Results) -> &serde_json::Value {
+    &results.record.about["verification-benchmark"]
 }
 
 #[test]
 fn lines_are_the_iterations_of_one_operation() {
-    let results = sample();
-    let lines = lines(of(&results), &results.data).expect("lines");
+    let summary = sample().report().expect("a report").summary;
+    let lines = summary["lines"].as_array().expect("lines");
     assert_eq!(lines.len(), 8);
-    let p256: &Line = lines.iter().find(|line| line.scheme == "ECDSA P-256").expect("a line");
-    let statistics = p256.per_second;
-    assert_eq!((statistics.count, statistics.median, statistics.least), (3, 20_000.0, 16_000.0));
-    assert!((statistics.mean - 56_000.0 / 3.0).abs() < 1e-9);
-    assert_eq!((lines[7].place, lines[7].subject.as_str()), (1, "ed25519"));
+    let p256 = &lines.iter().find(|line| line["scheme"] == "ECDSA P-256").expect("a line")["per_second"];
+    assert_eq!(
+        (&p256["count"], &p256["median"], &p256["least"]),
+        (&json!(3), &json!(20_000.0), &json!(16_000.0))
+    );
+    assert!(p256["mean"].as_f64().is_some_and(|mean| (mean - 56_000.0 / 3.0).abs() < 1e-9));
+    assert_eq!((&lines[7]["backend"], &lines[7]["subject"]), (&json!("openssl"), &json!("ed25519")));
 }
 
 #[test]
 fn ratio_tables_are_as_they_were_published() {
-    let results = sample();
-    let lines = lines(of(&results), &results.data).expect("lines");
-    let ratios = ratios::ratios(of(&results), &[0, 1], &lines, Operation::Verify);
-    let text = ratios::table(&ratios, published::table("ecc-validation-ratios"), &str::to_owned).to_text();
-    let rows: Vec<Vec<&str>> = text
-        .lines()
-        .skip(3)
-        .take_while(|line| !line.starts_with("Times slower"))
-        .map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect())
-        .collect();
-    let joined: Vec<String> = rows.iter().map(|row| row.join(" ")).collect();
+    let report = sample().report().expect("a report");
+    let tables = report.sections.iter().flat_map(|section| &section.blocks).filter_map(|block| match block {
+        crate::report::Block::Table(table) => Some(table),
+        _ => None,
+    });
+    let mut ratios = tables.filter(|table| table.columns.iter().any(|column| column.group == "against RSA"));
+    let joined: Vec<String> =
+        ratios.next().expect("of verification").rows.iter().map(|row| row.join(" ")).collect();
     assert_eq!(
         joined,
         [
@@ -122,9 +123,10 @@ fn ratio_tables_are_as_they_were_published() {
             "Ed25519 published - OpenSSL 1.0.2e (Donna) 7.9 2.5 0.7 0.1",
         ]
     );
-    let signing = ratios::ratios(of(&results), &[0, 1], &lines, Operation::Sign);
-    assert_eq!(signing.len(), 2);
-    assert_eq!(signing[1].times_slower, [None, None, Some(10.0), None]);
+    assert_eq!(ratios.next().map(|table| table.rows.len()), Some(2), "of signing");
+    let all = report.summary["ratios"].as_array().expect("ratios");
+    let mayo = all.iter().find(|ratio| ratio["scheme"] == "MAYO-2").expect("a ratio");
+    assert_eq!(mayo["times_slower"], json!([null, null, 10.0, null]));
 }
 
 #[test]
@@ -161,19 +163,13 @@ fn the_report_says_what_matters() {
 #[test]
 fn levels_are_compared_where_there_are_two() {
     let mut results = sample();
-    let AnyAbout::VerificationBenchmark(about) = &mut results.record.about else { panic!("another method") };
-    about.backends.push(Backend {
-        name: "nonesuch".to_owned(),
-        level: "x86-64-v2".to_owned(),
-        environment: vec![("MASK".to_owned(), "~1".to_owned())],
-        ..Backend::default()
-    });
-    let names = ["nonesuch", "x86-64-v2", "ECDSAP256SHA256", "ECDSA P-256", "a library", "verify"];
-    let mut row = vec![Value::Integer(0)];
-    row.extend(names.map(Value::text));
-    row.extend([Value::Integer(5_000), Value::Number(1.0), Value::Missing]);
-    row.extend([const { Value::Missing }; 3]);
-    results.data.push(row).expect("a row");
+    let about = results.record.about.get_mut("verification-benchmark").expect("of the method");
+    about["backends"].as_array_mut().expect("backends").push(json!({
+        "name": "nonesuch", "level": "x86-64-v2", "version": "", "environment": [["MASK", "~1"]], "compiled_for": [],
+    }));
+    let counted = Counted { operations: 5_000, seconds: 1.0, cpu_seconds: None };
+    let row = row("nonesuch", "x86-64-v2", ["ECDSAP256SHA256", "ECDSA P-256"], 0);
+    results.data.push_row(&row.with(Operation::Verify, &counted)).expect("a row");
     let html = results.page().expect("a page").to_html();
     assert!(html.contains("Instruction levels</h2>") && html.contains("times slower than native"));
     // 20,000 a second by 5,000.
@@ -183,17 +179,21 @@ fn levels_are_compared_where_there_are_two() {
 
 #[test]
 fn charts_show_ours_at_every_level_and_others_once() {
-    let backend = |name: &str, level: &str| Backend {
-        name: name.to_owned(),
-        level: level.to_owned(),
-        ..Backend::default()
-    };
+    let mut results = sample();
     let levels = ["native", "x86-64-v3", "x86-64-v2"];
-    let backends = ["nonesuch", "openssl"].iter().flat_map(|name| levels.map(|level| backend(name, level)));
-    let about = About { backends: backends.collect(), ..About::default() };
-    assert_eq!(about.shown(), [0, 1, 2, 3]);
-    let labels: Vec<String> = about.backends.iter().map(Backend::label).collect();
-    assert_eq!(labels[3..], ["openssl", "openssl x86-64-v3", "openssl x86-64-v2"]);
+    let backends = ["nonesuch", "openssl"].iter().flat_map(|name| {
+        levels.map(|level| {
+            json!({ "name": name, "level": level, "version": "1", "environment": [], "compiled_for": [] })
+        })
+    });
+    let about = results.record.about.get_mut("verification-benchmark").expect("of the method");
+    about["backends"] = backends.collect();
+    let report = results.report().expect("a report");
+    let programs: Vec<&str> =
+        report.facts.iter().filter_map(|(word, _)| word.strip_prefix("Program, ")).collect();
+    assert_eq!(programs, ["native", "x86-64-v3", "x86-64-v2", "openssl"]);
+    let html = results.page().expect("a page").to_html();
+    assert!(html.contains("<dt>openssl x86-64-v2</dt>"), "the method names all");
 }
 
 #[test]
@@ -208,25 +208,16 @@ fn data_without_a_column_are_refused() {
 #[test]
 fn an_empty_table_has_a_report() {
     let mut results = sample();
-    results.data = DataTable::new(columns());
+    results.data = findings().data;
     assert!(results.page().expect("a page").to_html().contains("were counted, iteration by iteration"));
 }
 
 #[test]
 fn other_programs_on_the_processor_are_told() {
-    let table = |cpu: f64| {
-        let mut data = DataTable::new(columns());
-        let mut row = vec![Value::Integer(0)];
-        row.extend(["nonesuch", "native", "x", "x", "x", "verify"].map(Value::text));
-        row.extend([Value::Integer(1), Value::Number(10.0), Value::Number(cpu)]);
-        row.extend([const { Value::Missing }; 3]);
-        data.push(row).expect("a row");
-        data
-    };
-    assert_eq!(disturbance(&table(9.9)), None);
-    let note = disturbance(&table(7.5)).expect("a note");
+    assert_eq!(disturbance(10.0, 9.9), None);
+    let note = disturbance(10.0, 7.5).expect("a note");
     assert!(note.starts_with("Other programs had the processor for 25 % of the time"), "{note}");
-    assert_eq!(disturbance(&DataTable::new(columns())), None);
+    assert_eq!(disturbance(0.0, 0.0), None);
 }
 
 /// Runs with tiny settings; the steps that were told.
@@ -276,7 +267,7 @@ fn what_is_missing_is_left_out_by_name() {
     let results = outcome.expect("results");
     let left_out = |note: &&String| note.starts_with("Left out: x86-64-v2: ");
     assert_eq!(results.record.notes.iter().filter(left_out).count(), 1, "{:?}", results.record.notes);
-    assert_eq!(of(&results).cpu, None);
+    assert!(of(&results)["cpu"].is_null());
     let (outcome, _) = run_tiny(&[("algorithms", "ED25519"), ("levels", "x86-64-v2")]);
     let error = outcome.expect_err("nothing to measure").to_string();
     assert!(error.starts_with("nothing is left to measure: Left out: x86-64-v2: "), "{error}");
@@ -292,7 +283,7 @@ fn what_is_named_twice_is_measured_once() {
     ]);
     let results = outcome.expect("results");
     let ed25519 = results.data.rows().iter().filter(|row| row[3].as_text() == Some("ED25519"));
-    assert_eq!((ed25519.count(), of(&results).backends.len()), (2, 1));
+    assert_eq!((ed25519.count(), of(&results)["backends"].as_array().map(Vec::len)), (2, Some(1)));
     let error = run_tiny(&[("operations", "[]")]).0.expect_err("nothing to measure").to_string();
     assert!(error.contains("name at least one operation"), "{error}");
 }
@@ -310,4 +301,56 @@ fn parameters_have_their_defaults_in_the_file() {
     let Method::VerificationBenchmark(parameters) = definition.method else { panic!("another method") };
     assert_eq!(parameters.levels, [Level::Native, Level::X86_64V3, Level::X86_64V2]);
     assert_eq!(Parameters { levels: vec![Level::Native], ..parameters }, Parameters::default());
+}
+
+#[test]
+fn durations_count_all_that_is_done() {
+    let choose = |names: &[&str]| names.iter().map(|name| name.parse().expect("a choice")).collect();
+    let parameters = Parameters {
+        iterations: Count::of(5),
+        seconds: Seconds::of(2.0),
+        algorithms: choose(&["ED25519", "RSASHA256/2048", "MAYO2", "vrf-p256", "vrf-rsa"]),
+        levels: vec![Level::Native, Level::X86_64V2],
+        openssl_iterations: 3,
+        openssl_seconds: Count::of(1),
+        ..Parameters::default()
+    };
+    // Five subjects with two operations, a batch with two and one with one; two names for openssl.
+    assert_eq!(parameters.duration(), Duration::from_secs(13 * 2 * 5 * 2 + 2 * 2 * 2 * 3));
+}
+
+#[test]
+fn counts_of_foreign_processors_stand_in_the_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("foreign.json");
+    std::fs::write(&path, foreign::tests::fixture()).expect("written");
+    let mut results = sample();
+    let before = results.report().expect("a report").text;
+    let mut findings = sample_data();
+    let facts = add_foreign(&path, &mut findings).expect("sound");
+    results.data = findings.data;
+    let about = results.record.about.get_mut("verification-benchmark").expect("of the method");
+    about["foreign"] = json!(facts);
+    // Counts are no times.
+    assert_eq!(results.report().expect("a report").text, before);
+    store::save(folder.path(), &results).expect("saved");
+    let loaded = store::load(folder.path()).expect("loaded");
+    assert_eq!(loaded, results);
+    let report = loaded.report().expect("a report");
+    let section =
+        report.sections.iter().find(|section| section.title == "Foreign processors").expect("there");
+    let crate::report::Block::Table(table) = &section.blocks[1] else { panic!("no table") };
+    let heads: Vec<&str> = table.columns.iter().map(|column| column.title.as_str()).collect();
+    assert_eq!(
+        heads,
+        ["Instructions per verification", "program", "x86-64-v3", "arm64", "mips64el", "arm64", "mips64el"]
+    );
+    assert_eq!(
+        table.rows,
+        [
+            ["ED25519", "nonesuch", "480", "581", "–", "1.21", "–"],
+            ["ED25519", "openssl", "1,529", "–", "1,785", "–", "1.17"],
+        ]
+    );
+    assert!(loaded.page().expect("a page").to_html().contains("model of mips64el"));
 }

@@ -3,8 +3,8 @@
 //! On the wire: prefix length 1, the other bits right-aligned in whole octets, and the name that has the
 //! prefix unless its length is 0 (§3.1). In text: prefix length, address, name (§3.2).
 
-use crate::rdata::read::{Input, RdataFault, push_ipv6};
-use crate::rdata::write::push_display;
+use crate::rdata::input::{Input, RdataFault, push_ipv6};
+use crate::rdata::output::push_display;
 use crate::text::{push_decimal, push_name};
 use crate::{NameRef, name};
 use std::net::Ipv6Addr;

@@ -3,8 +3,8 @@
 //!
 //! Both have the type in the second octet of the RDATA; AMTRELAY's has the discovery bit above it.
 
-use crate::rdata::read::{Input, RdataFault, push_ipv4, push_ipv6};
-use crate::rdata::write::push_display;
+use crate::rdata::input::{Input, RdataFault, push_ipv4, push_ipv6};
+use crate::rdata::output::push_display;
 use crate::text::{push_decimal, push_name};
 use crate::{NameRef, name};
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -3,8 +3,8 @@
 //! On the wire: tag length 1, algorithm 1, key length 2, tag, key, names. In text: algorithm, tag in
 //! hexadecimal digits, key in base64, names (§6).
 
-use crate::rdata::read::{Input, RdataFault};
-use crate::rdata::write::push_encoded;
+use crate::rdata::input::{Input, RdataFault};
+use crate::rdata::output::push_encoded;
 use crate::text::{push_decimal, push_name};
 use crate::{NameRef, name};
 use data_encoding::{BASE64, HEXLOWER_PERMISSIVE, HEXUPPER};

@@ -4,8 +4,8 @@
 //! the altitude is in centimetres from 100,000 m below the reference spheroid; sizes are one decimal digit
 //! and a power of ten, in centimetres.
 
-use crate::rdata::read::{Input, RdataFault};
-use crate::rdata::write::push_display;
+use crate::rdata::input::{Input, RdataFault};
+use crate::rdata::output::push_display;
 use crate::text::{Token, parse_u32};
 
 /// Octets of version 0, the only one defined.

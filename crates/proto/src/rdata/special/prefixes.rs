@@ -3,8 +3,8 @@
 //! On the wire: family 2 octets, prefix length 1, negation bit and length of the address part 1, address
 //! part without its trailing zero octets (§4).
 
-use crate::rdata::read::{Input, RdataFault, push_ipv4, push_ipv6};
-use crate::rdata::write::push_display;
+use crate::rdata::input::{Input, RdataFault, push_ipv4, push_ipv6};
+use crate::rdata::output::push_display;
 use crate::text::parse_u32;
 use std::net::{Ipv4Addr, Ipv6Addr};
 

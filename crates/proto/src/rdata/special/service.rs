@@ -7,8 +7,8 @@
 //!
 //! A quoted value is taken both inside its token (`alpn="h2"`) and as a quoted token right behind `alpn=`.
 
-use crate::rdata::read::{Input, RdataFault, push_ipv4, push_ipv6};
-use crate::rdata::write::{push_display, push_encoded};
+use crate::rdata::input::{Input, RdataFault, push_ipv4, push_ipv6};
+use crate::rdata::output::{push_display, push_encoded};
 use crate::text::{Token, parse_u32, push_decimal, push_quoted, push_unescaped};
 use data_encoding::BASE64;
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -2,8 +2,8 @@
 //! §4.2), the groups of NID and L64 (RFC 6742 §2), and the mnemonics of DNSSEC algorithms and certificate
 //! types (RFC 4398 §2.1).
 
-use crate::rdata::read::{Input, RdataFault};
-use crate::rdata::write::{push_display, push_types};
+use crate::rdata::input::{Input, RdataFault};
+use crate::rdata::output::{push_display, push_types};
 use crate::text::parse_u32;
 use crate::{Rtype, bitmap};
 use data_encoding::HEXLOWER_PERMISSIVE;

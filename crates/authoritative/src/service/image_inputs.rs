@@ -1,0 +1,98 @@
+//! The inputs of the image of a zone that is signed online: the image is mapped after a restart where they are the same.
+//!
+//! Such an image depends on the records of the zone, which stand behind it, on the mechanism, and on the DNSKEY records of the
+//! key directory, which are published where the zone has none. It has no signature of private keys but those that came with the
+//! zone: those keys are loaded at each start, and are no part of the digest.
+
+use super::SigningKeys;
+use nonesuch_crypto::tables_digest;
+use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::keys::KeyRecord;
+use nonesuch_zone::Verification;
+use serde::{Deserialize, Serialize};
+
+/// The inputs of an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct ImageInputs {
+    /// A digest of mechanism and key records ([`digest_of`]).
+    pub(super) digest: String,
+    /// How much of the zone was verified.
+    #[serde(with = "VerificationForm")]
+    pub(super) verification: Verification,
+    /// Whether the zone's DNSKEY RRset came with signatures.
+    pub(super) has_signed_keys: bool,
+}
+
+/// The form of [`Verification`] in files.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Verification", rename_all = "kebab-case")]
+enum VerificationForm {
+    Nothing,
+    Structural { at: u32 },
+    Full { at: u32 },
+    OtherTables { at: u32 },
+}
+
+/// A digest of the inputs of an image other than the zone: the mechanism, the public records of all published keys, the keys whose
+/// CDS records are published, and the tables of algorithms that the zone was verified with.
+pub(super) fn digest_of(mechanism: Mechanism, keys: &SigningKeys) -> String {
+    let mut rdatas: Vec<&[u8]> = keys.records.iter().map(KeyRecord::rdata).collect();
+    rdatas.sort_unstable();
+    rdatas.dedup();
+    let mut hasher = blake3::Hasher::new();
+    let tables = tables_digest();
+    for part in [mechanism.to_string().as_bytes(), &tables].into_iter().chain(rdatas) {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+    }
+    let mut sync: Vec<Vec<u8>> =
+        keys.sync.iter().map(|(key, phase)| [&[phase as u8], key].concat()).collect();
+    sync.sort_unstable();
+    for part in sync {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(&part);
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// As [`digest_of`], and of the keys that sign. Their image is the same whichever of the published keys sign.
+pub(super) fn signers_digest(mechanism: Mechanism, keys: &SigningKeys) -> String {
+    let mut signers: Vec<Vec<u8>> =
+        keys.pairs.iter().map(|pair| KeyRecord::of(pair).rdata().to_vec()).collect();
+    signers.sort_unstable();
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(digest_of(mechanism, keys).as_bytes());
+    for part in signers {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(&part);
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Older notes have a digest without the tables, and so mean nothing.
+    #[test]
+    fn digests_depend_on_the_tables_of_algorithms() {
+        let mechanism = Mechanism::Compact.to_string();
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&(mechanism.len() as u64).to_le_bytes()).update(mechanism.as_bytes());
+        assert_ne!(
+            digest_of(Mechanism::Compact, &SigningKeys::default()),
+            hasher.finalize().to_hex().to_string()
+        );
+        hasher.update(&(tables_digest().len() as u64).to_le_bytes()).update(&tables_digest());
+        assert_eq!(
+            digest_of(Mechanism::Compact, &SigningKeys::default()),
+            hasher.finalize().to_hex().to_string()
+        );
+    }
+
+    #[test]
+    fn digests_tell_mechanisms_apart() {
+        assert_ne!(
+            digest_of(Mechanism::Compact, &SigningKeys::default()),
+            digest_of(Mechanism::WhiteLies, &SigningKeys::default())
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! What the server does when a time in a key file passes: the zone is published again, with the keys that are
+//! active then. So it is where a reload, or a look after the clock was set back, finds other keys than those that sign.
+
+use super::Service;
+use super::activity::lock;
+use super::image_inputs::signers_digest;
+use super::settings::{Making, Source};
+use super::zone::Zone;
+use nonesuch_zone::Contents;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The time of no event.
+pub(super) const NEVER: u32 = u32::MAX;
+/// Seconds until the keys are read again where the version with them could not be published.
+const RETRY: u32 = 60;
+
+impl Service {
+    /// Whether a time in the key files of a zone has passed, or the clock was set back, since [`apply_key_times`](Self::apply_key_times)
+    /// looked. Cheap however many zones there are.
+    #[must_use]
+    pub fn is_key_event_due(&self) -> bool {
+        let now = self.now();
+        self.next_key_event.load(Relaxed) <= now || now < self.keys_seen_at.load(Relaxed)
+    }
+
+    /// Publishes those zones again in whose key files a time has passed. Where the clock was set back, those whose keys are others at
+    /// this time.
+    pub fn apply_key_times(&self) {
+        let now = self.now();
+        let is_back = now < self.keys_seen_at.swap(now, Relaxed);
+        let reason = if is_back { "the clock was set back" } else { "a time in its key files has passed" };
+        let key_event = |zone: &Zone| lock(&zone.facts).key_event.unwrap_or(NEVER);
+        self.next_key_event.store(NEVER, Relaxed);
+        let is_concerned = |zone: &Arc<Zone>| match is_back {
+            true => self.have_keys_changed(zone),
+            false => key_event(zone) <= now,
+        };
+        let (zones, others): (Vec<_>, Vec<_>) = self.all().into_iter().partition(is_concerned);
+        for zone in others {
+            if is_back {
+                self.note_key_event(&zone);
+            }
+            self.next_key_event.fetch_min(key_event(&zone), Relaxed);
+        }
+        self.for_each(&zones, |zone| {
+            let name = zone.apex.to_string();
+            tracing::info!(zone = name, "zone {name}: {reason}: reading the keys");
+            // The log and the status of the zone have the outcome.
+            drop(self.reload_one(zone, false));
+        });
+    }
+
+    /// Notes when a time in the key files of a zone passes next, before the keys are read; returns whether one has passed since this
+    /// was noted last.
+    pub(super) fn note_key_event(&self, zone: &Zone) -> bool {
+        let (settings, now) = (zone.settings(), self.now());
+        let next = match &settings.making {
+            Making::Online { keys, ignore_key_times: false, .. } => {
+                self.keys_seen_at.fetch_max(now, Relaxed);
+                (self.key_files.next_event)(keys, &zone.apex, now)
+            }
+            _ => None,
+        };
+        let before = std::mem::replace(&mut lock(&zone.facts).key_event, next);
+        // After the zone has it: `apply_key_times` forgets the time, and then asks the zones.
+        self.next_key_event.fetch_min(next.unwrap_or(NEVER), Relaxed);
+        before.is_some_and(|time| time <= now)
+    }
+
+    /// Has the keys of a zone read again in a while, since the version with them was not published.
+    pub(super) fn retry_key_event(&self, zone: &Zone) {
+        let time = self.now().saturating_add(RETRY);
+        let mut facts = lock(&zone.facts);
+        facts.key_event = Some(facts.key_event.map_or(time, |next| next.min(time)));
+        drop(facts);
+        self.next_key_event.fetch_min(time, Relaxed);
+    }
+
+    /// Whether a zone is signed online by other keys than its key files have at this time, or these cannot be read.
+    pub(super) fn have_keys_changed(&self, zone: &Zone) -> bool {
+        let settings = zone.settings();
+        let Making::Online { mechanism, keys, .. } = &settings.making else { return false };
+        let Some(served) = lock(&zone.facts).key_digest.clone() else { return false };
+        let found = (self.key_files.signing)(keys, &zone.apex, settings.key_time(self.now()));
+        found.map_or(true, |found| signers_digest(*mechanism, &found) != served)
+    }
+
+    /// The records of a zone that is in no file, to be published with other keys.
+    pub(super) fn held_contents(zone: &Zone) -> Option<Contents> {
+        let is_file = matches!(zone.settings().source, Source::File(_));
+        let contents = lock(&zone.facts).contents.clone().filter(|_| !is_file);
+        contents.map(|contents| (*contents).clone())
+    }
+}

@@ -1,0 +1,365 @@
+//! The state file of a zone: facts that a restart needs beside the stored version and its journal.
+//!
+//! One JSON object with a version number. A file that cannot be read counts as absent: the zone is then loaded, refreshed or
+//! transferred as if it were new.
+
+use super::super::image_inputs::ImageInputs;
+use super::member::Membership;
+use super::{Fingerprint, LOCKS, STATE, StateFolder, ZONE, file_stem, is_ours, legacy};
+use nix::unistd::syncfs;
+use nonesuch_proto::Name;
+use nonesuch_secondary::{Rejected, Timers};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::sync::{MutexGuard, PoisonError};
+
+/// The version of the format.
+const VERSION: u32 = 1;
+/// The first octets of every state file.
+pub(super) const HEAD: &[u8] = br#"{"nonesuch-"#;
+/// Maximum octets of a state file.
+const MAX_OCTETS: u64 = 16 << 20;
+
+/// The facts that are stored of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(in crate::service) struct StateFile {
+    /// The image of the stored version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) image: Option<ImageFacts>,
+    /// The catalog that lists the zone as a member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) member: Option<Membership>,
+    /// The serial up to which versions with other records were published under the same serials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) reused_serial: Option<u32>,
+    /// When a primary last had the stored version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) timers: Option<Timers>,
+    /// The versions of primaries that were rejected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) rejected: Option<Rejected>,
+}
+
+/// Facts about one image. They hold for the file with that fingerprint alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::service) struct ImageFacts {
+    /// The fingerprint of the image.
+    pub(in crate::service) fingerprint: Fingerprint,
+    /// The fingerprints of the files that the version was read from; none where it was not read from files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::service) origin: Vec<Fingerprint>,
+    /// The inputs of the image of a zone that is signed online.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) inputs: Option<ImageInputs>,
+}
+
+/// The file as it is written.
+#[derive(Serialize, Deserialize)]
+struct Envelope<F> {
+    #[serde(rename = "nonesuch-state")]
+    version: u32,
+    #[serde(flatten)]
+    facts: F,
+}
+
+impl StateFile {
+    fn parse(octets: &[u8]) -> Option<Self> {
+        let envelope: Envelope<Self> = serde_json::from_slice(octets).ok()?;
+        (envelope.version == VERSION).then_some(envelope.facts)
+    }
+
+    fn to_octets(&self) -> io::Result<Vec<u8>> {
+        let mut octets = serde_json::to_vec(&Envelope { version: VERSION, facts: self })?;
+        octets.push(b'\n');
+        Ok(octets)
+    }
+
+    /// Whether there is nothing to store.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl StateFolder {
+    /// The facts that are stored of a zone.
+    pub(in crate::service) fn facts(&self, apex: &Name) -> StateFile {
+        self.read_stem(&file_stem(apex))
+    }
+
+    /// The facts that the files of this stem have.
+    pub(in crate::service) fn read_stem(&self, stem: &str) -> StateFile {
+        let path = self.zones.join(format!("{stem}.{STATE}"));
+        let mut octets = Vec::new();
+        let is_read = is_ours(&path, STATE)
+            && File::open(path).and_then(|file| file.take(MAX_OCTETS).read_to_end(&mut octets)).is_ok();
+        let mut facts = StateFile::parse(&octets).filter(|_| is_read).unwrap_or_default();
+        if self.has_legacy {
+            legacy::Files { directory: &self.zones, stem }.merge_into(&mut facts);
+        }
+        facts
+    }
+
+    /// Changes the facts that are stored of a zone. The file is replaced as a whole; its name is durable after
+    /// [`sync_names`](Self::sync_names).
+    ///
+    /// # Errors
+    /// Those of writing; the previous facts stay.
+    pub(in crate::service) fn update(
+        &self,
+        apex: &Name,
+        change: impl FnOnce(&mut StateFile),
+    ) -> io::Result<()> {
+        let stem = file_stem(apex);
+        let _one = self.lock_facts(&stem);
+        let before = self.read_stem(&stem);
+        let mut facts = before.clone();
+        change(&mut facts);
+        if facts == before {
+            return Ok(());
+        }
+        self.write_facts(&stem, &facts)?;
+        if self.has_legacy {
+            self.sync(apex, STATE)?;
+            self.sync_names()?;
+            legacy::Files { directory: &self.zones, stem: &stem }.remove();
+        }
+        Ok(())
+    }
+
+    /// As [`update`](Self::update); the facts are durable when this returns.
+    ///
+    /// # Errors
+    /// Those of writing; the previous facts stay.
+    pub(in crate::service) fn update_durably(
+        &self,
+        apex: &Name,
+        change: impl FnOnce(&mut StateFile),
+    ) -> io::Result<()> {
+        self.update(apex, change)?;
+        self.sync(apex, STATE)?;
+        self.sync_names()
+    }
+
+    /// Writes the facts of a zone; no facts, no file. The caller holds the lock.
+    fn write_facts(&self, stem: &str, facts: &StateFile) -> io::Result<()> {
+        let path = self.zones.join(format!("{stem}.{STATE}"));
+        if facts.is_empty() {
+            self.remove_file(stem, STATE);
+        } else {
+            let octets = facts.to_octets()?;
+            let part = self.begin(|out| out.write_all(&octets))?;
+            // A file that is new has nothing to lose: whoever needs it durable has it written to the disk.
+            if fs::symlink_metadata(&path).is_ok() {
+                part.as_file().sync_all()?;
+            }
+            Self::put(part, &path, STATE)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn lock_facts(&self, stem: &str) -> MutexGuard<'_, ()> {
+        let number = stem.bytes().fold(0usize, |sum, octet| sum.wrapping_mul(31) + usize::from(octet));
+        self.facts[number % LOCKS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the facts about the stored image of a zone, which must exist. They are durable when this returns where they have
+    /// the inputs of an image.
+    ///
+    /// # Errors
+    /// Those of writing; the previous facts stay.
+    pub(in crate::service) fn note_image(
+        &self,
+        apex: &Name,
+        change: impl FnOnce(&mut ImageFacts),
+    ) -> io::Result<()> {
+        let fingerprint = Fingerprint::of(&self.path(apex, ZONE))?;
+        let mut has_inputs = false;
+        self.update(apex, |facts| {
+            let known = facts.image.take().filter(|image| image.fingerprint == fingerprint);
+            let mut image = known.unwrap_or(ImageFacts { fingerprint, origin: Vec::new(), inputs: None });
+            change(&mut image);
+            has_inputs = image.inputs.is_some();
+            facts.image = Some(image);
+        })?;
+        if has_inputs { self.sync(apex, STATE).and_then(|()| self.sync_names()) } else { Ok(()) }
+    }
+
+    /// The facts about the stored image of a zone.
+    fn image_facts(&self, apex: &Name) -> Option<ImageFacts> {
+        let fingerprint = Fingerprint::of(&self.path(apex, ZONE)).ok()?;
+        self.facts(apex).image.filter(|image| image.fingerprint == fingerprint)
+    }
+
+    /// The inputs of the stored image of a zone that is signed online.
+    pub(in crate::service) fn image_inputs(&self, apex: &Name) -> Option<ImageInputs> {
+        self.image_facts(apex)?.inputs
+    }
+
+    /// Whether the stored version of a zone was read from files of these fingerprints.
+    pub(in crate::service) fn is_of(&self, apex: &Name, origin: &[Fingerprint]) -> bool {
+        !origin.is_empty() && self.image_facts(apex).is_some_and(|image| image.origin == origin)
+    }
+
+    /// Replaces the state files of earlier versions. Where that fails, they stay and are read on.
+    pub(super) fn replace_legacy(&mut self) {
+        let stems = legacy::stems(&self.zones);
+        if stems.is_empty() {
+            return;
+        }
+        self.has_legacy = true;
+        let written = stems.iter().try_for_each(|stem| {
+            let _one = self.lock_facts(stem);
+            self.write_facts(stem, &self.read_stem(stem))
+        });
+        // One call for all: a directory may have files of a hundred thousand zones.
+        let durable = written.and_then(|()| Ok(syncfs(File::open(&self.zones)?)?));
+        match durable {
+            Ok(()) => {
+                let files = |stem| legacy::Files { directory: &self.zones, stem };
+                stems.iter().for_each(|stem| files(stem).remove());
+                self.has_legacy = false;
+                tracing::info!(
+                    zones = stems.len(),
+                    "state-dir: replaced the state files of an earlier version"
+                );
+            }
+            Err(error) => {
+                tracing::warn!(%error, "state-dir: cannot replace the state files of an earlier version; reading them");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Group;
+    use nonesuch_zone::Verification;
+
+    const IMAGE: &[u8] = b"\x89NSCI\r\n\x1aimage";
+
+    fn folder() -> (tempfile::TempDir, StateFolder, Name) {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateFolder::open(dir.path()).unwrap();
+        (dir, state, "example.".parse().unwrap())
+    }
+
+    fn facts() -> StateFile {
+        let fingerprint = Fingerprint { modified: (i64::MIN, 7), octets: u64::MAX, inode: 1, device: 2 };
+        let verification = Verification::Full { at: u32::MAX };
+        StateFile {
+            image: Some(ImageFacts {
+                fingerprint,
+                origin: vec![fingerprint],
+                inputs: Some(ImageInputs { digest: "ab".into(), verification, has_signed_keys: true }),
+            }),
+            member: Some(Membership {
+                zone: "a\\000.example.".parse().unwrap(),
+                catalog: "catalog.".parse().unwrap(),
+                label: b"\0label".to_vec(),
+                groups: vec![Group::from_rdata(b"\x03one"), Group::from_rdata(b"\x01\n\x03two")],
+            }),
+            reused_serial: Some(u32::MAX),
+            timers: Some(Timers { serial: 7, refreshed: 1_750_000_000, left: Some(0) }),
+            rejected: Some(Rejected {
+                judged_by: "these settings".into(),
+                serials: vec![
+                    ("192.0.2.1:53".parse().unwrap(), 7),
+                    ("[2001:db8::1]:5300".parse().unwrap(), 0),
+                ],
+            }),
+        }
+    }
+
+    /// The format of version 1: a change of it needs another version, and this one read on.
+    #[test]
+    fn the_format_is_fixed() {
+        let text = r#"{"nonesuch-state":1,"image":{"fingerprint":{"modified":[-9223372036854775808,7],"octets":18446744073709551615,"inode":1,"device":2},"origin":[{"modified":[-9223372036854775808,7],"octets":18446744073709551615,"inode":1,"device":2}],"inputs":{"digest":"ab","verification":{"full":{"at":4294967295}},"has-signed-keys":true}},"member":{"zone":"a\\000.example.","catalog":"catalog.","label":"006c6162656c","groups":["036f6e65","010a0374776f"]},"reused-serial":4294967295,"timers":{"serial":7,"refreshed":1750000000,"left":0},"rejected":{"judged-by":"these settings","serials":[["192.0.2.1:53",7],["[2001:db8::1]:5300",0]]}}
+"#;
+        assert_eq!(String::from_utf8(facts().to_octets().unwrap()).unwrap(), text);
+        assert_eq!(StateFile::parse(text.as_bytes()), Some(facts()));
+        assert!(text.as_bytes().starts_with(HEAD));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_none() {
+        let octets = facts().to_octets().unwrap();
+        for end in 0..octets.len() - 1 {
+            assert_eq!(StateFile::parse(&octets[..end]), None, "{end}");
+        }
+        let text = String::from_utf8(octets).unwrap();
+        for (from, to) in [
+            (r#""nonesuch-state":1"#, r#""nonesuch-state":2"#),
+            ("4294967295", "4294967296"),
+            ("006c", "00ZZ"),
+            ("catalog.", "cata..log."),
+            ("192.0.2.1:53", "192.0.2.1"),
+            ("full", "all"),
+        ] {
+            let altered = text.replacen(from, to, 1);
+            assert_ne!(altered, text);
+            assert_eq!(StateFile::parse(altered.as_bytes()), None, "{to}");
+        }
+        assert_eq!(StateFile::parse(&[b'['; 1 << 20]), None);
+        assert_eq!(StateFile::parse(br#"{"nonesuch-state":1}"#), Some(StateFile::default()));
+    }
+
+    #[test]
+    fn facts_are_stored_and_an_empty_file_is_removed() {
+        let (dir, state, apex) = folder();
+        assert_eq!(state.facts(&apex), StateFile::default());
+        state.update(&apex, |stored| *stored = facts()).unwrap();
+        assert_eq!(state.facts(&apex), facts());
+        state.update_durably(&apex, |stored| stored.reused_serial = None).unwrap();
+        drop(state);
+        let state = StateFolder::open(dir.path()).unwrap();
+        assert_eq!(state.facts(&apex), StateFile { reused_serial: None, ..facts() });
+        state.remove_versions(&apex);
+        let left = StateFile { image: None, reused_serial: None, ..facts() };
+        assert_eq!(state.facts(&apex), left, "what does not belong to the versions stays");
+        state.update(&apex, |stored| *stored = StateFile::default()).unwrap();
+        assert_eq!(fs::read_dir(StateFolder::zones_in(dir.path())).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn changes_of_many_threads_are_all_kept() {
+        let (_dir, state, apex) = folder();
+        std::thread::scope(|scope| {
+            for number in 0..8u16 {
+                let (state, apex) = (&state, &apex);
+                scope.spawn(move || {
+                    let change = |stored: &mut StateFile| {
+                        let empty = || Rejected { judged_by: String::new(), serials: Vec::new() };
+                        let address = ([127, 0, 0, 1], number).into();
+                        stored.rejected.get_or_insert_with(empty).serials.push((address, 0));
+                    };
+                    (0..20).for_each(|_| state.update(apex, change).unwrap());
+                });
+            }
+        });
+        assert_eq!(state.facts(&apex).rejected.unwrap().serials.len(), 160);
+    }
+
+    #[test]
+    fn facts_about_an_image_hold_for_that_file_alone() {
+        let (dir, state, apex) = folder();
+        let source = dir.path().join("source");
+        fs::write(&source, "first").unwrap();
+        let origin = [Fingerprint::of(&source).unwrap()];
+        let inputs = facts().image.unwrap().inputs;
+        assert!(state.note_image(&apex, |_| {}).is_err(), "there is no image");
+        state.write(&apex, ZONE, |out| out.write_all(IMAGE)).unwrap();
+        assert!(!state.is_of(&apex, &origin) && !state.is_of(&apex, &[]));
+        state.note_image(&apex, |image| image.inputs.clone_from(&inputs)).unwrap();
+        state.note_image(&apex, |image| image.origin = origin.to_vec()).unwrap();
+        assert_eq!(state.image_inputs(&apex), inputs);
+        assert!(state.is_of(&apex, &origin) && !state.is_of(&apex, &[origin[0], origin[0]]));
+        fs::write(&source, "second").unwrap();
+        assert!(!state.is_of(&apex, &[Fingerprint::of(&source).unwrap()]));
+        // Another file with the same octets.
+        state.write(&apex, ZONE, |out| out.write_all(IMAGE)).unwrap();
+        assert!(!state.is_of(&apex, &origin) && state.image_inputs(&apex).is_none());
+    }
+}

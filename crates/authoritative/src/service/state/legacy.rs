@@ -1,0 +1,350 @@
+//! The state files of earlier versions: a text file for each kind of fact. They are read once, when the state directory is
+//! opened, and replaced by the state file.
+
+use super::super::image_inputs::ImageInputs;
+use super::file::{ImageFacts, StateFile};
+use super::member::Membership;
+use super::{Fingerprint, ZONE, is_ours};
+use crate::catalog::Group;
+use data_encoding::HEXLOWER;
+use nonesuch_secondary::{Rejected, Timers};
+use nonesuch_zone::Verification;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::str::{FromStr, Lines};
+
+/// The suffixes of these files.
+pub(super) const SUFFIXES: [&str; 6] = ["origin", "made", "member", "reused", "timers", "rejected"];
+/// The first octets of these files.
+pub(super) const HEAD: &[u8] = b"nonesuch ";
+/// Maximum octets that are read of a file.
+const MAX_OCTETS: u64 = 16 << 20;
+
+/// The stems of these files in `directory`, each once.
+pub(super) fn stems(directory: &Path) -> BTreeSet<String> {
+    let mut stems = BTreeSet::new();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some((stem, suffix)) = name.rsplit_once('.')
+            && SUFFIXES.contains(&suffix)
+            && !stem.is_empty()
+            && is_ours(&entry.path(), suffix)
+        {
+            stems.insert(stem.to_owned());
+        }
+    }
+    stems
+}
+
+/// The files of one zone.
+pub(super) struct Files<'f> {
+    pub(super) directory: &'f Path,
+    pub(super) stem: &'f str,
+}
+
+impl Files<'_> {
+    fn path(&self, suffix: &str) -> PathBuf {
+        self.directory.join(format!("{}.{suffix}", self.stem))
+    }
+
+    /// Replaces the facts that the files have. A file that cannot be read changes nothing.
+    pub(super) fn merge_into(&self, state: &mut StateFile) {
+        let text = |suffix: &str| read_text(&self.path(suffix), suffix);
+        if let Ok(fingerprint) = Fingerprint::of(&self.path(ZONE)) {
+            let origin = text("origin").and_then(|text| parse_origin(&text, fingerprint));
+            let inputs = text("made").and_then(|text| parse_inputs(&text, fingerprint));
+            if origin.is_some() || inputs.is_some() {
+                let origin = origin.unwrap_or_default();
+                state.image = Some(ImageFacts { fingerprint, origin, inputs });
+            }
+        }
+        state.member = text("member").and_then(|text| parse_member(&text)).or_else(|| state.member.take());
+        state.reused_serial = text("reused").and_then(|text| parse_reused(&text)).or(state.reused_serial);
+        state.timers = text("timers").and_then(|text| parse_timers(&text)).or(state.timers);
+        state.rejected =
+            text("rejected").and_then(|text| parse_rejected(&text)).or_else(|| state.rejected.take());
+    }
+
+    /// Removes the files.
+    pub(super) fn remove(&self) {
+        for suffix in SUFFIXES {
+            let path = self.path(suffix);
+            if is_ours(&path, suffix) {
+                // A file that stays is read again at the next start, and says what the state file says.
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+}
+
+fn read_text(path: &Path, suffix: &str) -> Option<String> {
+    if !is_ours(path, suffix) {
+        return None;
+    }
+    let mut text = String::new();
+    File::open(path).ok()?.take(MAX_OCTETS).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// The value of the next line, which begins with `key`.
+fn value<'t>(lines: &mut Lines<'t>, key: &str) -> Option<&'t str> {
+    lines.next()?.strip_prefix(key)?.strip_prefix(' ')
+}
+
+fn number<N: FromStr>(lines: &mut Lines<'_>, key: &str) -> Option<N> {
+    value(lines, key)?.parse().ok()
+}
+
+/// Modification time, size, inode and device, in decimal.
+fn fingerprint(text: &str) -> Option<Fingerprint> {
+    let mut words = text.split(' ');
+    let mut time = || words.next()?.parse().ok();
+    let modified = (time()?, time()?);
+    let mut number = || words.next()?.parse().ok();
+    let (octets, inode, device) = (number()?, number()?, number()?);
+    words.next().is_none().then_some(Fingerprint { modified, octets, inode, device })
+}
+
+/// `nonesuch origin 1`: the fingerprint of the image, then those of the files that it was made of.
+fn parse_origin(text: &str, image: Fingerprint) -> Option<Vec<Fingerprint>> {
+    let mut lines = text.lines();
+    let is_of_image = lines.next()? == "nonesuch origin 1" && fingerprint(lines.next()?)? == image;
+    if is_of_image { lines.map(fingerprint).collect() } else { None }
+}
+
+fn parse_inputs(text: &str, image: Fingerprint) -> Option<ImageInputs> {
+    let mut lines = text.lines();
+    if lines.next()? != "nonesuch made 1" || fingerprint(value(&mut lines, "image")?)? != image {
+        return None;
+    }
+    let digest = value(&mut lines, "by")?.to_owned();
+    let has_signed_keys = match value(&mut lines, "keys")? {
+        "signed" => true,
+        "unsigned" => false,
+        _ => return None,
+    };
+    let verified = value(&mut lines, "verified")?;
+    let verification = match verified.split_once(' ').unwrap_or((verified, "")) {
+        ("nothing", "") => Verification::Nothing,
+        ("structural", at) => Verification::Structural { at: at.parse().ok()? },
+        ("full", at) => Verification::Full { at: at.parse().ok()? },
+        _ => return None,
+    };
+    lines.next().is_none().then_some(ImageInputs { digest, verification, has_signed_keys })
+}
+
+/// `nonesuch member 1` has the text of a group, `nonesuch member 2` its RDATA, both in hexadecimal.
+fn parse_member(text: &str) -> Option<Membership> {
+    let mut lines = text.lines();
+    let has_texts = match lines.next()? {
+        "nonesuch member 2" => false,
+        "nonesuch member 1" => true,
+        _ => return None,
+    };
+    let (zone, catalog) = (number(&mut lines, "zone")?, number(&mut lines, "catalog")?);
+    let decode = |hex: &str| HEXLOWER.decode(hex.as_bytes()).ok();
+    let label = decode(value(&mut lines, "label")?)?;
+    let group = |octets: Vec<u8>| {
+        if has_texts { Group::from_string(&octets) } else { Some(Group::from_rdata(&octets)) }
+    };
+    let groups: Option<_> = lines.map(|line| group(decode(line.strip_prefix("group ")?)?)).collect();
+    Some(Membership { zone, catalog, label, groups: groups? })
+}
+
+fn parse_reused(text: &str) -> Option<u32> {
+    let mut lines = text.lines();
+    if lines.next()? == "nonesuch reused 1" { number(&mut lines, "serial") } else { None }
+}
+
+/// `nonesuch timers 1` lacks the time that was left.
+fn parse_timers(text: &str) -> Option<Timers> {
+    let mut lines = text.lines();
+    let has_left = match lines.next()? {
+        "nonesuch timers 2" => true,
+        "nonesuch timers 1" => false,
+        _ => return None,
+    };
+    let (serial, refreshed) = (number(&mut lines, "serial")?, number(&mut lines, "refreshed")?);
+    let left = match has_left.then(|| value(&mut lines, "left")) {
+        None | Some(Some("whole")) => None,
+        Some(seconds) => Some(seconds?.parse().ok()?),
+    };
+    lines.next().is_none().then_some(Timers { serial, refreshed, left })
+}
+
+fn parse_rejected(text: &str) -> Option<Rejected> {
+    let mut lines = text.lines();
+    if lines.next()? != "nonesuch rejected 1" {
+        return None;
+    }
+    let judged_by = value(&mut lines, "by")?.to_owned();
+    let serials = lines.map(|line| {
+        let (address, serial) = line.strip_prefix("primary ")?.split_once(" serial ")?;
+        Some((address.parse().ok()?, serial.parse().ok()?))
+    });
+    Some(Rejected { judged_by, serials: serials.collect::<Option<_>>()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{STATE, StateFolder};
+    use super::*;
+    use nonesuch_proto::Name;
+    use std::io::Write as _;
+
+    /// A directory as an earlier version left it: the image of `example.` and the facts about it.
+    fn earlier() -> (tempfile::TempDir, PathBuf, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let zones = StateFolder::zones_in(dir.path());
+        fs::create_dir_all(&zones).unwrap();
+        fs::write(zones.join("example.kept"), b"\x89NSCI\r\n\x1aimage").unwrap();
+        let Fingerprint { modified, octets, inode, device } =
+            Fingerprint::of(&zones.join("example.kept")).unwrap();
+        let image = format!("{} {} {octets} {inode} {device}", modified.0, modified.1);
+        for (suffix, text) in [
+            ("origin", format!("nonesuch origin 1\n{image}\n1 2 3 4 5\n-6 7 8 9 10\n")),
+            ("made", format!("nonesuch made 1\nimage {image}\nby abcd\nkeys signed\nverified full 7\n")),
+            ("member", "nonesuch member 2\nzone example.\ncatalog c.\nlabel 006c\ngroup 036f6e65\n".to_owned()),
+            ("reused", "nonesuch reused 1\nserial 9\n".to_owned()),
+            ("timers", "nonesuch timers 2\nserial 7\nrefreshed 1750000000\nleft 500\n".to_owned()),
+            (
+                "rejected",
+                "nonesuch rejected 1\nby settings\nprimary 192.0.2.1:53 serial 8\nprimary [::1]:53 serial 9\n"
+                    .to_owned(),
+            ),
+        ] {
+            fs::write(zones.join(format!("example.{suffix}")), text).unwrap();
+        }
+        (dir, zones, image)
+    }
+
+    fn expected(zones: &Path) -> StateFile {
+        let file = |modified, octets, inode, device| Fingerprint { modified, octets, inode, device };
+        let inputs = ImageInputs {
+            digest: "abcd".into(),
+            verification: Verification::Full { at: 7 },
+            has_signed_keys: true,
+        };
+        let address = |text: &str| text.parse().unwrap();
+        StateFile {
+            image: Some(ImageFacts {
+                fingerprint: Fingerprint::of(&zones.join("example.kept")).unwrap(),
+                origin: vec![file((1, 2), 3, 4, 5), file((-6, 7), 8, 9, 10)],
+                inputs: Some(inputs),
+            }),
+            member: Some(Membership {
+                zone: "example.".parse().unwrap(),
+                catalog: "c.".parse().unwrap(),
+                label: b"\0l".to_vec(),
+                groups: vec![Group::from_rdata(b"\x03one")],
+            }),
+            reused_serial: Some(9),
+            timers: Some(Timers { serial: 7, refreshed: 1_750_000_000, left: Some(500) }),
+            rejected: Some(Rejected {
+                judged_by: "settings".into(),
+                serials: vec![(address("192.0.2.1:53"), 8), (address("[::1]:53"), 9)],
+            }),
+        }
+    }
+
+    fn names(zones: &Path) -> Vec<String> {
+        let entries = fs::read_dir(zones).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn files_of_earlier_versions_are_replaced_by_the_state_file() {
+        let (dir, zones, _) = earlier();
+        fs::write(zones.join("other.timers"), "nonesuch timers 1\nserial 7\nrefreshed 9\n").unwrap();
+        // None of ours, and one that makes no sense.
+        fs::write(zones.join("mine.timers"), "precious").unwrap();
+        fs::write(zones.join("broken.made"), "nonesuch made 1\nimage 1 2\n").unwrap();
+        let apex: Name = "example.".parse().unwrap();
+        for _ in 0..2 {
+            let state = StateFolder::open(dir.path()).unwrap();
+            assert_eq!(state.facts(&apex), expected(&zones));
+            let other = state.facts(&"other.".parse().unwrap());
+            assert_eq!(other.timers, Some(Timers { serial: 7, refreshed: 9, left: None }));
+            assert_eq!(names(&zones), ["example.kept", "example.state", "mine.timers", "other.state"]);
+        }
+        assert_eq!(fs::read(zones.join("mine.timers")).unwrap(), b"precious");
+    }
+
+    /// A stop of the machine between writing and removing, and an earlier version that ran once more.
+    #[test]
+    fn files_of_an_earlier_version_beside_a_state_file_have_the_last_word() {
+        let (dir, zones, _) = earlier();
+        drop(StateFolder::open(dir.path()).unwrap());
+        let text = "nonesuch timers 2\nserial 8\nrefreshed 9\nleft whole\n";
+        fs::write(zones.join("example.timers"), text).unwrap();
+        let state = StateFolder::open(dir.path()).unwrap();
+        let timers = Some(Timers { serial: 8, refreshed: 9, left: None });
+        assert_eq!(state.facts(&"example.".parse().unwrap()), StateFile { timers, ..expected(&zones) });
+    }
+
+    /// Where the state file cannot be written, since a file of another is in its place, the files of before are read on.
+    #[test]
+    fn files_that_cannot_be_replaced_are_read_on() {
+        let (dir, zones, _) = earlier();
+        let apex: Name = "example.".parse().unwrap();
+        fs::write(zones.join(format!("example.{STATE}")), "precious").unwrap();
+        let state = StateFolder::open(dir.path()).unwrap();
+        assert_eq!(state.facts(&apex), expected(&zones));
+        assert!(state.update(&apex, |facts| facts.timers = None).is_err());
+        assert_eq!(state.facts(&apex), expected(&zones));
+        fs::remove_file(zones.join(format!("example.{STATE}"))).unwrap();
+        state.update(&apex, |facts| facts.timers = None).unwrap();
+        assert_eq!(state.facts(&apex), StateFile { timers: None, ..expected(&zones) });
+        assert_eq!(names(&zones), ["example.kept", "example.state"]);
+    }
+
+    #[test]
+    fn files_that_make_no_sense_are_passed_over() {
+        let (_dir, zones, image) = earlier();
+        let image = fingerprint(&image).unwrap();
+        let read = |suffix: &str| fs::read_to_string(zones.join(format!("example.{suffix}"))).unwrap();
+        let is_read = |suffix: &str, text: &str| match suffix {
+            "origin" => parse_origin(text, image).is_some(),
+            "made" => parse_inputs(text, image).is_some(),
+            "member" => parse_member(text).is_some(),
+            "reused" => parse_reused(text).is_some(),
+            "timers" => parse_timers(text).is_some(),
+            _ => parse_rejected(text).is_some(),
+        };
+        for suffix in SUFFIXES {
+            let text = read(suffix);
+            assert!(is_read(suffix, &text));
+            assert!(!is_read(suffix, &format!("{text}more\n")) || suffix == "reused", "{suffix}");
+            assert!(
+                !is_read(suffix, &text.replacen(" 1\n", " 3\n", 1).replacen(" 2\n", " 3\n", 1)),
+                "{suffix}"
+            );
+            // Whatever is cut off, nothing panics.
+            (0..text.len()).for_each(|end| _ = is_read(suffix, &text[..end]));
+        }
+        for (suffix, from, to) in [
+            ("timers", "left 500", "left all"),
+            ("timers", "serial 7", "serial 4294967296"),
+            ("made", "full 7", "full"),
+            ("made", "keys signed", "keys"),
+            ("member", "label 006c", "label x006c"),
+            ("rejected", "serial 8", "serial"),
+        ] {
+            let text = read(suffix);
+            assert!(text.contains(from) && !is_read(suffix, &text.replace(from, to)), "{to}");
+        }
+        let other = Fingerprint { octets: image.octets + 1, ..image };
+        assert!(
+            parse_origin(&read("origin"), other).is_none() && parse_inputs(&read("made"), other).is_none()
+        );
+        let text = "nonesuch member 1\nzone member.\ncatalog a.\nlabel 6c\ngroup 6f6e65\n";
+        assert_eq!(parse_member(text).unwrap().groups, [Group::from_string(b"one").unwrap()]);
+        let mut file = File::create(zones.join("example.member")).unwrap();
+        file.write_all(&[0xff; 100]).unwrap();
+        assert_eq!(read_text(&zones.join("example.member"), "member"), None);
+    }
+}

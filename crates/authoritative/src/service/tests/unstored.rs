@@ -1,0 +1,82 @@
+//! Zone files whose version cannot be stored.
+
+use super::*;
+use nonesuch_zone::image::file;
+
+/// A running service whose state directory takes no zone from the start, as on a full disk; whoever runs the test.
+fn started_without_room(settings: Settings) -> Arc<Service> {
+    let zones = StateFolder::zones_in(settings.state_dir.as_deref().unwrap());
+    let service = Service::open(settings, KEY_FILES, Arc::new(Zones::new())).unwrap();
+    fs::remove_dir(zones).unwrap();
+    service.begin().unwrap();
+    let _ = service.wait();
+    service
+}
+
+fn storage_error(service: &Service) -> Option<String> {
+    service.zone_status(Some(&name("example."))).remove(0).storage_error
+}
+
+fn write_compiled(path: &Path, contents: &Contents) {
+    let image = nonesuch_zone::Image::compile(contents).unwrap();
+    let at = nonesuch_zone::Verification::Full { at: seconds_now() as u32 };
+    let mut octets = Vec::new();
+    file::write(&image, at, contents, at, &mut octets).unwrap();
+    fs::write(path, octets).unwrap();
+}
+
+#[test]
+fn a_file_that_cannot_be_stored_is_served_from_memory_where_nothing_is_stored() {
+    for is_compiled in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("zone");
+        let write = |serial| {
+            if is_compiled {
+                write_compiled(&file, &contents(serial));
+            } else {
+                write(&file, &zone_text(serial));
+            }
+        };
+        write(7);
+        let service = started_without_room(of_file(dir.path()));
+        assert_eq!(serial(&service), Some(7));
+        assert!(storage_error(&service).is_some_and(|error| error.contains("cannot be written")));
+        assert_eq!(service.status().troubled, ["example."]);
+        // Another version is served too: the state directory has none that would come back.
+        write(8);
+        service.reload_zone(&name("example.")).unwrap();
+        assert_eq!(serial(&service), Some(8));
+        // With the next reload it is stored as soon as there is room.
+        fs::create_dir(StateFolder::zones_in(&dir.path().join("state"))).unwrap();
+        service.reload_zone(&name("example.")).unwrap();
+        assert_eq!((serial(&service), storage_error(&service)), (Some(8), None));
+        assert!(!service.reload_zone(&name("example.")).unwrap(), "unchanged");
+        end(service);
+        fs::remove_file(&file).unwrap();
+        let service = started(of_file(dir.path()));
+        assert_eq!(serial(&service), Some(8), "what was stored");
+        end(service);
+    }
+}
+
+/// The file is for the operator to move; meanwhile the zone is served, and no version is rejected because of it.
+#[test]
+fn a_zone_from_primaries_is_served_from_memory_where_a_file_of_others_is_in_the_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = started(secondary(dir.path()));
+    let kept = dir.path().join("state/zones/example.kept");
+    fs::write(&kept, "precious").unwrap();
+    for version in [7, 8] {
+        service.publish(&name("example."), contents(version), &[]).unwrap();
+        assert_eq!(serial(&service), Some(version));
+    }
+    assert!(storage_error(&service).is_some_and(|error| error.contains("move it elsewhere")));
+    assert_eq!(service.status().troubled, ["example."]);
+    assert!(service.store(&name("example.")).is_err());
+    assert_eq!(fs::read(&kept).unwrap(), b"precious");
+    fs::remove_file(&kept).unwrap();
+    service.store(&name("example.")).unwrap();
+    assert_eq!(storage_error(&service), None);
+    end(service);
+    assert_eq!(serial(&started(secondary(dir.path()))), Some(8));
+}

@@ -1,0 +1,76 @@
+//! What is counted of queries: those for each zone, transfers by type; what is noted of secondaries.
+
+use super::responder::{ask, asked, responder, shared};
+use super::zones::serving;
+use super::*;
+use crate::Settings;
+use crate::zones::ZonePolicy;
+use nonesuch_net::{Answer, Handler};
+use nonesuch_server::acl::{AccessList, Remote};
+use nonesuch_server::statistics::Carrier;
+use std::net::SocketAddr;
+
+const CLIENT: &str = "192.0.2.77:4000";
+
+#[test]
+fn queries_for_each_zone_are_counted_where_that_is_configured() {
+    for is_counted in [false, true] {
+        let shared = shared(&[
+            ("example.", serving("example.", 1, ZonePolicy::default())),
+            ("sub.example.", serving("sub.example.", 1, ZonePolicy::default())),
+        ]);
+        shared.settings.store(Arc::new(Settings { counts_zone_queries: is_counted, ..Settings::default() }));
+        let mut responder = responder(&shared, Transport::Udp);
+        for qname in ["www.example.", "none.example.", "www.sub.example.", "other.", "example."] {
+            asked(&mut responder, qname, Rtype::A);
+        }
+        // Refused, and a query for the zone all the same.
+        ask(&mut responder, &query(&name("sub.example."), Rtype::AXFR, None));
+        let queries =
+            |apex: &str| shared.zones.table().slot(name(apex).view()).map(|slot| slot.queries()).unwrap();
+        let expected = if is_counted { (3, 2) } else { (0, 0) };
+        assert_eq!((queries("example."), queries("sub.example.")), expected);
+    }
+}
+
+#[test]
+fn a_transfer_that_is_streamed_is_counted_under_its_type() {
+    let policy = ZonePolicy { transfer: AccessList::anybody(), ..ZonePolicy::default() };
+    let shared = shared(&[("example.", serving("example.", 1, policy))]);
+    let mut responder = responder(&shared, Transport::Tcp);
+    let client: SocketAddr = CLIENT.parse().unwrap();
+    responder.begin();
+    let message = query(&name("example."), Rtype::AXFR, None);
+    let answer = responder.answer(&message, client, &mut Vec::new());
+    assert!(matches!(answer, Answer::Stream));
+    responder.end();
+    let sum = shared.statistics.sum();
+    let tcp = sum.of(Carrier::Tcp);
+    assert_eq!(tcp.types.get(&Some(Rtype::AXFR)), Some(&1));
+    assert_eq!(tcp.rcodes.get(&Rcode::NOERROR), Some(&1));
+}
+
+#[test]
+fn queries_of_notified_secondaries_are_noted_and_those_of_others_are_not() {
+    let secondary: SocketAddr = "192.0.2.77:53".parse().unwrap();
+    let policy = ZonePolicy {
+        transfer: AccessList::anybody(),
+        also_notify: vec![Remote::plain(secondary)],
+        ..ZonePolicy::default()
+    };
+    let shared = shared(&[("example.", serving("example.", 1, policy))]);
+    shared.secondaries.notify(&name("example."), &[secondary], Some(1), 7);
+    let mut responder = responder(&shared, Transport::Tcp);
+    let noted = || shared.secondaries.of_zone(&name("example."))[0].query;
+    asked(&mut responder, "www.example.", Rtype::SOA);
+    asked(&mut responder, "example.", Rtype::NS);
+    assert_eq!(noted(), None);
+    responder.begin();
+    let mut out = Vec::new();
+    let soa = query(&name("example."), Rtype::SOA, None);
+    let _ = responder.answer(&soa, "192.0.2.78:4000".parse().unwrap(), &mut out);
+    assert_eq!(noted(), None);
+    responder.end();
+    asked(&mut responder, "EXAMPLE.", Rtype::SOA);
+    assert!(noted().is_some_and(|query| query.at > 1_700_000_000 && query.serial.is_none()));
+}

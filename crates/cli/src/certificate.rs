@@ -1,0 +1,92 @@
+//! Until when the server's certificate is valid (RFC 5280, section 4.1.2.5): who verifies it refuses it from then on.
+
+use crate::files::read_public_text;
+use data_encoding::BASE64;
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+use nonesuch_net::tls::PEM_OCTETS;
+use std::path::Path;
+
+/// Seconds before its end from which a certificate is warned of: 14 days.
+const SOON: i64 = 14 * 86_400;
+
+/// Tags of DER.
+const INTEGER: u8 = 0x02;
+const SEQUENCE: u8 = 0x30;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+const VERSION: u8 = 0xa0;
+
+/// What is to say at `now` of the first certificate in the file at `path`: that it has expired, or soon will. Nothing of what cannot be
+/// read: that is said by who loads it.
+pub(crate) fn warn_of_expiry(path: &Path, now: Timestamp) -> Option<String> {
+    let end = not_after(&first_certificate(&read_public_text(path, PEM_OCTETS).ok()?)?)?;
+    let left = end.as_second() - now.as_second();
+    let place = path.display();
+    if left < 0 {
+        Some(format!("{place}: the certificate has expired at {end}: renew it, and reload"))
+    } else if left < SOON {
+        Some(format!("{place}: the certificate expires at {end}, in {} h: renew it, and reload", left / 3600))
+    } else {
+        None
+    }
+}
+
+/// The octets of the first certificate in PEM, which is the server's own.
+fn first_certificate(text: &str) -> Option<Vec<u8>> {
+    let rest = text.split_once("-----BEGIN CERTIFICATE-----")?.1;
+    let inner = rest.split_once("-----END CERTIFICATE-----")?.0;
+    let digits: Vec<u8> = inner.bytes().filter(|octet| !octet.is_ascii_whitespace()).collect();
+    BASE64.decode(&digits).ok()
+}
+
+/// The end of a certificate's validity.
+fn not_after(certificate: &[u8]) -> Option<Timestamp> {
+    let mut outer = take(&mut &*certificate, SEQUENCE)?;
+    let mut fields = take(&mut outer, SEQUENCE)?;
+    if fields.first() == Some(&VERSION) {
+        take(&mut fields, VERSION)?;
+    }
+    // Serial number, algorithm of the signature, issuer.
+    take(&mut fields, INTEGER)?;
+    take(&mut fields, SEQUENCE)?;
+    take(&mut fields, SEQUENCE)?;
+    let mut validity = take(&mut fields, SEQUENCE)?;
+    take_time(&mut validity)?;
+    take_time(&mut validity)
+}
+
+/// The contents of the element of `tag` that `rest` begins with.
+fn take<'d>(rest: &mut &'d [u8], tag: u8) -> Option<&'d [u8]> {
+    let [found, first, tail @ ..] = *rest else { return None };
+    let (length, tail) = match usize::from(*first) {
+        short if short < 0x80 => (short, tail),
+        long => {
+            let (octets, tail) = tail.split_at_checked(long & 0x7f)?;
+            let fits = (1..=4).contains(&octets.len());
+            let length = octets.iter().fold(0usize, |sum, octet| sum << 8 | usize::from(*octet));
+            (fits.then_some(length)?, tail)
+        }
+    };
+    let (contents, after) = tail.split_at_checked(length)?;
+    *rest = after;
+    (*found == tag).then_some(contents)
+}
+
+fn take_time(rest: &mut &[u8]) -> Option<Timestamp> {
+    let tag = *rest.first()?;
+    let text = std::str::from_utf8(take(rest, tag)?).ok()?.strip_suffix('Z')?;
+    // Two digits are those of 1950 to 2049.
+    let text = match tag {
+        UTC_TIME if text < "50" => format!("20{text}"),
+        UTC_TIME => format!("19{text}"),
+        GENERALIZED_TIME => text.to_owned(),
+        _ => return None,
+    };
+    let time = DateTime::strptime("%Y%m%d%H%M%S", &text).ok()?;
+    Offset::UTC.to_timestamp(time).ok()
+}
+
+#[cfg(test)]
+mod tests;

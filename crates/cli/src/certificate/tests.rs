@@ -1,0 +1,49 @@
+//! Tests of the end of certificates.
+
+use super::*;
+use proptest::prelude::*;
+use std::fs;
+
+/// A certificate that ends with the day, in the file `c.pem`.
+fn write(dir: &Path, year: i32, month: u8, day: u8) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut parameters = rcgen::CertificateParams::new(vec!["ns.example".to_owned()]).unwrap();
+    parameters.not_after = rcgen::date_time_ymd(year, month, day);
+    let certificate = parameters.self_signed(&key).unwrap();
+    fs::write(dir.join("c.pem"), format!("notes\n{}more\n", certificate.pem())).unwrap();
+}
+
+#[test]
+fn certificates_are_warned_of_before_and_after_their_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.pem");
+    let at = |now: &str| warn_of_expiry(&path, now.parse().unwrap());
+    assert_eq!(at("2026-01-01T00:00:00Z"), None, "there is none");
+    // As two digits of the year, and as four.
+    for (year, month) in [(2026, 3), (2055, 3)] {
+        write(folder.path(), year, month, 20);
+        assert_eq!(at(&format!("{year}-03-05T23:59:59Z")), None);
+        let soon = at(&format!("{year}-03-18T23:00:00Z")).expect("it ends soon");
+        assert!(soon.contains(&format!("expires at {year}-03-20T00:00:00Z, in 25 h")), "{soon}");
+        let late = at(&format!("{year}-03-20T00:00:01Z")).expect("it has ended");
+        assert!(late.contains(&format!("has expired at {year}-03-20T00:00:00Z")), "{late}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_octets_have_no_end(octets in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = not_after(&octets);
+    }
+
+    #[test]
+    fn damaged_certificates_do_no_harm(at in 0usize..400, octet: u8) {
+        let key = rcgen::generate_simple_self_signed(vec!["ns.example".to_owned()]).unwrap();
+        let mut octets = key.cert.der().to_vec();
+        let at = at % octets.len();
+        octets[at] = octet;
+        let _ = not_after(&octets);
+        octets.truncate(at);
+        prop_assert_eq!(not_after(&octets), None);
+    }
+}

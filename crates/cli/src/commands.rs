@@ -1,0 +1,17 @@
+//! One module for each command.
+
+pub(crate) mod compare;
+pub(crate) mod compile;
+pub(crate) mod ctl;
+pub(crate) mod diff;
+pub(crate) mod generate;
+pub(crate) mod key;
+pub(crate) mod lab;
+pub(crate) mod load;
+pub(crate) mod manual;
+pub(crate) mod print;
+pub(crate) mod query;
+pub(crate) mod serve;
+pub(crate) mod sign;
+pub(crate) mod stat;
+pub(crate) mod verify;

@@ -1,0 +1,22 @@
+//! Why a comparison fails.
+
+use crate::files::FileError;
+use nonesuch_lab::compare::{CompareError, SubjectError};
+use nonesuch_zone::LoadError;
+
+/// Why a comparison fails.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    File(#[from] FileError),
+    Zone(#[from] LoadError),
+    #[error(
+        "{mechanism} cannot be compared: the servers of a comparison have no keys, and it needs one there; leave it out"
+    )]
+    NotCompared {
+        mechanism: &'static str,
+    },
+    Compare(#[from] CompareError),
+    Subject(#[from] SubjectError),
+}

@@ -1,0 +1,139 @@
+//! `nonesuch ctl zone status`: the status of zones for people.
+
+use super::time;
+use crate::control_protocol::{Refresh, Secondary, ZoneReport};
+use crate::files::{FileError, print_line};
+use nonesuch_secondary::FailingPrimary;
+
+/// Prints a table of zones, or all that is known of each.
+pub(super) fn print_zones(zones: &[ZoneReport], in_full: bool) -> Result<(), FileError> {
+    if in_full {
+        let lines = zones.iter().flat_map(lines_of);
+        return lines.into_iter().try_for_each(|(key, text)| print_line(&format!("{key:19} {text}")));
+    }
+    let rows: Vec<[String; 6]> = zones.iter().map(row).collect();
+    let mut head = ["zone", "state", "serial", "signatures expire", "served", ""].map(str::to_owned);
+    if rows.iter().any(|row| !row[5].is_empty()) {
+        head[5].push_str("look at");
+    }
+    let mut widths = [0; 6];
+    for row in std::iter::once(&head).chain(&rows) {
+        widths.iter_mut().zip(row).for_each(|(width, cell)| *width = (*width).max(cell.chars().count()));
+    }
+    for row in std::iter::once(&head).chain(&rows) {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        print_line(cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
+fn row(zone: &ZoneReport) -> [String; 6] {
+    let status = &zone.status;
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    [
+        status.zone.clone(),
+        status.state.word().to_owned(),
+        or_dash(status.serial.map(|serial| serial.to_string())),
+        or_dash(status.nearest_expiration.map(|end| time(end.into()))),
+        or_dash(status.served.clone()),
+        remarks(zone),
+    ]
+}
+
+/// What is to be looked at of a zone, in a few words.
+fn remarks(zone: &ZoneReport) -> String {
+    let status = &zone.status;
+    let mut words = Vec::new();
+    if status.error.is_some() {
+        words.push("refused");
+    }
+    if status.expires_soon {
+        let now = jiff::Timestamp::now().as_second();
+        let is_over = status.nearest_expiration.is_some_and(|end| i64::from(end) <= now);
+        words.push(if is_over { "signatures expired" } else { "signatures expire soon" });
+    }
+    if status.storage_error.is_some() {
+        words.push("not stored");
+    }
+    if let Some(refresh) = &zone.refresh {
+        if !refresh.failing_primaries.is_empty() {
+            words.push("primary fails");
+        } else if refresh.transfer_error.is_some() {
+            words.push("transfer error");
+        }
+        if !refresh.behind.is_empty() {
+            words.push("primary behind");
+        }
+    }
+    words.join(", ")
+}
+
+/// All that is known of a zone: what, and its text.
+fn lines_of(zone: &ZoneReport) -> Vec<(&'static str, String)> {
+    let mut lines = Lines(Vec::new());
+    let status = &zone.status;
+    lines.add("zone", Some(&status.zone));
+    lines.add("state", Some(status.state.word()));
+    lines.add("serial", status.serial);
+    lines.add("served", status.served.as_ref());
+    lines.add("source", Some(&status.source));
+    lines.add("catalog", status.catalog.as_ref());
+    lines.add("template", status.template.as_ref());
+    lines.add("records", status.records);
+    lines.add("signatures", Some(status.signatures));
+    lines.add("verified", status.verified.as_ref());
+    lines.add("nearest expiration", status.nearest_expiration.map(|at| time(at.into())));
+    lines.add("next key event", status.next_key_event.map(|at| time(at.into())));
+    lines.add("loaded at", status.loaded_at.map(time));
+    lines.add("image octets", Some(status.image_octets));
+    if let Some(refresh) = &zone.refresh {
+        lines.add("primary", Some(&refresh.primary));
+        lines.add("refresh state", Some(refresh.refresh_state.word()));
+        lines.add("refreshed", refresh.refreshed.map(time));
+        lines.add("next refresh", refresh.next_refresh.map(time));
+        lines.add("expires", refresh.expires.map(time));
+        lines.add("failing primaries", refresh.failing_primaries.iter().map(failing_primary));
+    }
+    lines.add("secondaries", zone.secondaries.iter().map(secondary));
+    lines.add("error", status.error.as_ref());
+    lines.add("storage error", status.storage_error.as_ref());
+    lines.add("warnings", &status.warnings);
+    if let Some(Refresh { transfer_error, rejected_serial, behind, .. }) = &zone.refresh {
+        lines.add("transfer error", transfer_error.as_ref());
+        lines.add("rejected serial", *rejected_serial);
+        lines.add("behind", behind);
+    }
+    lines.0
+}
+
+struct Lines(Vec<(&'static str, String)>);
+
+impl Lines {
+    /// Adds a line for each value.
+    fn add<T: ToString>(&mut self, key: &'static str, values: impl IntoIterator<Item = T>) {
+        self.0.extend(values.into_iter().map(|value| (key, value.to_string())));
+    }
+}
+
+/// A primary that fails, in a line.
+fn failing_primary(FailingPrimary { address, since, error }: &FailingPrimary) -> String {
+    format!("{address} since {}: {error}", time(*since))
+}
+
+/// A secondary that is notified, in a line.
+fn secondary(secondary: &Secondary) -> String {
+    let Secondary { address, notify, query, transfer } = secondary;
+    let mut words = format!("{address}: NOTIFY {}", notify.result);
+    let mut add = |what: &str, serial: Option<u32>, at: u64| {
+        let serial = serial.map_or_else(String::new, |serial| format!(" serial {serial}"));
+        words.push_str(&format!("{what}{serial} at {}", time(at)));
+    };
+    add("", notify.serial, notify.at);
+    if let Some(transfer) = transfer {
+        add(", transferred", Some(transfer.serial), transfer.at);
+    }
+    if let Some(query) = query {
+        add(if query.serial.is_some() { ", queried with" } else { ", queried" }, query.serial, query.at);
+    }
+    words
+}

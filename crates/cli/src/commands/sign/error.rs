@@ -1,0 +1,55 @@
+//! Why a zone is not signed.
+
+use super::proofs::ProofError;
+use crate::files::FileError;
+use nonesuch_dnssec::keys::directory::KeyDirectoryError;
+use nonesuch_dnssec::online::KeySetSignError;
+use nonesuch_dnssec::sign::SignError;
+use nonesuch_dnssec::verify::{Fault, count_faults};
+use nonesuch_zone::LoadError;
+use nonesuch_zone::change::{ChangeFault, ChangeReadError};
+use std::path::PathBuf;
+
+/// Why a zone is not signed.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    File(#[from] FileError),
+    Load(#[from] LoadError),
+    Keys(#[from] KeyDirectoryError),
+    Proofs(#[from] ProofError),
+    Sign(#[from] SignError),
+    SignKeySet(#[from] KeySetSignError),
+    #[error("the salt '{0}' is not hexadecimal digits (write - for none)")]
+    Salt(String),
+    #[error(
+        "the salt '{0}' has an odd number of digits, and two are an octet: add a digit, or take one away"
+    )]
+    OddSalt(String),
+    #[error(
+        "{}: cannot be read: No such file or directory (os error 2): mend the path; for the first run, leave out --previous, or \
+         name the output file with it",
+        path.display()
+    )]
+    NoPreviousZone {
+        path: PathBuf,
+    },
+    #[error("{}: the previous zone is not sound ({}, the first: {first}): sign without it", path.display(), count_faults(*count))]
+    PreviousNotSound {
+        path: PathBuf,
+        count: usize,
+        first: Fault,
+    },
+    #[error("{}:{source}", path.display())]
+    ChangeSet {
+        path: PathBuf,
+        source: ChangeReadError,
+    },
+    #[error("{}:{line}: {fault}", path.display())]
+    Change {
+        path: PathBuf,
+        line: u32,
+        fault: ChangeFault,
+    },
+}

@@ -1,0 +1,84 @@
+//! `nonesuch zone sign FILE`: signs a zone file from scratch.
+
+use super::error::Failure;
+use super::options::{load_keys, options, output, with_denial_of};
+use super::proofs;
+use super::write::{log_warnings, show_progress, write_signed};
+use crate::arguments::SignArguments;
+use crate::files::{FileError, check_output, is_standard, print_line, print_summary};
+use crate::outcome::Outcome;
+use crate::progress::Rates;
+use crate::zones;
+use nonesuch_dnssec::sign::SignSummary;
+use nonesuch_zone::Contents;
+use std::path::Path;
+use std::time::Instant;
+
+pub(super) fn run(arguments: &SignArguments, file: &Path) -> Result<Outcome, Failure> {
+    let begun = Instant::now();
+    let output = output(arguments);
+    check_output(&output, file)?;
+    let contents = zones::read_zone(file, arguments.origin.as_ref())?;
+    let arguments = &with_denial_of(arguments, &contents);
+    let keys = load_keys(arguments, contents.apex())?;
+    let mut options = options(arguments)?;
+    let mut proved = proofs::prepare(arguments, &output, &contents, &keys)?;
+    let bar = Rates::new("signing");
+    let tell = |at| show_progress(&bar, at);
+    options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
+    options.progress = bar.is_seen().then_some(&tell);
+    let signing = Instant::now();
+    let summary = write_signed(&contents, &keys, &options, &output)?;
+    let signing = signing.elapsed().as_secs_f64();
+    bar.end();
+    log_warnings(&summary.warnings);
+    if let Some(proved) = &mut proved {
+        proved.store(summary.statistics.serial, &keys)?;
+        proofs::warn_of_signing_keys(&output);
+    }
+    if !is_standard(&output) {
+        let seconds = Seconds { signing, all: begun.elapsed().as_secs_f64() };
+        report(arguments, &contents, &summary, &output, proved.as_ref(), seconds)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// The time that a run has taken, in seconds.
+struct Seconds {
+    /// Signing, and writing what is signed.
+    signing: f64,
+    all: f64,
+}
+
+fn report(
+    arguments: &SignArguments,
+    contents: &Contents,
+    summary: &SignSummary,
+    output: &Path,
+    proved: Option<&proofs::Proved>,
+    seconds: Seconds,
+) -> Result<(), FileError> {
+    let (statistics, Seconds { signing, all }) = (summary.statistics, seconds);
+    if arguments.json {
+        let report = serde_json::json!({
+            "zone": contents.apex().to_string(), "output": output, "denial": arguments.mechanism().to_string(),
+            "serial": statistics.serial, "records": statistics.records, "rrsets_signed": statistics.rrsets_signed,
+            "signatures": statistics.signatures, "chain_records": statistics.chain_records,
+            "signing_seconds": signing, "seconds": all, "nsec5": proved.map(proofs::Proved::to_json),
+        });
+        print_line(&report.to_string())
+    } else {
+        print_summary(&format!(
+            "{}: zone {} signed with {}: serial {}, {} records, {} signatures, {} denial records; {signing:.2} s of \
+             {all:.2} s signing and writing",
+            output.display(),
+            contents.apex(),
+            arguments.mechanism().entry().title,
+            statistics.serial,
+            statistics.records,
+            statistics.signatures,
+            statistics.chain_records,
+        ))?;
+        proved.map_or(Ok(()), |proved| print_summary(&proved.to_string()))
+    }
+}

@@ -1,0 +1,221 @@
+//! `nonesuch zone sign --previous`: signs again what was signed before.
+
+use super::error::Failure;
+use super::options::{load_keys, options, output, with_denial_of};
+use super::outcome::{NewVersion, Run};
+use super::previous::{previous_options, verify_previous, with_facts, with_previous};
+use super::proofs;
+use super::write::{show_progress, write_signed};
+use crate::arguments::SignArguments;
+use crate::files::{check_inputs, check_output, check_two_outputs, input_name, read_input};
+use crate::outcome::Outcome;
+use crate::progress::Rates;
+use crate::zones;
+use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::facts::denial_by_directory;
+use nonesuch_dnssec::sign::{SignError, is_current, resign_changes, resign_compared, resign_stored, sign};
+use nonesuch_dnssec::{KeySet, SignOptions};
+use nonesuch_proto::Name;
+use nonesuch_zone::change::{ChangeError, SerialRule};
+use nonesuch_zone::compiled::Compared;
+use nonesuch_zone::{ChangeSet, Contents, compare_signed, open_compiled};
+use std::path::Path;
+use std::time::Instant;
+
+pub(super) fn run(arguments: &SignArguments) -> Result<Outcome, Failure> {
+    let begun = Instant::now();
+    check_outputs(arguments)?;
+    if let Some(outcome) = sign_stored(arguments, begun)? {
+        return Ok(outcome);
+    }
+    let new = match compare(arguments, begun)? {
+        Comparison::Done => return Ok(Outcome::Done),
+        Comparison::Read(new) => Some(new),
+        Comparison::Nothing => None,
+    };
+    run_whole(arguments, new, begun)
+}
+
+/// What came of comparing zone files.
+enum Comparison {
+    /// The zone is signed and written.
+    Done,
+    /// The whole zone must be planned; this is the new zone.
+    Read(Contents),
+    /// There was nothing to compare.
+    Nothing,
+}
+
+/// Signs a zone file again where the zone file that was signed last was written here: lines that stay are passed on as
+/// they are.
+fn compare(arguments: &SignArguments, begun: Instant) -> Result<Comparison, Failure> {
+    let again = &arguments.again;
+    let (Some(path), Some(file)) = (&again.previous, &arguments.file) else { return Ok(Comparison::Nothing) };
+    if again.compiled || again.verify_previous {
+        return Ok(Comparison::Nothing);
+    }
+    let new = zones::read_zone(file, arguments.origin.as_ref())?;
+    let Some(Compared { previous, changes }) = compare_signed(path, &new)? else {
+        return Ok(Comparison::Read(new));
+    };
+    let Some(facts) = denial_by_directory(&previous) else { return Ok(Comparison::Read(new)) };
+    let arguments = &with_facts(arguments, Some(facts), previous.head());
+    if arguments.mechanism().mapping() == Mapping::Vrf {
+        return Ok(Comparison::Read(new));
+    }
+    let keys = load_keys(arguments, new.apex())?;
+    let mut options = options(arguments)?;
+    options.previous = Some(previous_options(arguments, previous.head(), &options));
+    let mended = resign_compared(&previous, &changes, &new, &keys, &options)?;
+    let Some(made) = NewVersion::of(mended, &previous) else { return Ok(Comparison::Read(new)) };
+    Run::new(arguments, new.apex(), &output(arguments), begun).finish(made)?;
+    Ok(Comparison::Done)
+}
+
+/// Signs a compiled zone with changes to a compiled zone, loading no more of it than is needed; `None` where this is not
+/// what is asked for, or the whole zone is needed.
+fn sign_stored(arguments: &SignArguments, begun: Instant) -> Result<Option<Outcome>, Failure> {
+    let again = &arguments.again;
+    let (Some(path), Some(changes)) = (&again.previous, &again.changes) else { return Ok(None) };
+    if arguments.file.is_some() || !again.compiled || again.verify_previous {
+        return Ok(None);
+    }
+    let Some(previous) = open_compiled(path, arguments.origin.as_ref())? else { return Ok(None) };
+    let Some(facts) = denial_by_directory(&previous) else { return Ok(None) };
+    let arguments = &with_facts(arguments, Some(facts), previous.head());
+    if arguments.mechanism().mapping() == Mapping::Vrf {
+        return Ok(None);
+    }
+    let zone = previous.apex();
+    let keys = load_keys(arguments, zone)?;
+    let mut options = options(arguments)?;
+    options.previous = Some(previous_options(arguments, previous.head(), &options));
+    let changes_set = read_changes(changes, zone)?;
+    let mended = resign_stored(&previous, &changes_set, &keys, &options);
+    let mended = mended.map_err(|error| sign_failure(changes, error))?;
+    let Some(made) = NewVersion::of(mended, &previous) else { return Ok(None) };
+    Run::new(arguments, zone, &output(arguments), begun).finish(made)?;
+    Ok(Some(Outcome::Done))
+}
+
+/// Signs with the whole zone planned or at hand; `new` is the zone file where it was read already.
+fn run_whole(arguments: &SignArguments, new: Option<Contents>, begun: Instant) -> Result<Outcome, Failure> {
+    let origin = arguments.origin.as_ref();
+    let previous =
+        arguments.again.previous.as_deref().map(|path| zones::read_zone(path, origin)).transpose()?;
+    let arguments = &with_previous(arguments, previous.as_ref());
+    let again = &arguments.again;
+    if let (Some(path), Some(previous), true) = (&again.previous, &previous, again.verify_previous) {
+        verify_previous(path, previous)?;
+    }
+    let read = || arguments.file.as_deref().map(|path| zones::read_zone(path, origin)).transpose();
+    let mut contents = if new.is_some() { new } else { read()? };
+    let arguments =
+        &contents.as_ref().map_or_else(|| arguments.clone(), |contents| with_denial_of(arguments, contents));
+    let Some(zone) = contents.as_ref().or(previous.as_ref()).map(|zone| zone.apex().clone()) else {
+        return Ok(Outcome::Done);
+    };
+    let keys = load_keys(arguments, &zone)?;
+    let output = output(arguments);
+    let mut options = options(arguments)?;
+    if let (Mapping::Vrf, Some(previous), Some(path)) =
+        (options.mechanism.mapping(), &previous, &again.changes)
+    {
+        // Proofs are made of names, so all names are needed.
+        let changed = read_changes(path, &zone)?.apply(previous, SerialRule::Any);
+        contents = Some(changed.map_err(|error| change_failure(path, error))?);
+    }
+    let mut proved = match &contents {
+        Some(contents) => proofs::prepare(arguments, &output, contents, &keys)?,
+        None => None,
+    };
+    options.nsec5 = proved.as_ref().map(|proved| proved.chain(arguments.keep_nsec5key));
+    options.previous = previous.as_ref().map(|contents| previous_options(arguments, contents, &options));
+    let bar = Rates::new("signing");
+    let tell = |at| show_progress(&bar, at);
+    options.progress = bar.is_seen().then_some(&tell);
+    let made = match (&contents, &previous) {
+        (Some(contents), previous) => sign_contents(arguments, contents, previous.as_ref(), &keys, &options)?,
+        (None, Some(previous)) => apply(arguments, previous, &keys, &options)?,
+        (None, None) => return Ok(Outcome::Done),
+    };
+    bar.end();
+    let serial = made.statistics().serial;
+    let mut run = Run::new(arguments, &zone, &output, begun);
+    (run.previous, run.proved) = (previous.as_ref(), proved.as_ref());
+    run.finish(made)?;
+    if let Some(proved) = &mut proved {
+        proved.store(serial, &keys)?;
+        proofs::warn_of_signing_keys(&output);
+    }
+    Ok(Outcome::Done)
+}
+
+/// No output takes the place of what is read, but for the previous zone, which the new one may replace.
+fn check_outputs(arguments: &SignArguments) -> Result<(), Failure> {
+    let again = &arguments.again;
+    let output = output(arguments);
+    check_inputs(arguments.file.iter().chain(&again.changes).chain(&again.previous))?;
+    for input in arguments.file.iter().chain(&again.changes) {
+        check_output(&output, input)?;
+    }
+    if let Some(changes_out) = &again.changes_out {
+        for input in arguments.file.iter().chain(&again.changes).chain(&again.previous) {
+            check_output(changes_out, input)?;
+        }
+        check_two_outputs(&output, changes_out)?;
+    }
+    Ok(())
+}
+
+/// Signs `contents`, with what may be kept of the previous zone. A zone file is written while signing goes on, where
+/// nobody needs the signed zone afterwards.
+fn sign_contents<'a>(
+    arguments: &SignArguments,
+    contents: &Contents,
+    previous: Option<&'a Contents>,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+) -> Result<NewVersion<'a>, Failure> {
+    let again = &arguments.again;
+    if let Some(previous) = previous
+        && is_current(contents, keys, options)?
+    {
+        return Ok(NewVersion::Unchanged(previous.into()));
+    }
+    if again.compiled || again.changes_out.is_some() {
+        return Ok(NewVersion::Whole(sign(contents, keys, options)?));
+    }
+    write_signed(contents, keys, options, &output(arguments)).map(NewVersion::Written)
+}
+
+/// Signs what comes of the previous zone by the change set given.
+fn apply<'a>(
+    arguments: &SignArguments,
+    previous: &'a Contents,
+    keys: &KeySet,
+    options: &SignOptions<'a>,
+) -> Result<NewVersion<'a>, Failure> {
+    let Some(path) = &arguments.again.changes else { return Ok(NewVersion::Unchanged(previous.into())) };
+    let changes = read_changes(path, previous.apex())?;
+    let resigned = resign_changes(&changes, keys, options).map_err(|error| sign_failure(path, error))?;
+    Ok(resigned.map_or_else(|| NewVersion::Unchanged(previous.into()), NewVersion::Mended))
+}
+
+/// Why changes of the file `path` were not signed.
+fn sign_failure(path: &Path, error: SignError) -> Failure {
+    match error {
+        SignError::Change(error) => change_failure(path, error),
+        error => error.into(),
+    }
+}
+
+fn read_changes(path: &Path, zone: &Name) -> Result<ChangeSet, Failure> {
+    let text = read_input(path)?;
+    let path = input_name(path).to_path_buf();
+    ChangeSet::parse(&text, zone).map_err(|source| Failure::ChangeSet { path, source })
+}
+
+fn change_failure(path: &Path, error: ChangeError) -> Failure {
+    Failure::Change { path: input_name(path).to_path_buf(), line: error.line, fault: error.fault }
+}

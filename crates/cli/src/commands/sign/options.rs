@@ -1,0 +1,115 @@
+//! What the arguments ask the signer for: keys, times, denial of existence, output file.
+
+use super::error::Failure;
+use crate::arguments::{SignArguments, TimeArgument};
+use crate::files::default_output;
+use crate::{keys, zones};
+use data_encoding::HEXLOWER_PERMISSIVE;
+use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::nsec3::MAX_ITERATIONS;
+use nonesuch_dnssec::facts::{denial, is_signed};
+use nonesuch_dnssec::sign::{SerialPolicy, SignError};
+use nonesuch_dnssec::{KeySet, Nsec3Params, SignOptions};
+use nonesuch_proto::Name;
+use nonesuch_zone::Contents;
+use std::path::{Path, PathBuf};
+
+/// Seconds by which signatures are valid before now, for validators whose clocks are late.
+const BEFORE: i64 = 3600;
+/// Seconds of validity from now: 14 days.
+const VALIDITY: i64 = 14 * 86_400;
+
+/// The keys of the zone, by the times in their files at the time of signing unless these are ignored.
+pub(super) fn load_keys(arguments: &SignArguments, zone: &Name) -> Result<KeySet, Failure> {
+    let mut keys = keys::read_directory(&arguments.keys, zone)?.key_set(key_time(arguments))?;
+    if arguments.hedged {
+        keys.hedge();
+    }
+    Ok(keys)
+}
+
+/// The time at which the times in key files are read; `None` where they are ignored.
+pub(super) fn key_time(arguments: &SignArguments) -> Option<u32> {
+    (!arguments.ignore_key_times).then(|| zones::now_or(arguments.now))
+}
+
+/// The output file.
+pub(super) fn output(arguments: &SignArguments) -> PathBuf {
+    // A zone that is signed in part must not take the place of one that is signed.
+    let suffix = if arguments.only_keys { ".keys" } else { ".signed" };
+    let default = || default_output(arguments.file.as_deref().unwrap_or_else(|| Path::new("")), suffix);
+    arguments.output.clone().unwrap_or_else(default)
+}
+
+/// The arguments with the mechanism of the zone to be signed and its NSEC3 parameters, where it is signed already and the arguments
+/// name no mechanism.
+pub(super) fn with_denial_of(arguments: &SignArguments, contents: &Contents) -> SignArguments {
+    let mut arguments = arguments.clone();
+    let Some(facts) = is_signed(contents).then(|| denial(contents)).flatten() else { return arguments };
+    if arguments.denial.is_none() {
+        arguments.set_denial(Some(facts));
+    } else if arguments.mechanism().mapping() != facts.mechanism.mapping()
+        && (arguments.serial, &arguments.again.previous) == (SerialPolicy::Keep, &None)
+    {
+        tracing::warn!(
+            "the input has the denial chain {facts}, and its serial stays: raise it with --serial, or secondaries keep that chain"
+        );
+    }
+    arguments
+}
+
+/// The options of the signer.
+pub(super) fn options<'a>(arguments: &SignArguments) -> Result<SignOptions<'a>, Failure> {
+    let now = zones::now_or(arguments.now);
+    let (before, validity) = (TimeArgument::FromNow(-BEFORE), TimeArgument::FromNow(VALIDITY));
+    let inception = arguments.inception.unwrap_or(before).resolve(now, now);
+    let expiration = arguments.expiration.unwrap_or(validity).resolve(now, inception);
+    // Serial arithmetic would take a far inception for one of the century before.
+    if inception > expiration {
+        return Err(SignError::Period.into());
+    }
+    if expiration < now {
+        return Err(SignError::Expired.into());
+    }
+    let mut options = SignOptions::new(arguments.mechanism(), inception, expiration);
+    options.nsec3 = nsec3_params(arguments)?;
+    options.jitter = arguments.jitter;
+    options.seed = arguments.seed;
+    options.serial = arguments.serial;
+    options.now = now;
+    options.publish_cds = arguments.cds;
+    options.dnskey_ttl = arguments.dnskey_ttl;
+    options.drop_foreign_dnskeys = arguments.drop_foreign_dnskeys;
+    options.allow_unsafe_transition = arguments.again.allow_unsafe_transition;
+    options.zonemd = arguments.zonemd.as_ref().map(|hashes| hashes.0.clone());
+    Ok(options)
+}
+
+fn nsec3_params(arguments: &SignArguments) -> Result<Nsec3Params, Failure> {
+    let given = arguments.nsec3_salt.is_some() || arguments.nsec3_iterations.is_some();
+    let is_nsec3 = arguments.mechanism().mapping() == Mapping::Sha1;
+    if given && !is_nsec3 {
+        tracing::warn!("--nsec3-salt and --nsec3-iterations are for NSEC3 alone and mean nothing here");
+    }
+    let salt = arguments.nsec3_salt.as_deref().map_or_else(|| Ok(Vec::new()), parse_salt)?;
+    let iterations = arguments.nsec3_iterations.unwrap_or(0);
+    // More than the signer takes is an error, which is told then.
+    if is_nsec3 && (1..=MAX_ITERATIONS).contains(&iterations) {
+        tracing::warn!(
+            "{iterations} NSEC3 iterations: resolvers may take the zone for insecure, and many do above 100; RFC 9276 \
+             section 3.1 wants 0"
+        );
+    }
+    Ok(Nsec3Params { salt, iterations })
+}
+
+fn parse_salt(text: &str) -> Result<Vec<u8>, Failure> {
+    if text == "-" {
+        return Ok(Vec::new());
+    }
+    let is_odd = text.len() % 2 == 1 && text.bytes().all(|octet| octet.is_ascii_hexdigit());
+    HEXLOWER_PERMISSIVE.decode(text.as_bytes()).map_err(|_| match is_odd {
+        true => Failure::OddSalt(text.to_owned()),
+        false => Failure::Salt(text.to_owned()),
+    })
+}

@@ -1,0 +1,207 @@
+//! What incremental signing makes, and how it is written and reported.
+
+use super::error::Failure;
+use super::proofs::Proved;
+use super::write::log_warnings;
+use crate::arguments::SignArguments;
+use crate::files::{
+    FileError, is_same_file, is_standard, print_line, print_summary, write_failure, write_output,
+};
+use nonesuch_dnssec::Signed;
+use nonesuch_dnssec::sign::{Mending, Resigned, SignStatistics, SignSummary, SignWarning};
+use nonesuch_proto::Name;
+use nonesuch_zone::write::{write_splice, write_zone};
+use nonesuch_zone::{Base, ChangeSet, Contents, Splice, StoredZone, Verification, compiled};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Instant;
+
+/// What a run made.
+pub(super) enum NewVersion<'a> {
+    /// Nothing: the previous zone is the outcome.
+    Unchanged(Base<'a>),
+    /// A zone file, which is written already.
+    Written(SignSummary),
+    Whole(Signed),
+    /// The previous zone with other nodes in places.
+    Mended(Resigned<'a>),
+}
+
+impl<'a> NewVersion<'a> {
+    /// What signing the stored zone `previous` again made; `None` where the whole zone must be planned.
+    pub(super) fn of(mending: Mending<'a>, previous: &'a StoredZone) -> Option<Self> {
+        match mending {
+            Mending::Impossible => None,
+            Mending::Unchanged => Some(Self::Unchanged(previous.into())),
+            Mending::Mended(resigned) => Some(Self::Mended(resigned)),
+        }
+    }
+
+    pub(super) fn statistics(&self) -> SignStatistics {
+        match self {
+            Self::Unchanged(previous) => {
+                let serial = previous.soa().map_or(0, |soa| soa.serial);
+                SignStatistics { serial, records: previous.record_count(), ..SignStatistics::default() }
+            }
+            Self::Written(summary) => summary.statistics,
+            Self::Whole(signed) => signed.statistics(),
+            Self::Mended(resigned) => resigned.statistics(),
+        }
+    }
+
+    fn warnings(&self) -> &[SignWarning] {
+        match self {
+            Self::Unchanged(_) => &[],
+            Self::Written(summary) => &summary.warnings,
+            Self::Whole(signed) => signed.warnings(),
+            Self::Mended(resigned) => resigned.warnings(),
+        }
+    }
+
+    /// Names planned anew, where not all were.
+    fn names_planned(&self) -> Option<usize> {
+        if let Self::Mended(resigned) = self { resigned.names_planned() } else { None }
+    }
+
+    /// What differs from the previous signed zone, if there is one.
+    fn changes(&self, previous: Option<&Contents>) -> Option<ChangeSet> {
+        match (self, previous) {
+            (Self::Mended(resigned), _) => Some(resigned.changes()),
+            (Self::Whole(signed), Some(previous)) => {
+                Some(ChangeSet::between(previous, signed.contents(), |_| true))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A run whose outcome is to be written.
+pub(super) struct Run<'r> {
+    arguments: &'r SignArguments,
+    zone: &'r Name,
+    output: &'r Path,
+    begun: Instant,
+    /// The previous signed zone, where it is at hand.
+    pub(super) previous: Option<&'r Contents>,
+    pub(super) proved: Option<&'r Proved>,
+}
+
+impl<'r> Run<'r> {
+    pub(super) const fn new(
+        arguments: &'r SignArguments,
+        zone: &'r Name,
+        output: &'r Path,
+        begun: Instant,
+    ) -> Self {
+        Self { arguments, zone, output, begun, previous: None, proved: None }
+    }
+
+    /// Writes what was made and is not written yet, and reports it.
+    pub(super) fn finish(&self, made: NewVersion<'_>) -> Result<(), Failure> {
+        let again = &self.arguments.again;
+        log_warnings(made.warnings());
+        let report = Report {
+            statistics: made.statistics(),
+            names_planned: made.names_planned(),
+            unchanged: matches!(made, NewVersion::Unchanged(_)),
+        };
+        // Before the zone: where it cannot be written, the same changes can be made again.
+        if let Some(path) = &again.changes_out {
+            write_changes(path, made.changes(self.previous).as_ref())?;
+        }
+        // The previous zone itself stays as it is, octet by octet.
+        let is_in_place = |previous: &Path| is_same_file(previous, self.output);
+        if !(report.unchanged && again.previous.as_deref().is_some_and(is_in_place)) {
+            write(self.output, made, again.compiled)?;
+        }
+        if !is_standard(self.output) {
+            self.report(&report)?;
+        }
+        Ok(())
+    }
+
+    fn report(&self, report: &Report) -> Result<(), FileError> {
+        let Self { arguments, zone, output, proved, .. } = self;
+        let &Report { statistics, names_planned, unchanged } = report;
+        let seconds = self.begun.elapsed().as_secs_f64();
+        if arguments.json {
+            let report = serde_json::json!({
+                "zone": zone.to_string(), "output": output, "denial": arguments.mechanism().to_string(),
+                "serial": statistics.serial, "records": statistics.records, "rrsets_signed": statistics.rrsets_signed,
+                "signatures": statistics.signatures, "signatures_kept": statistics.signatures_kept,
+                "chain_records": statistics.chain_records, "unchanged": unchanged, "names_planned": names_planned,
+                "seconds": seconds, "nsec5": proved.map(Proved::to_json),
+            });
+            return print_line(&report.to_string());
+        }
+        let (path, serial) = (output.display(), statistics.serial);
+        if unchanged {
+            return print_summary(&format!(
+                "{path}: zone {zone} is unchanged and no signature is to be refreshed: serial {serial} stays; {seconds:.2} s"
+            ));
+        }
+        print_summary(&format!(
+            "{path}: zone {zone} signed with {}: serial {serial}, {} records, {} signatures made, {} kept; {seconds:.2} s",
+            arguments.mechanism().entry().title,
+            statistics.records,
+            statistics.signatures,
+            statistics.signatures_kept,
+        ))?;
+        proved.map_or(Ok(()), |proved| print_summary(&proved.to_string()))
+    }
+}
+
+/// Figures of a run.
+struct Report {
+    statistics: SignStatistics,
+    names_planned: Option<usize>,
+    unchanged: bool,
+}
+
+fn write_changes(path: &Path, changes: Option<&ChangeSet>) -> Result<(), FileError> {
+    write_output(path, 0o644, |mut out| match changes {
+        Some(changes) => changes.write(&mut out).map_err(write_failure(path)),
+        None => Ok(()),
+    })
+}
+
+fn write(output: &Path, made: NewVersion<'_>, as_compiled: bool) -> Result<(), Failure> {
+    if matches!(made, NewVersion::Written(_)) {
+        return Ok(());
+    }
+    write_output(output, 0o644, |mut out: &mut dyn Write| {
+        let outcome = match made {
+            NewVersion::Mended(resigned) if as_compiled => {
+                // Nobody has verified what was made.
+                compiled::write_splice(&resigned.splice(), Verification::Nothing, &mut out)
+            }
+            NewVersion::Mended(resigned) if resigned.keeps_parts_of_file() => {
+                write_splice(&resigned.splice(), &mut out)
+            }
+            NewVersion::Mended(resigned) => write_zone(resigned.into_signed()?.contents(), &mut out),
+            NewVersion::Whole(signed) => write_contents(signed.contents(), as_compiled, &mut out),
+            NewVersion::Unchanged(Base::Contents(previous)) => {
+                write_contents(previous, as_compiled, &mut out)
+            }
+            NewVersion::Unchanged(Base::Stored(previous)) => write_unchanged(previous, as_compiled, &mut out),
+            NewVersion::Written(_) => Ok(()),
+        };
+        Ok(outcome.map_err(write_failure(output))?)
+    })
+}
+
+fn write_contents(contents: &Contents, as_compiled: bool, mut out: &mut dyn Write) -> io::Result<()> {
+    if as_compiled {
+        compiled::write(contents, Verification::Nothing, &mut out)
+    } else {
+        write_zone(contents, &mut out)
+    }
+}
+
+fn write_unchanged(previous: &StoredZone, as_compiled: bool, mut out: &mut dyn Write) -> io::Result<()> {
+    if as_compiled {
+        compiled::write_splice(&Splice::of(previous), Verification::Nothing, &mut out)
+    } else {
+        write_splice(&Splice::of(previous), &mut out)
+    }
+}

@@ -1,0 +1,62 @@
+//! The previous signed zone: what of it is kept, and what it decides where the arguments leave it open.
+
+use super::error::Failure;
+use crate::arguments::{SignArguments, ZonemdHashes};
+use crate::files::input_name;
+use crate::zones::verify_with_progress;
+use nonesuch_dnssec::denial::nsec5::Nsec5Evidence;
+use nonesuch_dnssec::facts::{DenialFacts, denial};
+use nonesuch_dnssec::sign::Previous;
+use nonesuch_dnssec::{SignOptions, VerifyOptions};
+use nonesuch_zone::{Contents, zonemd};
+use std::path::Path;
+
+/// What is kept of `contents`, as the arguments say.
+pub(super) fn previous_options<'a>(
+    arguments: &SignArguments,
+    contents: &'a Contents,
+    options: &SignOptions<'_>,
+) -> Previous<'a> {
+    let again = &arguments.again;
+    let refresh = again.refresh.unwrap_or_else(|| Previous::new(contents, period(options)).refresh);
+    Previous { refresh, verify: again.verify_previous, contents }
+}
+
+/// Seconds from the time of signing to the expiration.
+const fn period(options: &SignOptions<'_>) -> u32 {
+    options.expiration.wrapping_sub(options.now)
+}
+
+/// The arguments with what they leave open taken of the previous zone: mechanism, NSEC3 parameters, and, where the zone
+/// file has none of its own, ZONEMD.
+pub(super) fn with_previous(arguments: &SignArguments, previous: Option<&Contents>) -> SignArguments {
+    match previous {
+        Some(previous) => with_facts(arguments, denial(previous), previous),
+        None => arguments.clone(),
+    }
+}
+
+/// The same of a previous zone with this apex that denies existence so.
+pub(super) fn with_facts(
+    arguments: &SignArguments,
+    facts: Option<DenialFacts>,
+    apex: &Contents,
+) -> SignArguments {
+    let mut arguments = arguments.clone();
+    arguments.set_denial(facts);
+    let hashes = zonemd::hashes(apex);
+    if arguments.zonemd.is_none() && !hashes.is_empty() {
+        arguments.zonemd = Some(ZonemdHashes(hashes));
+    }
+    arguments
+}
+
+/// Verifies the previous zone as a whole. That signatures have expired is no fault here: they are made anew.
+pub(super) fn verify_previous(path: &Path, previous: &Contents) -> Result<(), Failure> {
+    let report = verify_with_progress(previous, &VerifyOptions::default(), &Nsec5Evidence::default());
+    let count = report.faults.len();
+    match report.faults.into_iter().next() {
+        Some(first) => Err(Failure::PreviousNotSound { path: input_name(path).to_path_buf(), count, first }),
+        None => Ok(()),
+    }
+}

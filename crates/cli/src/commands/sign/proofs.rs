@@ -1,0 +1,242 @@
+//! What `zone sign` does for NSEC5: finds or makes the VRF key, proves the names of the zone and stores the proofs.
+
+use crate::arguments::SignArguments;
+use crate::files::{
+    FileError, KEY_MODE, check_writable, folder_of, is_standard, write_failure, write_output,
+};
+use crate::keys::find_signing_key;
+use crate::nsec5::{beside, is_in_zone, keys_of, private_files, published, read_proofs};
+use crate::progress::{Count, Rates};
+use nonesuch_crypto::vrf::{VrfAlgorithm, VrfKeyError, VrfPrivateKey};
+use nonesuch_dnssec::denial::Mapping;
+use nonesuch_dnssec::denial::nsec5::{
+    Nsec5Chain, Nsec5DirectoryError, Nsec5Error, Proofs, ProveOptions, ProveStatistics, StoredVrfKey,
+    check_separate, check_signing, prove_chain,
+};
+use nonesuch_dnssec::keys::{Nsec5Key, proofs_file_name};
+use nonesuch_dnssec::sign::SignError;
+use nonesuch_dnssec::{KeyPair, KeySet};
+use nonesuch_proto::Name;
+use nonesuch_zone::Contents;
+use std::fmt;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Why the names of a zone are not proved, or the proofs not stored.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub(crate) enum ProofError {
+    File(#[from] FileError),
+    Directory(#[from] Nsec5DirectoryError),
+    Nsec5(#[from] Nsec5Error),
+    Seal(#[from] SignError),
+    #[error("no VRF key could be made: {0}")]
+    VrfGeneration(VrfKeyError),
+    #[error("no key with a tag of its own could be made in {}: remove keys that are no longer used", dir.display())]
+    NoFreeTag {
+        dir: PathBuf,
+    },
+    #[error("{}: the VRF key is of {found}, but --vrf asks for {wanted}: leave --vrf out, or give another folder", path.display())]
+    OtherVrf {
+        path: PathBuf,
+        found: VrfAlgorithm,
+        wanted: VrfAlgorithm,
+    },
+    #[error(
+        "{}: {count} VRF keys of {zone}, and not just one of them is in the zone file as NSEC5KEY record: move the others to \
+         another folder",
+        dir.display()
+    )]
+    SeveralVrfKeys {
+        dir: PathBuf,
+        zone: Name,
+        count: usize,
+    },
+    #[error(
+        "{}: a signing key stands in the folder of the VRF key, which the server reads: move it to a folder of its own",
+        path.display()
+    )]
+    SigningKey {
+        path: PathBuf,
+    },
+    #[error("{}: not a folder, and the VRF key and the proofs need one: give --nsec5-keys another name", dir.display())]
+    NotAFolder {
+        dir: PathBuf,
+    },
+}
+
+/// Attempts at a key whose tag no NSEC5KEY record of the zone has.
+const ATTEMPTS: usize = 16;
+
+/// The proofs of a zone that is signed, and where they are to be stored.
+pub(super) struct Proved {
+    proofs: Proofs,
+    path: PathBuf,
+    statistics: ProveStatistics,
+    seconds: f64,
+}
+
+/// Finds or makes the VRF key and proves the names of the zone; nothing for other mechanisms than NSEC5.
+pub(super) fn prepare(
+    arguments: &SignArguments,
+    output: &Path,
+    contents: &Contents,
+    keys: &KeySet,
+) -> Result<Option<Proved>, ProofError> {
+    if arguments.mechanism().mapping() != Mapping::Vrf {
+        if arguments.nsec5_keys.is_some() || arguments.vrf.is_some() || arguments.keep_nsec5key {
+            tracing::warn!(
+                "--nsec5-keys, --vrf and --keep-nsec5key are for NSEC5 alone and mean nothing here"
+            );
+        }
+        return Ok(None);
+    }
+    // Before anything is made: a mistake leaves no files behind.
+    check_signing(contents.apex(), keys)?;
+    let dir = arguments.nsec5_keys.clone().unwrap_or_else(|| beside(output));
+    let key = find_or_make_key(&dir, arguments.vrf, contents)?;
+    let dnskeys: Vec<Vec<u8>> = keys.keys().iter().map(KeyPair::dnskey_rdata).collect();
+    check_separate(contents.apex(), &Nsec5Key::of(&key), dnskeys.iter().map(Vec::as_slice))?;
+    let path = dir.join(proofs_file_name(contents.apex()));
+    // The proofs are written after the zone, which would be there already.
+    check_writable(&path)?;
+    let stored = stored_proofs(&path, keys);
+    let bar = Rates::new("proving");
+    let update = |done, total| bar.show(done, total, &[Count { done, name: "names" }]);
+    let mut options = ProveOptions::new(arguments.mechanism());
+    options.stored = stored.as_ref();
+    options.progress = bar.is_seen().then_some(&update);
+    let begun = Instant::now();
+    let (proofs, statistics) = prove_chain(contents, &key, &options)?;
+    bar.end();
+    Ok(Some(Proved { proofs, path, statistics, seconds: begun.elapsed().as_secs_f64() }))
+}
+
+impl Proved {
+    /// What the zone is signed by.
+    pub(super) const fn chain(&self, keep_keys: bool) -> Nsec5Chain<'_> {
+        Nsec5Chain { proofs: &self.proofs, keep_keys }
+    }
+
+    /// Stores the proofs, of the signed zone of `serial`, for the server and for the next signing, sealed by one of `keys`.
+    pub(super) fn store(&mut self, serial: u32, keys: &KeySet) -> Result<(), ProofError> {
+        self.proofs.set_serial(serial);
+        self.proofs.seal(keys).map_err(SignError::from)?;
+        write_output(&self.path, KEY_MODE, |mut out| {
+            Ok(self.proofs.write_to(&mut out).map_err(write_failure(&self.path))?)
+        })
+    }
+
+    pub(super) fn to_json(&self) -> serde_json::Value {
+        let key = self.proofs.key();
+        serde_json::json!({
+            "algorithm": key.algorithm().to_string(), "key_tag": key.tag(), "proofs": self.path,
+            "proofs_made": self.statistics.made, "proofs_kept": self.statistics.kept, "proving_seconds": self.seconds,
+        })
+    }
+}
+
+impl fmt::Display for Proved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, ProveStatistics { made, kept }) = (self.proofs.key(), self.statistics);
+        let (path, seconds) = (self.path.display(), self.seconds);
+        write!(
+            f,
+            "{path}: key {} ({}), {made} proofs made and {kept} kept in {seconds:.2} s",
+            key.tag(),
+            key.algorithm()
+        )
+    }
+}
+
+/// The proofs of before; those that cannot be read, or are not known to be the signer's own, are made anew.
+fn stored_proofs(path: &Path, keys: &KeySet) -> Option<Proofs> {
+    let proofs = read_proofs(path).unwrap_or_else(|error| {
+        tracing::warn!("{error}; all proofs are made anew");
+        None
+    })?;
+    if !proofs.is_sealed_by(keys) {
+        tracing::warn!(
+            "{}: none of the given keys has sealed this file; all proofs are made anew",
+            path.display()
+        );
+        return None;
+    }
+    Some(proofs)
+}
+
+/// The VRF key of the zone in `dir`: the only one, or the only one that the zone publishes already; a new one where there
+/// is none.
+fn find_or_make_key(
+    dir: &Path,
+    wanted: Option<VrfAlgorithm>,
+    contents: &Contents,
+) -> Result<VrfPrivateKey, ProofError> {
+    let zone = contents.apex();
+    if dir.exists() && !dir.is_dir() {
+        return Err(ProofError::NotAFolder { dir: dir.to_path_buf() });
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|source| FileError::Write { path: dir.to_path_buf(), source })?;
+    refuse_signing_keys(dir)?;
+    let mut keys = keys_of(dir, zone)?;
+    let count = keys.len();
+    if count > 1 {
+        keys.retain(|stored| is_in_zone(contents, &stored.key));
+    }
+    let found = keys.pop();
+    if count > 1 && (found.is_none() || !keys.is_empty()) {
+        return Err(ProofError::SeveralVrfKeys { dir: dir.to_path_buf(), zone: zone.clone(), count });
+    }
+    let Some(StoredVrfKey { path, key }) = found else {
+        return make_key(dir, wanted.unwrap_or(VrfAlgorithm::P256_SHA256_TAI), contents);
+    };
+    match wanted.filter(|wanted| *wanted != key.algorithm()) {
+        Some(wanted) => Err(ProofError::OtherVrf { path, found: key.algorithm(), wanted }),
+        None => Ok(key),
+    }
+}
+
+/// Makes a key with a tag that no NSEC5KEY record of the zone has: two with one tag would prove nothing.
+fn make_key(dir: &Path, algorithm: VrfAlgorithm, contents: &Contents) -> Result<VrfPrivateKey, ProofError> {
+    for _ in 0..ATTEMPTS {
+        let key = VrfPrivateKey::generate(algorithm).map_err(ProofError::VrfGeneration)?;
+        let public = Nsec5Key::of(&key);
+        if published(contents).any(|other| other.tag() == public.tag()) {
+            continue;
+        }
+        let path = dir.join(format!("{}.private", public.base_name(contents.apex())));
+        let text = key.to_text();
+        write_output(&path, KEY_MODE, |out| out.write_all(text.as_bytes()).map_err(write_failure(&path)))?;
+        return Ok(key);
+    }
+    Err(ProofError::NoFreeTag { dir: dir.to_path_buf() })
+}
+
+/// The server reads this folder: a key that signs must not be in its reach.
+fn refuse_signing_keys(dir: &Path) -> Result<(), ProofError> {
+    let names = private_files(dir).map_err(|source| FileError::Read { path: dir.to_path_buf(), source })?;
+    let found = names.into_iter().find(|name| name.starts_with('K'));
+    found.map_or(Ok(()), |name| Err(ProofError::SigningKey { path: dir.join(name) }))
+}
+
+/// Warns where a server of the signed zone at `output` would refuse to start: a signing key is in its reach.
+pub(super) fn warn_of_signing_keys(output: &Path) {
+    if is_standard(output) {
+        return;
+    }
+    // A folder that cannot be read is one that no key can be taken from.
+    if let Ok(Some(path)) = find_signing_key(folder_of(output)) {
+        tracing::warn!(
+            "{}: a signing key, in the folder of the signed zone: with NSEC5 a server has none in its reach, and `nonesuch serve` \
+             refuses to start; keep the zone and its folder of proofs apart from the keys",
+            path.display()
+        );
+    }
+}

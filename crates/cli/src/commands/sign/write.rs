@@ -1,0 +1,49 @@
+//! Signing of a whole zone straight into its output file, and what is shown and logged of it.
+
+use super::error::Failure;
+use crate::files::{write_failure, write_output};
+use crate::progress::{Count, Rates};
+use nonesuch_dnssec::sign::{SerialPolicy, SignProgress, SignSummary, SignWarning, sign_streaming};
+use nonesuch_dnssec::{KeySet, SignOptions};
+use nonesuch_zone::Contents;
+use nonesuch_zone::write::push_part;
+use std::path::Path;
+
+/// Shows how far signing has come.
+pub(super) fn show_progress(bar: &Rates, at: SignProgress) {
+    let signatures = Count { done: at.signatures, name: "signatures" };
+    bar.show(at.rrsets, at.total_rrsets, &[signatures, Count { done: at.records, name: "records" }]);
+}
+
+/// Says what was done otherwise than asked. That the serial moves although the policy is to keep it is the rule where a
+/// zone is signed again, and the report has the serial: it is for those who want to know more.
+pub(super) fn log_warnings(warnings: &[SignWarning]) {
+    for warning in warnings {
+        match warning {
+            SignWarning::SerialBehind { policy: SerialPolicy::Keep, .. } => tracing::info!("{warning}"),
+            _ => tracing::warn!("{warning}"),
+        }
+    }
+}
+
+/// Writes the signed zone as it is made: text goes out while signing goes on.
+pub(super) fn write_signed(
+    contents: &Contents,
+    keys: &KeySet,
+    options: &SignOptions<'_>,
+    output: &Path,
+) -> Result<SignSummary, Failure> {
+    let mut summary = None;
+    write_output(output, 0o644, |out| {
+        let render = |part: &Contents, text: &mut Vec<u8>| {
+            text.clear();
+            push_part(part, text);
+        };
+        let take = |text: &mut Vec<u8>| {
+            out.write_all(text).map_err(|error| Failure::from(write_failure(output)(error)))
+        };
+        summary = Some(sign_streaming(contents, keys, options, render, take)?);
+        Ok::<_, Failure>(())
+    })?;
+    Ok(summary.unwrap_or_default())
+}

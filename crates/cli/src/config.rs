@@ -1,0 +1,256 @@
+//! The configuration of a server: a TOML file, read as a whole, every problem with file, line, key and what is allowed.
+//! Each key is declared once ([`keys`]). The file may include others ([`mod@include`]), which are read with it as one.
+
+pub(crate) mod added;
+mod include;
+mod keys;
+mod limits;
+mod outputs;
+mod overlap;
+mod problem;
+pub(crate) mod reference;
+mod secrets;
+mod section;
+mod server;
+mod sources;
+mod values;
+mod zone;
+mod zones;
+
+pub(crate) use limits::Limits;
+pub(crate) use outputs::{Dnstap, DnstapTo, Log};
+pub(crate) use problem::{Place, Problem, Problems};
+pub(crate) use secrets::Cookies;
+pub(crate) use server::Server;
+pub(crate) use sources::{NamedFile, Role, Sources};
+pub(crate) use values::duration_text;
+
+use crate::files::read_wiped;
+use include::Include;
+use keys::{INCLUDED_TABLES, report_unknown};
+use nonesuch_authoritative::service::{Settings, Template, ZoneSettings};
+use nonesuch_proto::Name;
+use nonesuch_server::acl::AccessList;
+use nonesuch_server::tsig::Keys;
+use problem::Document;
+use secrets::TsigList;
+use section::{Findings, Named, Section};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::DeTable;
+use zeroize::{Zeroize as _, Zeroizing};
+use zones::Around;
+
+/// Bytes that a configuration may have: some hundred thousand zones.
+const MAX_BYTES: u64 = 64 << 20;
+/// Bytes of the first buffer that a configuration is read into.
+const MIN_ROOM: usize = 4096;
+/// Keys that say which other files are read.
+const FILE_KEYS: [&str; 2] = ["include", "added-zones-file"];
+
+/// All that a configuration says.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    pub(crate) server: Server,
+    pub(crate) log: Log,
+    pub(crate) dnstap: Option<Dnstap>,
+    pub(crate) limits: Limits,
+    pub(crate) cookies: Cookies,
+    /// TSIG keys.
+    pub(crate) keys: Keys,
+    pub(crate) templates: BTreeMap<String, Template>,
+    pub(crate) zones: Vec<ZoneSettings>,
+}
+
+impl Configuration {
+    /// A configuration that says nothing but that this zone is served.
+    pub(crate) fn of_zone(zone: ZoneSettings) -> Self {
+        Self {
+            server: server::table().defaults().server,
+            log: outputs::log_table().defaults(),
+            dnstap: None,
+            limits: Limits::declared(),
+            cookies: secrets::cookie_table().defaults().cookies,
+            keys: Keys::default(),
+            templates: BTreeMap::new(),
+            zones: vec![zone],
+        }
+    }
+
+    /// Settings of the service.
+    pub(crate) fn service_settings(&self) -> Settings {
+        Settings {
+            state_dir: self.server.state_dir.clone(),
+            zones: self.zones.clone(),
+            templates: self.templates.clone(),
+            jobs: self.server.load_jobs.unwrap_or(0),
+            clock_shift: 0,
+        }
+    }
+}
+
+/// A configuration that was read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) configuration: Configuration,
+    pub(crate) warnings: Vec<Problem>,
+    pub(crate) sources: Sources,
+}
+
+/// Reads the configuration at `path`.
+pub(crate) fn load(path: &Path) -> Result<Read, Problems> {
+    load_with(path, None)
+}
+
+/// As [`load`], with this text in place of that of the file of added zones.
+fn load_with(path: &Path, added: Option<String>) -> Result<Read, Problems> {
+    let text = File::open(path).and_then(|file| read_text(file, MAX_BYTES)).map_err(|error| {
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => ": name the file with --config",
+            _ => read_remedy(&error),
+        };
+        Problems::of_file(path, format!("cannot be read: {error}{remedy}"))
+    })?;
+    parse_text(path, text, added)
+}
+
+/// The socket that the configuration at `path` names; `None` where it names none. All else in it may be faulty, and secrets that it
+/// names closed to the user.
+pub(crate) fn find_control_socket(path: &Path) -> Result<Option<PathBuf>, Problems> {
+    let text = File::open(path).and_then(|file| read_text(file, MAX_BYTES)).map_err(|error| {
+        let remedy = match error.kind() {
+            io::ErrorKind::NotFound => "name the file with --config",
+            _ => "make it readable",
+        };
+        let message =
+            format!("cannot be read: {error}: {remedy}, or name the server's control socket with --socket");
+        Problems::of_file(path, message)
+    })?;
+    let (document, findings) = (Document::new(0, path, text), Findings::default());
+    let (table, _) = DeTable::parse_recoverable(document.text());
+    let root = Section::root(&document, &findings, &table);
+    Ok(root.item("control-socket").and_then(|item| values::path(item).ok()))
+}
+
+/// The remedy for a file of a configuration that cannot be read.
+fn read_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => ": make it readable for the user that runs this",
+        io::ErrorKind::InvalidData => ": it is no text: name a TOML file",
+        _ => "",
+    }
+}
+
+/// Reads a text of at most `max` bytes. It is wiped from memory when dropped: there may be secrets in it. The parser copies strings
+/// with escape sequences and strings of several lines as it reads them; a secret that is written so is not wiped.
+fn read_text(file: File, max: u64) -> io::Result<Zeroizing<String>> {
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    // With room for one byte more, the last read finds the end of the file.
+    let room = usize::try_from(metadata.len().min(max)).unwrap_or(usize::MAX).saturating_add(1);
+    let mut bytes = read_wiped(file.take(max + 1), room.max(MIN_ROOM))?;
+    if bytes.len() as u64 > max {
+        return Err(too_long());
+    }
+    String::from_utf8(std::mem::take(&mut *bytes)).map(Zeroizing::new).map_err(|error| {
+        error.into_bytes().zeroize();
+        io::Error::new(io::ErrorKind::InvalidData, "not valid UTF-8")
+    })
+}
+
+fn too_long() -> io::Error {
+    io::Error::other(format!("longer than {} MiB in all, which no configuration is", MAX_BYTES >> 20))
+}
+
+/// Reads `text`, which stands in the file `path`, and the files that it includes.
+#[cfg(test)]
+pub(crate) fn parse(path: &Path, text: impl Into<String>) -> Result<Read, Problems> {
+    parse_text(path, text.into().into(), None)
+}
+
+fn parse_text(path: &Path, text: Zeroizing<String>, added: Option<String>) -> Result<Read, Problems> {
+    let findings = Findings::new(path, server::table().names());
+    let read = read_main(&Document::new(0, path, text), &findings, added);
+    let (warnings, files) = findings.finish()?;
+    let Parts { configuration, top, zones } = read.ok_or_else(|| Problems(Vec::new()))?;
+    Ok(Read { configuration, warnings, sources: Sources { path: path.to_path_buf(), files, top, zones } })
+}
+
+/// What is read of all files.
+struct Parts {
+    configuration: Configuration,
+    /// Places of the keys outside of tables.
+    top: BTreeMap<String, Place>,
+    /// Where zones are declared.
+    zones: BTreeMap<Name, Place>,
+}
+
+/// Reads the main file, and those that it includes. `None` where one is no TOML, which is reported.
+fn read_main(main: &Document, findings: &Findings, candidate: Option<String>) -> Option<Parts> {
+    let table = parse_table(main, findings)?;
+    let root = Section::root(main, findings, &table);
+    let (keys, mut settings) = (server::table(), server::table().defaults());
+    keys.read(&root, &mut settings, |key| FILE_KEYS.contains(&key));
+    let added = settings.server.added_zones_file.clone();
+    let added = added.map(|path| Include { path, place: root.place("added-zones-file") });
+    let documents = include::read(&root, &settings.includes, added, candidate);
+    let tables: Vec<_> = documents.iter().map(|document| parse_table(document, findings)).collect();
+    let tables = tables.into_iter().collect::<Option<Vec<_>>>()?;
+    keys.read(&root, &mut settings, |key| !FILE_KEYS.contains(&key));
+    settings.settle(&root);
+    keys.report_unknown(&root);
+    let included = documents.iter().zip(&tables);
+    let included = included.map(|(document, table)| Section::root(document, findings, table));
+    let roots: Vec<_> = std::iter::once(root).chain(included).collect();
+    Some(read_tables(&roots, settings))
+}
+
+fn parse_table<'t>(document: &'t Document, findings: &Findings) -> Option<Spanned<DeTable<'t>>> {
+    let (table, errors) = DeTable::parse_recoverable(document.text());
+    for error in &errors {
+        let place = document.place(error.span().unwrap_or(0..0).start, "");
+        findings.fault(&place, format!("no TOML: {}", error.message()));
+    }
+    // What is read of a text with such errors would have others that follow from them.
+    errors.is_empty().then_some(table)
+}
+
+/// Reads the tables of all files, of which the main one is the first.
+fn read_tables(roots: &[Section<'_>], settings: server::Root) -> Parts {
+    let root = &roots[0];
+    for included in &roots[1..] {
+        added::check_tables(included);
+        report_unknown(included, &BTreeSet::from(INCLUDED_TABLES), |_| None);
+    }
+    let (log, dnstap) = (Log::read(root), Dnstap::read(root));
+    let (limits, cookies) = (Limits::read(root), Cookies::read(root));
+    let named = |key: &str| -> Vec<Named<'_>> { roots.iter().flat_map(|root| root.named(key)).collect() };
+    let key_tables = named("key");
+    let TsigList { keys, names } = TsigList::read(&key_tables);
+    let query = settings.query.iter().flat_map(AccessList::keys).collect();
+    zones::check_named("allow-query", query, root, &names);
+    let around = Around {
+        findings: root.findings,
+        keys: &names,
+        has_state: root.has("state-dir"),
+        has_authorities: root.has("tls-authorities"),
+        root: &settings,
+    };
+    let read = zones::read(&named("template"), &named("zone"), &around);
+    secrets::warn_of_unused(&key_tables);
+    overlap::check(root.findings, settings.server.state_dir.as_deref());
+    // No two have one name: that was checked one by one.
+    let keys = Keys::new(keys).unwrap_or_default();
+    let (server, templates, zones) = (settings.server, read.templates, read.zones);
+    let top = root.table.keys().map(|key| (key.get_ref().to_string(), root.place(key.get_ref())));
+    let configuration = Configuration { server, log, dnstap, limits, cookies, keys, templates, zones };
+    Parts { configuration, top: top.collect(), zones: read.places }
+}
+
+#[cfg(test)]
+mod tests;

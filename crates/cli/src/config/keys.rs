@@ -1,0 +1,240 @@
+//! Declarations of keys. A table of the configuration is one list of rows: each key stands in it once, with its kind (unit and
+//! range), its default, and the field that it sets. Rows of text between them explain the keys.
+//!
+//! All else follows from the rows: the reader and its messages, the defaults, warnings and the manual page with `etc/nonesuch.toml`.
+//! Who adds a key adds a row and a field. The rows are functions, not attributes of a serde type: serde stops at the first fault, and knows
+//! neither the directory of a file nor the place of a value.
+
+use super::problem::Document;
+use super::section::{Findings, Item, Section};
+use super::values::ValueError;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::path::Path;
+use toml::de::DeTable;
+
+/// Letters by which a key may differ from the one that is suggested instead.
+const SUGGESTION_DISTANCE: usize = 3;
+/// Longest key that is compared with those that are known.
+const MAX_COMPARED: usize = 64;
+/// Tables of the configuration; names that the user chooses are in the last three.
+pub(super) const TABLES: [&str; 7] = ["log", "dnstap", "limits", "cookies", "key", "template", "zone"];
+/// Tables that included files may have.
+pub(super) const INCLUDED_TABLES: [&str; 3] = ["key", "template", "zone"];
+
+/// Reads a value into the field of a key.
+type Read<S> = Box<dyn Fn(Item<'_, '_>, &mut S) -> Result<(), ValueError>>;
+
+/// One row of a table of keys that sets fields of an `S`.
+pub(super) enum Row<S> {
+    /// Lines of `etc/nonesuch.toml`.
+    Text(&'static str),
+    Key(Key<S>),
+    /// A key that earlier versions had, and the remedy.
+    Removed(&'static str, &'static str),
+}
+
+pub(super) struct Key<S> {
+    name: &'static str,
+    shown: Shown,
+    read: Read<S>,
+}
+
+/// The default of a key, and what the reference shows.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// In TOML.
+    default: Option<String>,
+    /// In TOML; else the default is shown.
+    example: Option<String>,
+}
+
+/// A key with a default. A text may be written without quotation marks.
+pub(super) fn default(value: impl Display) -> Shown {
+    Shown { default: Some(as_toml(&value.to_string())), example: None }
+}
+
+/// A key without a default. The example may be written as in [`default`].
+pub(super) fn example(value: impl Display) -> Shown {
+    Shown { default: None, example: Some(as_toml(&value.to_string())) }
+}
+
+/// A key without a default that the reference does not show.
+pub(super) fn hidden() -> Shown {
+    Shown::default()
+}
+
+fn as_toml(value: &str) -> String {
+    let is_toml =
+        value.starts_with(['[', '{']) || value.parse::<u64>().is_ok() || value.parse::<bool>().is_ok();
+    if is_toml { value.to_owned() } else { format!("\"{value}\"") }
+}
+
+/// The key `name` with values of `kind`, which `set` puts into its field.
+pub(super) fn key<S: 'static, T: 'static>(
+    name: &'static str,
+    kind: impl Fn(Item<'_, '_>) -> Result<T, ValueError> + 'static,
+    shown: Shown,
+    set: fn(&mut S, T),
+) -> Row<S> {
+    let read = move |item: Item<'_, '_>, settings: &mut S| kind(item).map(|value| set(settings, value));
+    Row::Key(Key { name, shown, read: Box::new(read) })
+}
+
+impl<S> Key<S> {
+    /// The line of the reference; `None` for a key that is not shown.
+    fn line(&self, is_example: bool) -> Option<String> {
+        let Shown { default, example } = &self.shown;
+        let value = example.as_ref().or(default.as_ref())?;
+        let mark = if is_example || example.is_some() { "  # example" } else { "" };
+        Some(format!("#{} = {value}{mark}\n", self.name))
+    }
+}
+
+/// The keys of one table.
+pub(super) struct Table<S> {
+    pub(super) rows: Vec<Row<S>>,
+    /// Tables that may stand among the keys.
+    pub(super) tables: &'static [&'static str],
+}
+
+impl<S> Table<S> {
+    pub(super) const fn new(rows: Vec<Row<S>>) -> Self {
+        Self { rows, tables: &[] }
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &Key<S>> {
+        self.rows.iter().filter_map(|row| if let Row::Key(key) = row { Some(key) } else { None })
+    }
+
+    /// Names of all keys and tables.
+    pub(super) fn names(&self) -> BTreeSet<&'static str> {
+        self.keys().map(|key| key.name).chain(self.tables.iter().copied()).collect()
+    }
+
+    /// The text and keys as `etc/nonesuch.toml` has them; with `is_example` no line shows what is in force.
+    pub(super) fn reference(&self, is_example: bool) -> String {
+        let lines = self.rows.iter().map(|row| match row {
+            Row::Text(text) => format!("{text}\n"),
+            Row::Key(key) => key.line(is_example).unwrap_or_default(),
+            Row::Removed(..) => String::new(),
+        });
+        lines.collect()
+    }
+
+    /// Reads the keys that are `wanted` into `settings`, reports what is wrong, and returns the names of those that are there and right.
+    pub(super) fn read(
+        &self,
+        section: &Section<'_>,
+        settings: &mut S,
+        wanted: impl Fn(&str) -> bool,
+    ) -> BTreeSet<&'static str> {
+        let read = |key: &&Key<S>| {
+            let item = section.item(key.name).filter(|_| wanted(key.name));
+            item.is_some_and(|item| (key.read)(item, settings).map_err(|error| item.fault(&error)).is_ok())
+        };
+        self.keys().filter(read).map(|key| key.name).collect()
+    }
+
+    /// Settings that hold where nothing is written.
+    pub(super) fn defaults(&self) -> S
+    where
+        S: Default,
+    {
+        let lines =
+            self.keys().filter_map(|key| Some(format!("{} = {}\n", key.name, key.shown.default.as_ref()?)));
+        let document = Document::new(0, Path::new(""), lines.collect::<String>().into());
+        let (table, findings) = (DeTable::parse_recoverable(document.text()).0, Findings::default());
+        let mut settings = S::default();
+        self.read(&Section::root(&document, &findings, &table), &mut settings, |_| true);
+        settings
+    }
+
+    /// The table as a whole: defaults, and what `section` has.
+    pub(super) fn read_all(&self, section: &Section<'_>) -> S
+    where
+        S: Default,
+    {
+        let mut settings = self.defaults();
+        self.read(section, &mut settings, |_| true);
+        self.report_unknown(section);
+        settings
+    }
+
+    /// Reports the keys that this table has not.
+    pub(super) fn report_unknown(&self, section: &Section<'_>) {
+        let removed = |name: &str| {
+            self.rows.iter().find_map(|row| match row {
+                Row::Removed(key, remedy) if *key == name => Some(*remedy),
+                _ => None,
+            })
+        };
+        report_unknown(section, &self.names(), removed);
+    }
+}
+
+/// Reports the keys that are not in `known`, each with the remedy, or the key that was meant perhaps.
+pub(super) fn report_unknown(
+    section: &Section<'_>,
+    known: &BTreeSet<&'static str>,
+    removed: impl Fn(&str) -> Option<&'static str>,
+) {
+    for (key, value) in section.table.iter().filter(|(key, _)| !known.contains(key.get_ref().as_ref())) {
+        let name = key.get_ref().as_ref();
+        let place = section.document.place(key.span().start, section.path_of(name));
+        let message = removed(name).map(str::to_owned).or_else(|| complain_of_included(section, name));
+        let message = message.unwrap_or_else(|| {
+            let meant = guess(section, name, value.get_ref().is_table(), known);
+            let meant = meant.map_or_else(|| ".".to_owned(), |meant| format!("; {meant}"));
+            let known: Vec<&str> = known.iter().copied().collect();
+            format!("unknown key{meant} Allowed: {}", known.join(", "))
+        });
+        section.findings.fault(&place, message);
+    }
+}
+
+/// Why an included file cannot have a key that the main file may have.
+fn complain_of_included(section: &Section<'_>, name: &str) -> Option<String> {
+    let reason = match name {
+        "include" => "a file that is included includes no others",
+        "version" => "the version is that of all files",
+        _ => "this is of the server as a whole",
+    };
+    let is_of_main =
+        section.document.is_included() && section.name.is_empty() && section.findings.top.contains(name);
+    let main = section.findings.main.display();
+    is_of_main.then(|| {
+        format!("{reason}: it stands in {main} alone; included files have key, template and zone tables")
+    })
+}
+
+/// What was meant by an unknown key, as a sentence.
+fn guess(section: &Section<'_>, name: &str, is_table: bool, known: &BTreeSet<&str>) -> Option<String> {
+    if let Some(near) = nearest(name, known) {
+        return Some(format!("did you mean {near}?"));
+    }
+    // A dot outside of quotation marks begins a table within.
+    if let Some((table, outer)) = section.name.split_once('.').filter(|_| is_table) {
+        let outer = outer.trim_matches('"');
+        return Some(format!("write [{table}.\"{outer}.{name}\"], the name in quotation marks."));
+    }
+    if section.name.starts_with("template.") && name == "template" {
+        return Some("a template has no template: write the keys of that one here too.".to_owned());
+    }
+    let is_top = !section.document.is_included()
+        && !section.name.is_empty()
+        && section.findings.top.contains(name)
+        && !TABLES.contains(&name);
+    is_top.then(|| "it is of no table: move it above the first line with [ ].".to_owned())
+}
+
+/// The name of `names` that `name` is a typing error of, most likely.
+fn nearest<'n>(name: &str, names: &BTreeSet<&'n str>) -> Option<&'n str> {
+    let names = names.iter().filter(|_| name.len() <= MAX_COMPARED);
+    let distances = names.map(|other| (strsim::levenshtein(name, other), *other));
+    let (distance, nearest) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance <= SUGGESTION_DISTANCE.min(nearest.len() / 2)).then_some(nearest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! The table `[limits]`: bounds on what clients and transfers may take.
+
+use super::keys::{Row, Table, default, example, key};
+use super::section::{Item, Section};
+use super::values::{ValueError, bytes, choice, duration_text, list, number, parsed, seconds, size_text};
+use nonesuch_authoritative::transfer::outbound;
+use nonesuch_net::tcp::TcpOptions;
+use nonesuch_secondary::TransfersOptions;
+use nonesuch_server::acl::Prefix;
+use nonesuch_server::limits::{OnlineSettings, RATES, RateSettings, SHARES, SLIPS, TABLE_OCTETS, WhenOver};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+const HOUR: RangeInclusive<u64> = 1..=3600;
+const WEEK: RangeInclusive<u64> = 1..=604_800;
+const OVER: [(&str, WhenOver); 2] = [("truncate", WhenOver::Truncate), ("refuse", WhenOver::Refuse)];
+/// The remedy for keys of limits that are no more.
+const EQUAL_SHARES: &str = "this key was removed: clients have no limit of their own until a worker has spent online-share, and \
+    equal shares of it then; delete this line";
+
+/// Bounds on what clients may take. Times in seconds, sizes in bytes. [`Default`] is that all are zero: see [`Limits::declared`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) exempt: Vec<Prefix>,
+    pub(crate) tcp_connections: usize,
+    pub(crate) tcp_connections_each: usize,
+    pub(crate) tcp_queries_in_flight: usize,
+    pub(crate) tcp_memory: u64,
+    pub(crate) tcp_idle: u64,
+    pub(crate) tcp_first_message: u64,
+    pub(crate) tcp_write: u64,
+    pub(crate) tls_handshake: u64,
+    /// Responses of one kind and name a second to each network; 0 for no limit.
+    pub(crate) responses_per_second: u32,
+    /// The same of denials of names, all of a zone together.
+    pub(crate) nxdomain_responses_per_second: u32,
+    /// The same of referrals.
+    pub(crate) referral_responses_per_second: u32,
+    /// Responses of all kinds a second to each network; 0 for no limit.
+    pub(crate) client_responses_per_second: u32,
+    pub(crate) slip: u8,
+    pub(crate) response_table: u64,
+    /// Percent of each worker's time that online operations may take.
+    pub(crate) online_share: u8,
+    /// The same, while all else leaves the worker no time.
+    pub(crate) online_busy_share: u8,
+    pub(crate) online_over: WhenOver,
+    pub(crate) transfers_out: usize,
+    /// Of them to one network.
+    pub(crate) transfers_out_each: usize,
+    /// How long a client of a transfer may take to acknowledge 16 KiB.
+    pub(crate) transfer_out_idle: u64,
+    /// How long a transfer to a client may take in all.
+    pub(crate) transfer_out_time: u64,
+    pub(crate) transfers_in: usize,
+    pub(crate) transfers_in_each: usize,
+    /// How long a transfer from a primary may take, verification aside.
+    pub(crate) transfer_in_time: u64,
+    /// How long a primary may be silent in one.
+    pub(crate) transfer_in_idle: u64,
+}
+
+pub(super) fn table() -> Table<Limits> {
+    let (rates, online) = (RateSettings::default(), OnlineSettings::default());
+    let (tcp, incoming) = (TcpOptions::default(), TransfersOptions::default());
+    let of = |time: Duration| duration_text(time.as_secs());
+    Table::new(vec![
+        Row::Text("
+[limits]
+# Networks that limits of responses, of online work and of connections for each client do not hold for. Packets from the
+# network cannot have the default's as source."),
+        key("exempt", list("prefixes", parsed), default(r#"["127.0.0.0/8", "::1"]"#), |l, v| l.exempt = v),
+        Row::Text("
+# Connections over TCP and TLS to each address, in all and for each client (an IPv4 address or an IPv6 /64), the queries of one
+# that are answered at a time, and the memory of the buffers and TLS handshakes of all connections together."),
+        key("tcp-connections", count(), default(4096), |l, v| l.tcp_connections = v),
+        key("tcp-connections-each", count(), default(128), |l, v| l.tcp_connections_each = v),
+        key("tcp-queries-in-flight", count(), default(64), |l, v| l.tcp_queries_in_flight = v),
+        key("tcp-memory", bytes(1 << 20..=1 << 40), default("64MiB"), |l, v| l.tcp_memory = v),
+        Row::Text("# How long a connection may be idle (less as connections become many), may take to bring its first query, and may take to
+# accept an answer (zone transfers have transfer-out-idle); how long a TLS handshake may take."),
+        key("tcp-idle", seconds(HOUR), default("10s"), |l, v| l.tcp_idle = v),
+        key("tcp-first-message", seconds(HOUR), default("5s"), |l, v| l.tcp_first_message = v),
+        key("tcp-write", seconds(HOUR), default("5s"), |l, v| l.tcp_write = v),
+        key("tls-handshake", seconds(HOUR), default("5s"), |l, v| l.tls_handshake = v),
+        Row::Text("
+# Response rate limiting is off by default: resolvers of large networks ask for more than any limit that stops a flood. This
+# line enables its strict form: 200 responses a second over UDP to each network (IPv4 /24, IPv6 /56) for the same name and
+# kind of answer, and 2000 of all kinds together. Clients with a valid cookie are not limited."),
+        key("responses-per-second", number(RATES), example("200"), |l, v| l.responses_per_second = v),
+        Row::Text("# The same for denials of names, all of a zone together, and for referrals (by default as responses-per-second), and for all
+# kinds together; 0 for no limit."),
+        key("nxdomain-responses-per-second", number(RATES), example("500"), |l, v| l.nxdomain_responses_per_second = v),
+        key("referral-responses-per-second", number(RATES), example("500"), |l, v| l.referral_responses_per_second = v),
+        key("client-responses-per-second", number(RATES), example("2000"), |l, v| l.client_responses_per_second = v),
+        Row::Text("# Of the responses over a limit each second one is sent empty with TC, so that clients with a real address come back over TCP;
+# 1: each, 0: none. The memory for the counters of networks and names."),
+        key("slip", number(SLIPS), default(rates.slip), |l, v| l.slip = v),
+        key("response-table", bytes(TABLE_OCTETS), default(size_text(rates.table_octets as u64)), |l, v| l.response_table = v),
+        Row::Text("
+# Percent of each worker's time for signatures and proofs that are made online, and the same while all else leaves the worker no
+# time. Until that is spent no client is limited; then each network (IPv4 /24, IPv6 /48) has an equal share of it, and an answer
+# beyond that is empty with TC (truncate) or REFUSED (refuse)."),
+        key("online-share", number(SHARES), default(online.share), |l, v| l.online_share = v),
+        key("online-busy-share", number(SHARES), default(online.busy_share), |l, v| l.online_busy_share = v),
+        key("online-over", choice(OVER), default("truncate"), |l, v| l.online_over = v),
+        Row::Text("
+# Transfers at once: to others, of them to one network (IPv4 /24, IPv6 /56) that is not exempt; from others, from one primary."),
+        key("transfers-out", count(), default(outbound::DEFAULT_MOST), |l, v| l.transfers_out = v),
+        key("transfers-out-each", count(), default(outbound::DEFAULT_EACH), |l, v| l.transfers_out_each = v),
+        key("transfers-in", count(), default(incoming.transfers), |l, v| l.transfers_in = v),
+        key("transfers-in-each", count(), default(incoming.transfers_each), |l, v| l.transfers_in_each = v),
+        Row::Text("# A transfer to a secondary ends when the secondary acknowledges less than 16 KiB in transfer-out-idle (546 octets a second), or
+# when it takes longer than transfer-out-time in all."),
+        key("transfer-out-idle", seconds(HOUR), default(of(tcp.stream_idle_timeout)), |l, v| l.transfer_out_idle = v),
+        key("transfer-out-time", seconds(WEEK), default(of(tcp.stream_time_max)), |l, v| l.transfer_out_time = v),
+        Row::Text("# How long a transfer from a primary may take, without the verification that follows, and how long the primary may be silent in
+# one."),
+        key("transfer-in-time", seconds(WEEK), default(of(incoming.time_limit)), |l, v| l.transfer_in_time = v),
+        key("transfer-in-idle", seconds(HOUR), default(of(incoming.idle_limit)), |l, v| l.transfer_in_idle = v),
+        Row::Removed("online-operations", EQUAL_SHARES),
+        Row::Removed("online-proven-factor", EQUAL_SHARES),
+    ])
+}
+
+/// A number of connections, queries or transfers.
+fn count() -> impl Fn(Item<'_, '_>) -> Result<usize, ValueError> {
+    number(1..=1_000_000)
+}
+
+impl Limits {
+    /// Those that hold where nothing is written.
+    pub(crate) fn declared() -> Self {
+        table().defaults()
+    }
+
+    /// Reads `[limits]`; defaults that follow from other limits are completed, and contradictions reported.
+    pub(super) fn read(root: &Section<'_>) -> Self {
+        let Some(section) = root.inner("limits") else { return Self::declared() };
+        let mut limits = table().read_all(&section);
+        limits.complete_rates(&section);
+        if !section.has("transfers-out-each") {
+            limits.transfers_out_each = limits.transfers_out_each.min(limits.transfers_out);
+        }
+        limits.check(&section);
+        limits
+    }
+
+    /// Rates that are not written follow from responses-per-second.
+    fn complete_rates(&mut self, section: &Section<'_>) {
+        let rate = self.responses_per_second;
+        if !section.has("nxdomain-responses-per-second") {
+            self.nxdomain_responses_per_second = rate;
+        }
+        if !section.has("referral-responses-per-second") {
+            self.referral_responses_per_second = rate;
+        }
+        if !section.has("client-responses-per-second") && rate > 0 {
+            self.client_responses_per_second = RateSettings::CLIENT_RATE;
+        }
+        let others = [self.nxdomain_responses_per_second, self.referral_responses_per_second];
+        if rate == 0 && others == [0, 0] && self.client_responses_per_second == 0 {
+            for key in ["slip", "response-table"].into_iter().filter(|key| section.has(key)) {
+                let message = "it has no effect: response rate limiting is off; set responses-per-second";
+                section.warn(key, message);
+            }
+        }
+    }
+
+    fn check(&self, section: &Section<'_>) {
+        let fault = |is_wrong: bool, key: &str, message: &str| {
+            if is_wrong {
+                section.fault(key, message);
+            }
+        };
+        fault(
+            self.tcp_connections_each > self.tcp_connections,
+            "tcp-connections-each",
+            "one client may have more connections than there are: lower it",
+        );
+        fault(
+            self.transfers_out_each > self.transfers_out,
+            "transfers-out-each",
+            "one client may have more transfers than there are: lower it",
+        );
+        fault(
+            self.online_busy_share > self.online_share,
+            "online-busy-share",
+            "a worker that is behind may do more than one that is not: lower it",
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! The tables `[log]` and `[dnstap]`: what the server writes for its operator.
+
+use super::keys::{Row, Table, default, example, key};
+use super::section::Section;
+use super::server::complain_of_length;
+use super::sources::Role;
+use super::values::{bytes, choice, file, list, path, text};
+use crate::logging::Format;
+use std::path::PathBuf;
+use tracing::Level;
+
+const LEVELS: [(&str, Level); 5] = [
+    ("error", Level::ERROR),
+    ("warn", Level::WARN),
+    ("info", Level::INFO),
+    ("debug", Level::DEBUG),
+    ("trace", Level::TRACE),
+];
+const FORMATS: [(&str, Format); 4] =
+    [("auto", Format::Auto), ("text", Format::Text), ("journal", Format::Journal), ("json", Format::Json)];
+const MESSAGES: [(&str, Message); 2] = [("queries", Message::Query), ("responses", Message::Response)];
+
+/// The log: the lowest level that is written, and the form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Log {
+    pub(crate) level: Level,
+    pub(crate) format: Format,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: Level::INFO, format: Format::Auto }
+    }
+}
+
+impl Log {
+    pub(super) fn read(root: &Section<'_>) -> Self {
+        root.inner("log").map_or_else(|| log_table().defaults(), |section| log_table().read_all(&section))
+    }
+}
+
+pub(super) fn log_table() -> Table<Log> {
+    Table::new(vec![
+        Row::Text(
+            "
+[log]
+# error, warn, info, debug or trace.",
+        ),
+        key("level", choice(LEVELS), default("info"), |l, v| l.level = v),
+        Row::Text(
+            "# text, journal (for systemd's), json, or auto: the journal's where the log goes there, else text.",
+        ),
+        key("format", choice(FORMATS), default("auto"), |l, v| l.format = v),
+    ])
+}
+
+/// Where dnstap goes, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dnstap {
+    pub(crate) to: DnstapTo,
+    pub(crate) identity: Option<String>,
+    pub(crate) queries: bool,
+    pub(crate) responses: bool,
+    /// Bytes that wait for each thread.
+    pub(crate) queue: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum DnstapTo {
+    Socket(PathBuf),
+    File(PathBuf),
+}
+
+/// A kind of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Message {
+    Query,
+    Response,
+}
+
+/// What the keys of `[dnstap]` set.
+#[derive(Default)]
+pub(super) struct DnstapKeys {
+    socket: Option<PathBuf>,
+    file: Option<PathBuf>,
+    identity: Option<String>,
+    messages: Vec<Message>,
+    queue: u64,
+}
+
+pub(super) fn dnstap_table() -> Table<DnstapKeys> {
+    Table::new(vec![
+        Row::Text("
+# dnstap, to a socket that a collector listens at, or to a file (one of both). Without this table there is none.
+#[dnstap]  # example"),
+        key("socket", path, example("/run/dnstap/collector.sock"), |d, v| d.socket = Some(v)),
+        key("file", file(Role::Dnstap), example("/var/log/nonesuch/queries.dnstap"), |d, v| d.file = Some(v)),
+        key("identity", text, example("ns1"), |d, v| d.identity = Some(v)),
+        key("messages", list("\"queries\" and \"responses\"", choice(MESSAGES)), default(r#"["queries", "responses"]"#), |d, v| d.messages = v),
+        key("queue", bytes(64 << 10..=1 << 30), default("1MiB"), |d, v| d.queue = v),
+    ])
+}
+
+impl Dnstap {
+    /// Reads `[dnstap]`, where it is there.
+    pub(super) fn read(root: &Section<'_>) -> Option<Self> {
+        let section = root.inner("dnstap")?;
+        let keys = dnstap_table().read_all(&section);
+        let (queries, responses) =
+            (keys.messages.contains(&Message::Query), keys.messages.contains(&Message::Response));
+        let to = match (keys.socket, keys.file) {
+            (Some(_), Some(_)) => {
+                let message = "socket is given too: dnstap goes to one of them; leave the other out";
+                section.fault("file", message);
+                return None;
+            }
+            (Some(socket), None) => {
+                if let Some(message) = complain_of_length(&socket) {
+                    section.fault("socket", message);
+                }
+                DnstapTo::Socket(socket)
+            }
+            (None, Some(file)) => DnstapTo::File(file),
+            (None, None) => {
+                if !section.has("socket") && !section.has("file") {
+                    let message = "missing: name a socket that a collector listens at, or a file";
+                    section.fault("socket", message);
+                }
+                return None;
+            }
+        };
+        Some(Self { to, identity: keys.identity, queries, responses, queue: keys.queue })
+    }
+}

@@ -1,0 +1,81 @@
+//! Files that would do harm where they are: those of the operator where the server keeps its own, and what stands in the control
+//! socket's place.
+
+use super::section::Findings;
+use super::sources::Role;
+use nonesuch_authoritative::service::StateFolder;
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// Refuses what would do harm before anything is served: files of the operator in the folder where the server keeps its own,
+/// which would be written over, and something else in the control socket's place.
+pub(super) fn check(findings: &Findings, state_dir: Option<&Path>) {
+    let mut folders = Folders::default();
+    let kept = state_dir.map(|dir| (dir, folders.resolve(&StateFolder::zones_in(dir))));
+    for file in findings.files().iter() {
+        let fault = |message: String| findings.fault(&file.place, message);
+        let place = file.path.display();
+        if let Some((dir, kept)) = kept.as_ref().filter(|_| file.role.is_input())
+            && folders.resolve(&file.path).starts_with(kept)
+        {
+            let dir = dir.display();
+            fault(format!(
+                "{place}: lies where the server keeps versions of its own ({dir}/zones), and would be written over or removed: \
+                 move it to another folder"
+            ));
+        }
+        if file.role == Role::Control
+            && fs::symlink_metadata(&file.path).is_ok_and(|found| !found.file_type().is_socket())
+        {
+            fault(format!("{place}: is there, and no socket: name another path, or move it away"));
+        }
+    }
+}
+
+/// Paths without links, as far as they are there; of each folder it is looked up once.
+#[derive(Debug, Default)]
+struct Folders(HashMap<PathBuf, PathBuf>);
+
+impl Folders {
+    fn resolve(&mut self, path: &Path) -> PathBuf {
+        let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink());
+        let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), is_link) else {
+            return resolve(path);
+        };
+        if let Some(known) = self.0.get(folder) {
+            return known.join(name);
+        }
+        let known = resolve(folder);
+        self.0.insert(folder.to_path_buf(), known.clone());
+        known.join(name)
+    }
+}
+
+/// The path from the root, links followed as far as it is there; what is not there stays as it is written.
+fn resolve(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut rest = Vec::new();
+    let mut there = path.as_path();
+    let mut resolved = loop {
+        match (fs::canonicalize(there), there.parent()) {
+            (Ok(found), _) => break found,
+            (Err(_), Some(parent)) => {
+                rest.extend(there.components().next_back());
+                there = parent;
+            }
+            (Err(_), None) => break there.to_path_buf(),
+        }
+    };
+    for component in rest.into_iter().rev() {
+        match component {
+            Component::ParentDir => drop(resolved.pop()),
+            other => resolved.push(other),
+        }
+    }
+    resolved
+}
+
+#[cfg(test)]
+mod tests;

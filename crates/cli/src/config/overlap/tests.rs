@@ -1,0 +1,81 @@
+//! Tests of paths.
+
+use super::*;
+use crate::config::{Problems, parse};
+use std::os::unix::fs::symlink;
+
+#[test]
+fn paths_are_resolved_as_far_as_they_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(folder.path()).unwrap();
+    fs::create_dir(dir.join("a")).unwrap();
+    symlink("a", dir.join("link")).unwrap();
+    fs::write(dir.join("a/file"), "").unwrap();
+    symlink("a/file", dir.join("other")).unwrap();
+    let mut folders = Folders::default();
+    for (path, expected) in [
+        ("a/file", "a/file"),
+        ("link/file", "a/file"),
+        ("link/none/x", "a/none/x"),
+        ("link/none/../y", "a/y"),
+        ("other", "a/file"),
+        // What is not there is no link.
+        ("none/../link/./z", "link/z"),
+        ("", ""),
+    ] {
+        // Twice: from the folder's own path, and from what is known of it.
+        for _ in 0..2 {
+            assert_eq!(folders.resolve(&dir.join(path)), dir.join(expected), "{path}");
+        }
+    }
+}
+
+#[test]
+fn own_files_have_no_place_in_the_folder_of_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.toml");
+    fs::create_dir_all(folder.path().join("state/zones/keys")).unwrap();
+    symlink("state/zones", folder.path().join("link")).unwrap();
+    fs::write(folder.path().join("state/zones/s"), "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch").unwrap();
+    fs::write(folder.path().join("state/zones/x"), "").unwrap();
+    symlink("state/zones/x", folder.path().join("x")).unwrap();
+    let text = "version = 1\nstate-dir = \"state\"\ntls-certificate = \"link/c.pem\"\ntls-key = \"k.pem\"\n[key.k]\n\
+                secret-file = \"link/s\"\n[template.t]\nprimaries = [\"192.0.2.1\"]\nnsec5-keys = \"state/zones/{zone}\"\n[zone.a]\n\
+                file = \"state/zones/a.zone\"\n[zone.b]\nfile = \"b\"\ndenial = \"compact\"\nkeys = \"state/../link/keys\"\n[zone.c]\n\
+                file = \"x\"\n[zone.d]\nfile = \"state/d.zone\"\n[zone.e]\nfile = \"zones/e.zone\"\n";
+    let Problems(found) = parse(&path, text).unwrap_err();
+    let places: Vec<(usize, &str)> =
+        found.iter().map(|found| (found.place.line, found.place.key.as_str())).collect();
+    let expected = [
+        (3, "tls-certificate"),
+        (6, "key.k.secret-file"),
+        (9, "template.t.nsec5-keys"),
+        (11, "zone.a.file"),
+        (15, "zone.b.keys"),
+        (17, "zone.c.file"),
+    ];
+    assert_eq!(places, expected, "{found:#?}");
+    assert!(found.iter().all(|found| found.message.contains("where the server keeps versions of its own")));
+}
+
+#[test]
+fn what_stands_in_the_place_of_the_control_socket_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.toml");
+    let text = "version = 1\ncontrol-socket = \"precious\"\n";
+    let problem = |made: &str| {
+        let Problems(found) = parse(&path, text).expect_err(made);
+        assert!(found[0].to_string().contains("c.toml:2:18: control-socket: "), "{found:?}");
+        assert!(found[0].message.contains("is there, and no socket"), "{found:?}");
+    };
+    assert!(parse(&path, text).is_ok());
+    let precious = folder.path().join("precious");
+    fs::write(&precious, "precious").unwrap();
+    problem("a file");
+    fs::remove_file(&precious).unwrap();
+    symlink("c.toml", &precious).unwrap();
+    problem("a link");
+    fs::remove_file(&precious).unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(&precious).unwrap();
+    assert!(parse(&path, text).is_ok());
+}

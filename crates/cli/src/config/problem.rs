@@ -1,0 +1,144 @@
+//! The files of a configuration, places in them, and the problems that are reported there.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// Number of problems that are listed; the others are counted.
+const MAX_LISTED: usize = 50;
+
+/// A place in a configuration, and the key that stands there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    /// Number of the file: 0 is the main one.
+    file: usize,
+    pub(crate) path: Arc<Path>,
+    /// From 1; 0 where the file as a whole is meant.
+    pub(crate) line: usize,
+    /// In characters, from 1.
+    pub(crate) column: usize,
+    /// With the names of its tables in front; empty where there is none.
+    pub(crate) key: String,
+}
+
+impl Place {
+    /// The file as a whole.
+    pub(crate) fn of_file(path: &Path) -> Self {
+        Self { file: 0, path: path.into(), line: 0, column: 0, key: String::new() }
+    }
+
+    /// A problem at this place.
+    pub(crate) fn problem(&self, message: impl Into<String>) -> Problem {
+        Problem { place: self.clone(), message: message.into() }
+    }
+
+    /// Where problems are sorted to.
+    const fn order(&self) -> (usize, usize, usize) {
+        (self.file, self.line, self.column)
+    }
+}
+
+/// File, line and column.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if self.line > 0 { write!(f, ":{}:{}", self.line, self.column) } else { Ok(()) }
+    }
+}
+
+/// One fault of a configuration: where it is, what is wrong and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub(crate) place: Place,
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.place)?;
+        if !self.place.key.is_empty() {
+            write!(f, " {}:", self.place.key)?;
+        }
+        write!(f, " {}", self.message)
+    }
+}
+
+/// Why a configuration is rejected: all its problems.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Problems(pub(crate) Vec<Problem>);
+
+impl Problems {
+    /// The one problem of a file as a whole.
+    pub(super) fn of_file(path: &Path, message: impl Into<String>) -> Self {
+        Self(vec![Place::of_file(path).problem(message)])
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().take(MAX_LISTED).enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{problem}")?;
+        }
+        match self.0.len().saturating_sub(MAX_LISTED) {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// Sorts problems by their places, and drops those that were reported twice.
+pub(super) fn sort(problems: &mut Vec<Problem>) {
+    problems.sort_by_key(|problem| problem.place.order());
+    problems.dedup();
+}
+
+/// One of the files that a configuration is read from.
+pub(super) struct Document {
+    file: usize,
+    pub(super) path: Arc<Path>,
+    /// There may be secrets in it.
+    text: Zeroizing<String>,
+    /// Where each line begins.
+    lines: Vec<usize>,
+    /// Whether this is the file of the zones that `ctl zone add` adds.
+    pub(super) has_added_zones: bool,
+}
+
+impl Document {
+    /// The `file`th file; the main one is number 0.
+    pub(super) fn new(file: usize, path: &Path, text: Zeroizing<String>) -> Self {
+        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
+        Self { file, path: path.into(), text, lines, has_added_zones: false }
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The directory that paths in the text are relative to.
+    pub(super) fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or_else(|| Path::new(""))
+    }
+
+    /// Whether another file includes this one.
+    pub(super) const fn is_included(&self) -> bool {
+        self.file > 0
+    }
+
+    /// The place of the octet at `start`, where `key` stands.
+    pub(super) fn place(&self, start: usize, key: impl Into<String>) -> Place {
+        let line = self.lines.partition_point(|begin| *begin <= start);
+        let before = self.text.get(self.lines[line - 1]..start).unwrap_or_default();
+        let (file, path) = (self.file, self.path.clone());
+        Place { file, path, line, column: before.chars().count() + 1, key: key.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

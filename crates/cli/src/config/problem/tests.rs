@@ -1,0 +1,15 @@
+//! Tests of places.
+
+use super::*;
+
+#[test]
+fn places_are_lines_and_columns_of_characters() {
+    let text = "a = 1\n\n\u{fc} = \"\u{e9}\" # \u{1f600}\r\n[t]\nb = 2";
+    let document = Document::new(0, Path::new("c.toml"), text.to_owned().into());
+    for start in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+        let before = &text[..start];
+        let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
+        let place = document.place(start, "");
+        assert_eq!((place.line, place.column), (before.matches('\n').count() + 1, column), "{start}");
+    }
+}

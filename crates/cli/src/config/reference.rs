@@ -1,0 +1,40 @@
+//! The reference of all keys, out of their declarations: `etc/nonesuch.toml`, and the manual page nonesuch.toml(5).
+
+use super::{limits, outputs, secrets, server, zone};
+
+/// The text of `etc/nonesuch.toml`.
+fn reference() -> String {
+    [
+        server::table().reference(false),
+        outputs::log_table().reference(false),
+        outputs::dnstap_table().reference(true),
+        limits::table().reference(false),
+        secrets::cookie_table().reference(false),
+        secrets::key_table().reference(true),
+        zone::table().reference(true),
+    ]
+    .concat()
+}
+
+/// The page in roff, for man(1).
+pub(crate) fn page() -> String {
+    let mut out = format!(
+        ".TH nonesuch.toml 5 \"\" \"nonesuch {}\"\n.SH NAME\nnonesuch.toml \\- configuration of nonesuch serve\n.SH DESCRIPTION\n\
+         .BR nonesuch\\-serve (1)\nwith \\-\\-config reads a file of this form (TOML). What follows holds every key with its explanation.\n\
+         .SH KEYS\n.nf\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for line in reference().lines() {
+        let escaped =
+            line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
+        // No line begins with a control character.
+        out.push_str(if escaped.starts_with('.') { "\\&" } else { "" });
+        out.push_str(&escaped);
+        out.push('\n');
+    }
+    out.push_str(".fi\n.SH SEE ALSO\n.BR nonesuch\\-serve (1),\n.BR nonesuch\\-ctl (1)\n");
+    out
+}
+
+#[cfg(test)]
+mod tests;

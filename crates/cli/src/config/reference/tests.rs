@@ -1,0 +1,26 @@
+//! Tests of the reference.
+
+use super::*;
+
+/// The annotated example.
+const EXAMPLE: &str = include_str!("../../../../../etc/nonesuch.toml");
+
+#[test]
+fn the_annotated_example_is_the_reference() {
+    if reference() != EXAMPLE {
+        let path = std::env::temp_dir().join("nonesuch.toml");
+        std::fs::write(&path, reference()).unwrap();
+        panic!("etc/nonesuch.toml differs from the declarations of the keys: cp {} etc/", path.display());
+    }
+}
+
+#[test]
+fn the_page_holds_every_line_and_no_macro_by_chance() {
+    let page = page();
+    for words in ["control\\-socket = ", "[zone.\"example.\"]", "member\\-template = "] {
+        assert!(page.contains(words), "{words}");
+    }
+    let keys = page.split(".nf\n").nth(1).and_then(|rest| rest.split(".fi\n").next()).unwrap_or_default();
+    assert_eq!(keys.lines().count(), EXAMPLE.lines().count());
+    assert!(keys.lines().all(|line| !line.starts_with(['.', '\''])));
+}

@@ -1,0 +1,252 @@
+//! Tables of TOML and what is found in them: each problem is reported with its place, and all of them at once.
+
+use super::problem::{Document, Place, Problem, Problems, sort};
+use super::sources::{NamedFile, Role};
+use super::values::{ValueError, shown};
+use nonesuch_proto::Name;
+use std::cell::{Ref, RefCell};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What is found while the files of a configuration are read.
+#[derive(Default)]
+pub(super) struct Findings {
+    /// The main file.
+    pub(super) main: PathBuf,
+    /// Keys and tables that the main file may have.
+    pub(super) top: BTreeSet<&'static str>,
+    problems: RefCell<Vec<Problem>>,
+    warnings: RefCell<Vec<Problem>>,
+    files: RefCell<Vec<NamedFile>>,
+    /// TSIG keys that access lists and servers name.
+    used_keys: RefCell<BTreeSet<Name>>,
+}
+
+impl Findings {
+    /// Those of the main file at `path`, which may have these keys and tables.
+    pub(super) fn new(path: &Path, top: BTreeSet<&'static str>) -> Self {
+        Self { main: path.to_path_buf(), top, ..Self::default() }
+    }
+
+    pub(super) fn fault(&self, place: &Place, message: impl Into<String>) {
+        self.problems.borrow_mut().push(place.problem(message));
+    }
+
+    pub(super) fn warn(&self, place: &Place, message: impl Into<String>) {
+        self.warnings.borrow_mut().push(place.problem(message));
+    }
+
+    /// Notes a file or directory that is named at `place`.
+    pub(super) fn note_file(&self, place: Place, path: &Path, role: Role) {
+        self.files.borrow_mut().push(NamedFile { path: path.to_path_buf(), role, place });
+    }
+
+    /// The files that were noted so far.
+    pub(super) fn files(&self) -> Ref<'_, Vec<NamedFile>> {
+        self.files.borrow()
+    }
+
+    pub(super) fn uses_key(&self, name: &Name) -> bool {
+        self.used_keys.borrow().contains(name)
+    }
+
+    /// Warnings and named files; the problems where there are any.
+    pub(super) fn finish(self) -> Result<(Vec<Problem>, Vec<NamedFile>), Problems> {
+        let (mut problems, mut warnings) = (self.problems.into_inner(), self.warnings.into_inner());
+        sort(&mut problems);
+        sort(&mut warnings);
+        if problems.is_empty() { Ok((warnings, self.files.into_inner())) } else { Err(Problems(problems)) }
+    }
+}
+
+/// A table in one of the files.
+#[derive(Clone)]
+pub(super) struct Section<'t> {
+    pub(super) document: &'t Document,
+    pub(super) findings: &'t Findings,
+    /// Names of the tables down to this one, dots between them; empty for the root.
+    pub(super) name: String,
+    pub(super) table: &'t DeTable<'t>,
+    start: usize,
+    /// Whether everything about the values has been reported before.
+    pub(super) is_silent: bool,
+}
+
+/// A table with a name that the user chose.
+pub(super) struct Named<'t> {
+    pub(super) name: String,
+    /// Where the name is.
+    start: usize,
+    pub(super) section: Section<'t>,
+}
+
+impl Named<'_> {
+    /// Where the name is, with `key` for messages.
+    pub(super) fn place(&self, key: impl Into<String>) -> Place {
+        self.section.document.place(self.start, key)
+    }
+
+    pub(super) fn fault(&self, key: impl Into<String>, message: impl Into<String>) {
+        self.section.findings.fault(&self.place(key), message);
+    }
+}
+
+impl<'t> Section<'t> {
+    /// The keys of a file that are in no table.
+    pub(super) fn root(
+        document: &'t Document,
+        findings: &'t Findings,
+        table: &'t Spanned<DeTable<'t>>,
+    ) -> Self {
+        Self { document, findings, name: String::new(), table: table.get_ref(), start: 0, is_silent: false }
+    }
+
+    /// The same table, to read its values again without a report.
+    pub(super) fn silent(&self) -> Self {
+        Self { is_silent: true, ..self.clone() }
+    }
+
+    /// The full name of a key of this table.
+    pub(super) fn path_of(&self, key: &str) -> String {
+        if self.name.is_empty() { quoted(key) } else { format!("{}.{}", self.name, quoted(key)) }
+    }
+
+    /// Where the value of `key` is, or the table where the key is not there.
+    pub(super) fn place(&self, key: &str) -> Place {
+        let start = self.table.get(key).map_or(self.start, |value| value.span().start);
+        self.document.place(start, self.path_of(key))
+    }
+
+    /// Reports a fault of the value of `key`, or of the table where the key is not there.
+    pub(super) fn fault(&self, key: &str, message: impl Into<String>) {
+        if !self.is_silent {
+            self.findings.fault(&self.place(key), message);
+        }
+    }
+
+    /// As [`fault`](Self::fault), for what a server can run with.
+    pub(super) fn warn(&self, key: &str, message: impl Into<String>) {
+        if !self.is_silent {
+            self.findings.warn(&self.place(key), message);
+        }
+    }
+
+    /// Notes the file or directory that the value of `key` names, or that follows from it.
+    pub(super) fn note_file(&self, key: &str, path: &Path, role: Role) {
+        self.findings.note_file(self.place(key), path, role);
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// Whether the value of `key` is a list with anything in it.
+    pub(super) fn has_items(&self, key: &str) -> bool {
+        let list = self.table.get(key).and_then(|value| value.get_ref().as_array());
+        list.is_some_and(|items| !items.is_empty())
+    }
+
+    /// The value of `key`, where it is there.
+    pub(super) fn item<'s>(&'s self, key: &'s str) -> Option<Item<'s, 't>> {
+        Some(Item { section: self, key, value: self.table.get(key)? })
+    }
+
+    /// The texts that the value of `key` is or has in it.
+    pub(super) fn texts(&self, key: &str) -> Vec<&'t str> {
+        match self.table.get(key).map(Spanned::get_ref) {
+            Some(DeValue::String(text)) => vec![text.as_ref()],
+            Some(DeValue::Table(table)) => {
+                table.values().filter_map(|value| value.get_ref().as_str()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The table `key`.
+    pub(super) fn inner(&self, key: &str) -> Option<Self> {
+        let item = self.item(key)?;
+        item.table().map_err(|error| item.fault(&error)).ok()
+    }
+
+    /// The tables within the table `key`, by names that the user chooses, in the order of the text.
+    pub(super) fn named(&self, key: &str) -> Vec<Named<'t>> {
+        let Some(outer) = self.inner(key) else { return Vec::new() };
+        let tables = outer.table.keys().filter_map(|name| {
+            let section = outer.inner(name.get_ref())?;
+            Some(Named { name: name.get_ref().clone().into_owned(), start: name.span().start, section })
+        });
+        let mut tables: Vec<_> = tables.collect();
+        tables.sort_by_key(|table| table.start);
+        tables
+    }
+}
+
+/// A value, and the key that it is of.
+#[derive(Clone, Copy)]
+pub(super) struct Item<'s, 't> {
+    pub(super) section: &'s Section<'t>,
+    pub(super) key: &'s str,
+    value: &'t Spanned<DeValue<'t>>,
+}
+
+impl<'t> Item<'_, 't> {
+    pub(super) fn value(&self) -> &'t DeValue<'t> {
+        self.value.get_ref()
+    }
+
+    /// The value as messages show it.
+    pub(super) fn shown(&self) -> String {
+        shown(self.value())
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.section.document.place(self.value.span().start, self.section.path_of(self.key))
+    }
+
+    pub(super) fn fault(&self, error: &ValueError) {
+        if !self.section.is_silent {
+            self.section.findings.fault(&self.place(), error.to_string());
+        }
+    }
+
+    pub(super) fn warn(&self, message: impl FnOnce() -> Option<String>) {
+        if !self.section.is_silent
+            && let Some(message) = message()
+        {
+            self.section.findings.warn(&self.place(), message);
+        }
+    }
+
+    /// Notes the file or directory that this names.
+    pub(super) fn note_file(&self, path: &Path, role: Role) {
+        self.section.findings.note_file(self.place(), path, role);
+    }
+
+    /// Notes that a TSIG key is named here.
+    pub(super) fn note_keys<'k>(&self, names: impl Iterator<Item = &'k Name>) {
+        self.section.findings.used_keys.borrow_mut().extend(names.cloned());
+    }
+
+    /// The table that this is.
+    pub(super) fn table(&self) -> Result<Section<'t>, ValueError> {
+        let (name, start) = (self.section.path_of(self.key), self.value.span().start);
+        match self.value().as_table() {
+            Some(table) => Ok(Section { name, table, start, ..self.section.clone() }),
+            None => Err(ValueError::NoTable { found: self.shown(), name }),
+        }
+    }
+
+    /// The items of a list; `None` where this is none.
+    pub(super) fn items(&self) -> Option<impl Iterator<Item = Self>> {
+        let (section, key) = (self.section, self.key);
+        Some(self.value().as_array()?.iter().map(move |value| Self { section, key, value }))
+    }
+}
+
+/// A key as it is written in TOML.
+pub(super) fn quoted(key: &str) -> String {
+    let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    if !key.is_empty() && key.bytes().all(is_bare) { key.to_owned() } else { format!("{key:?}") }
+}

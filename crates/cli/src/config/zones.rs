@@ -1,0 +1,324 @@
+//! The zones and templates of all files: what they name of each other and of the rest of the configuration must be there.
+
+use super::keys::{self, Table};
+use super::problem::Place;
+use super::section::{Findings, Named, Section, quoted};
+use super::server::Root;
+use super::sources::Role;
+use super::values::parse_name;
+use super::zone::{self, ZoneKeys};
+use nonesuch_authoritative::catalog::Listed;
+use nonesuch_authoritative::service::{Catalog, Making, Template, ZoneSettings};
+use nonesuch_proto::Name;
+use nonesuch_server::acl::{Remote, TlsName};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+/// The rest of the configuration.
+pub(super) struct Around<'c> {
+    pub(super) findings: &'c Findings,
+    pub(super) root: &'c Root,
+    /// Names of the TSIG keys.
+    pub(super) keys: &'c BTreeSet<Name>,
+    pub(super) has_state: bool,
+    pub(super) has_authorities: bool,
+}
+
+/// What is read of all zones and templates.
+#[derive(Default)]
+pub(super) struct AllZones {
+    pub(super) templates: BTreeMap<String, Template>,
+    pub(super) zones: Vec<ZoneSettings>,
+    /// Where their names are; the keys are the names as they are written.
+    pub(super) places: BTreeMap<Name, Place>,
+}
+
+/// A template, and where its name is.
+struct Base<'t> {
+    keys: ZoneKeys,
+    section: Section<'t>,
+    place: Place,
+}
+
+/// A zone of a catalog.
+struct Member {
+    catalog: Name,
+    listed: Listed,
+    /// Where the catalog is named.
+    place: Place,
+}
+
+struct Reader<'c, 't> {
+    around: &'c Around<'c>,
+    table: Table<ZoneKeys>,
+    /// Before any key is read.
+    blank: ZoneKeys,
+    bases: BTreeMap<String, Base<'t>>,
+    members: Vec<Member>,
+    /// Catalogs for which a member that cannot be transferred was reported.
+    closed: BTreeSet<Name>,
+    read: AllZones,
+}
+
+/// Reads all templates, then all zones.
+pub(super) fn read(templates: &[Named<'_>], zones: &[Named<'_>], around: &Around<'_>) -> AllZones {
+    let mut reader = Reader {
+        around,
+        table: zone::table(),
+        blank: ZoneKeys::default(),
+        bases: BTreeMap::new(),
+        members: Vec::new(),
+        closed: BTreeSet::new(),
+        read: AllZones::default(),
+    };
+    let used = used_templates(templates.iter().chain(zones));
+    let (zone_keys, mut template_keys) = (reader.table.names(), reader.table.names());
+    template_keys.remove("template");
+    for template in templates {
+        reader.read_template(template, used.contains(template.name.as_str()));
+        keys::report_unknown(&template.section, &template_keys, |_| None);
+    }
+    for base in reader.bases.values() {
+        // Any template may name another one that stands behind it.
+        reader.check_templates(&base.keys, &base.section);
+    }
+    for zone in zones {
+        reader.read_zone(zone);
+        keys::report_unknown(&zone.section, &zone_keys, |_| None);
+    }
+    reader.finish()
+}
+
+/// The templates that zones and other templates name.
+fn used_templates<'t: 'n, 'n>(tables: impl Iterator<Item = &'n Named<'t>>) -> BTreeSet<&'t str> {
+    let keys = ["template", "member-template", "group-templates"];
+    tables.flat_map(|table| keys.into_iter().flat_map(|key| table.section.texts(key))).collect()
+}
+
+impl<'t> Reader<'_, 't> {
+    fn read_template(&mut self, named: &Named<'t>, is_used: bool) {
+        let (section, around) = (&named.section, self.around);
+        let mut keys = self.blank.clone();
+        keys.read(&self.table, section, |key| key != "template");
+        // One that is there for other servers may name what they alone have; one that members are made after must be complete.
+        if is_used || keys.is_for_members() {
+            around.check(&keys, section);
+        }
+        let place = named.place(format!("template.{}", named.name));
+        match self.bases.entry(named.name.clone()) {
+            // Within a file TOML has each name once.
+            Entry::Occupied(earlier) => {
+                let message =
+                    format!("the template is there already ({}): leave one out", earlier.get().place);
+                section.findings.fault(&place, message);
+            }
+            Entry::Vacant(entry) => {
+                if keys.is_for_members()
+                    && let Some(settings) = around.settle(&keys, Name::root(), section)
+                {
+                    // The paths are completed for each member.
+                    zone::note_files(&settings, section, |_| Role::Template);
+                    self.read.templates.insert(named.name.clone(), Template::new(settings));
+                }
+                entry.insert(Base { keys, section: section.clone(), place });
+            }
+        }
+    }
+
+    fn read_zone(&mut self, named: &Named<'t>) {
+        let section = &named.section;
+        let mut own = self.blank.clone();
+        own.read(&self.table, section, |_| true);
+        let apex = match parse_name(&named.name) {
+            Ok(apex) => apex,
+            Err(error) => return named.fault("zone", error.to_string()),
+        };
+        // Its key is the name as it is written.
+        let place = named.place(format!("{:?}", named.name));
+        if let Some(earlier) = self.read.places.get(&apex) {
+            let message = format!("the zone is there already, as {} ({earlier}): leave one out", earlier.key);
+            return named.fault(format!("zone.{}", place.key), message);
+        }
+        self.read.places.insert(apex.clone(), place);
+        let base = own.template.as_deref().and_then(|template| self.base(template, "template", section));
+        let merged = base.map(|base| self.over(&own, section, base));
+        let keys = merged.as_ref().unwrap_or(&own);
+        self.check_templates(&own, section);
+        self.around.check(&own, section);
+        let settings = self.around.settle(keys, apex.clone(), section).map(ZoneSettings::filled_in);
+        if let Some(settings) = &settings {
+            zone::note_files(settings, section, |role| role);
+        }
+        if let Some(catalog) = &keys.catalog_zone {
+            if let Some(settings) = &settings {
+                self.warn_of_closed(catalog, settings, section);
+            }
+            self.note_member(catalog, keys, apex, section);
+        }
+        self.read.zones.extend(settings);
+    }
+
+    /// The keys of a zone, and those that it takes over from its template.
+    fn over(&self, own: &ZoneKeys, section: &Section<'t>, base: &Base<'t>) -> ZoneKeys {
+        let inherited = own.inherited(&base.keys);
+        let mut keys = self.blank.clone();
+        keys.read(&self.table, &base.section.silent(), |key| inherited.contains(key));
+        keys.read(&self.table, &section.silent(), |_| true);
+        keys
+    }
+
+    /// The template `name`, which the value of `key` names.
+    fn base(&self, name: &str, key: &str, section: &Section<'_>) -> Option<&Base<'t>> {
+        let base = self.bases.get(name);
+        if base.is_none() {
+            let names: Vec<&str> = self.bases.keys().map(String::as_str).collect();
+            let write = format!("write [template.{}]", quoted(name));
+            let message = if names.is_empty() {
+                format!("there is no template {name:?}, nor any other: {write}")
+            } else {
+                format!("there is no template {name:?}: name one of {}, or {write}", names.join(", "))
+            };
+            section.fault(key, message);
+        }
+        base
+    }
+
+    /// Templates that a catalog names must be there, and say where members come from.
+    fn check_templates(&self, keys: &ZoneKeys, section: &Section<'_>) {
+        let groups = keys.group_templates.values().map(|template| (template, "group-templates"));
+        let default = keys.member_template.iter().map(|template| (template, "member-template"));
+        for (template, key) in default.chain(groups) {
+            if self.base(template, key, section).is_some_and(|base| !base.keys.is_for_members()) {
+                let message = format!(
+                    "the template {template:?} has no primaries, which members come from: add them there"
+                );
+                section.fault(key, message);
+            }
+        }
+    }
+
+    /// Notes a member of `catalog`. The catalog that it comes from lists it still.
+    fn note_member(&mut self, catalog: &Name, keys: &ZoneKeys, apex: Name, section: &Section<'_>) {
+        let listed = Listed::new(apex, keys.group.clone());
+        if let Some(former) = &keys.catalog_former {
+            // It is let go there until the operator takes that out.
+            let let_go = Listed { new_owner: Some(catalog.clone()), ..listed.clone() };
+            self.members.push(Member {
+                catalog: former.clone(),
+                listed: let_go,
+                place: section.place("catalog-former"),
+            });
+        }
+        let (new_owner, former_owner) = (keys.catalog_next.clone(), keys.catalog_former.clone());
+        self.members.push(Member {
+            catalog: catalog.clone(),
+            listed: Listed { new_owner, former_owner, ..listed },
+            place: section.place("catalog-zone"),
+        });
+    }
+
+    /// Warns of the first member of each catalog that cannot be transferred: others are so by the same template, mostly.
+    fn warn_of_closed(&mut self, catalog: &Name, settings: &ZoneSettings, section: &Section<'_>) {
+        let reason = if matches!(settings.making, Making::Online { .. }) {
+            "this zone is signed when asked, and cannot be transferred"
+        } else if settings.transfers.transfer.entries().iter().all(|entry| entry.is_denied) {
+            "nobody may transfer this zone (transfer)"
+        } else {
+            return;
+        };
+        if self.closed.insert(catalog.clone()) {
+            let message = format!(
+                "{reason}, and whoever has the catalog {catalog} would ask for it in vain: let them have it, or leave catalog-zone out; \
+                 of other members of that catalog this is not said"
+            );
+            section.warn("catalog-zone", message);
+        }
+    }
+
+    /// The zones, the producers among them with their members.
+    fn finish(mut self) -> AllZones {
+        let mut producers: BTreeMap<Name, &mut Vec<Listed>> = BTreeMap::new();
+        for zone in &mut self.read.zones {
+            if let Some(Catalog::Producer { members }) = &mut zone.catalog {
+                producers.insert(zone.apex.clone(), members);
+            }
+        }
+        for Member { catalog, listed, place } in self.members {
+            match producers.get_mut(&catalog).filter(|_| listed.zone != catalog) {
+                Some(members) => members.push(listed),
+                None => {
+                    let message = format!(
+                        "{catalog} is no catalog that this server makes: give it catalog = \"producer\""
+                    );
+                    self.around.findings.fault(&place, message);
+                }
+            }
+        }
+        self.read
+    }
+}
+
+impl Around<'_> {
+    fn settle(&self, keys: &ZoneKeys, apex: Name, section: &Section<'_>) -> Option<ZoneSettings> {
+        keys.settle(apex, section, self.has_state, self.root.query.as_ref())
+    }
+
+    /// Checks a zone or template by itself: what a zone takes over is reported of the template, once.
+    fn check(&self, keys: &ZoneKeys, section: &Section<'_>) {
+        for (key, names) in keys.named_keys() {
+            check_named(key, names, section, self.keys);
+        }
+        for (key, servers) in keys.servers() {
+            for server in servers {
+                self.check_server(key, server, section);
+            }
+            let named = servers.iter().find_map(|server| match &server.tls {
+                Some(TlsName::Named(host)) => Some(host),
+                _ => None,
+            });
+            if let Some(host) = named.filter(|_| !self.has_authorities) {
+                let message = format!(
+                    "nothing says who vouches for the certificate of {host}: add tls-authorities at the top, a file of certificates in PEM, \
+                     or write tls alone, which authenticates nobody"
+                );
+                section.fault(key, message);
+            }
+        }
+        keys.check_journal(section, self.has_state);
+        keys.check_bounds(section);
+    }
+
+    /// Another server must not be this one, and must have a port.
+    fn check_server(&self, key: &str, server: &Remote, section: &Section<'_>) {
+        let address = server.address;
+        if address.port() == 0 {
+            section.fault(key, format!("{address}: 0 is no port: write another, or none"));
+        } else if self.is_this(server) {
+            let reason =
+                if key == "primaries" { "the zone would come from itself" } else { "it need not be told" };
+            section.fault(key, format!("{address} is this server, and {reason}: name another one"));
+        }
+    }
+
+    /// Whether messages to `remote` reach this server. Of addresses that stand for all of the host, only those of loopback
+    /// are known to be among them.
+    fn is_this(&self, remote: &Remote) -> bool {
+        let server = &self.root.server;
+        let listen = if remote.tls.is_some() { &server.listen_tls } else { &server.listen };
+        let (ip, port) = (remote.address.ip().to_canonical(), remote.address.port());
+        let reaches = |own: &SocketAddr| {
+            let all = own.ip().is_unspecified() && own.is_ipv4() == ip.is_ipv4() && ip.is_loopback();
+            own.port() == port && (own.ip() == ip || all)
+        };
+        listen.iter().any(reaches)
+    }
+}
+
+/// Reports the TSIG keys that the value of `key` names, and that are not there. A key that is there and wrong has a report of its own.
+pub(super) fn check_named(key: &str, names: BTreeSet<&Name>, section: &Section<'_>, known: &BTreeSet<Name>) {
+    for name in names.into_iter().filter(|name| !known.contains(*name)) {
+        section
+            .fault(key, format!("there is no key {name}: add [key.{:?}] with its secret", name.to_string()));
+    }
+}

@@ -1,0 +1,167 @@
+//! The status of a server and of its zones.
+
+pub(crate) use nonesuch_authoritative::service::ActivityStatus as Activity;
+
+use nonesuch_authoritative::service::{ServiceStatus, ZoneStatus};
+use nonesuch_secondary::notify::{LastNotify, LastQuery, LastTransfer, SecondaryStatus};
+use nonesuch_secondary::{FailingPrimary, RefreshState};
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The answer to `status`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ServerStatus {
+    /// [`super::VERSION`]; servers of earlier releases leave it out.
+    #[serde(default)]
+    pub(crate) protocol: u32,
+    /// Version of the program.
+    pub(crate) version: String,
+    pub(crate) pid: u32,
+    pub(crate) up_seconds: u64,
+    pub(crate) configuration: Option<PathBuf>,
+    pub(crate) control_socket: Option<PathBuf>,
+    pub(crate) listen: Vec<SocketAddr>,
+    pub(crate) listen_tls: Vec<SocketAddr>,
+    pub(crate) datagrams_in: u64,
+    pub(crate) datagrams_out: u64,
+    /// Settings that take effect at the next start.
+    pub(crate) needs_restart: Vec<String>,
+    pub(crate) refused_configuration: Option<RefusedConfiguration>,
+    pub(crate) refresh_failures: RefreshFailures,
+    pub(crate) transfers_in: Vec<TransferIn>,
+    pub(crate) transfers_out: Vec<TransferOut>,
+    #[serde(flatten)]
+    pub(crate) service: ServiceStatus,
+}
+
+impl ServerStatus {
+    /// Where the server answers, and over what.
+    pub(crate) fn address_words(&self) -> String {
+        let list = |addresses: &[SocketAddr], over: &str| {
+            let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+            (!list.is_empty()).then(|| format!("{} ({over})", list.join(", ")))
+        };
+        let lists = [list(&self.listen, "udp, tcp"), list(&self.listen_tls, "tls")];
+        lists.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The configuration that was read last, where it is refused.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RefusedConfiguration {
+    /// When it was read, in seconds since 1970.
+    pub(crate) at: u64,
+    /// Why it is refused, a line for each reason.
+    pub(crate) problems: String,
+}
+
+/// The zones whose refreshes fail.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RefreshFailures {
+    /// Number of zones.
+    pub(crate) count: usize,
+    /// The first of them in the order of expiry.
+    pub(crate) zones: Vec<RefreshFailure>,
+}
+
+/// A zone whose refreshes fail. Times are in seconds since 1970.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RefreshFailure {
+    pub(crate) zone: String,
+    pub(crate) state: RefreshState,
+    /// The primary that has failed longest.
+    pub(crate) primary: Option<SocketAddr>,
+    pub(crate) since: Option<u64>,
+    pub(crate) error: Option<String>,
+    pub(crate) next_refresh: Option<u64>,
+    pub(crate) expires: Option<u64>,
+}
+
+/// A transfer from a primary that is under way.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TransferIn {
+    pub(crate) zone: String,
+    pub(crate) primary: String,
+    pub(crate) octets: u64,
+    pub(crate) records: u64,
+    /// When it began, in seconds since 1970.
+    pub(crate) since: u64,
+}
+
+/// A transfer to a secondary that is under way.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TransferOut {
+    pub(crate) zone: String,
+    pub(crate) client: String,
+    pub(crate) octets: u64,
+    pub(crate) messages: u64,
+    pub(crate) records: u64,
+}
+
+/// A line of the answer to `zone-status`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ZoneReport {
+    #[serde(flatten)]
+    pub(crate) status: ZoneStatus,
+    /// The secondaries that are notified.
+    pub(crate) secondaries: Vec<Secondary>,
+    /// For a zone with primaries.
+    #[serde(flatten)]
+    pub(crate) refresh: Option<Refresh>,
+}
+
+/// How the refreshes of a zone go. Times are in seconds since 1970.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Refresh {
+    pub(crate) primary: String,
+    pub(crate) refresh_state: RefreshState,
+    pub(crate) failing_primaries: Vec<FailingPrimary>,
+    pub(crate) refreshed: Option<u64>,
+    pub(crate) next_refresh: Option<u64>,
+    pub(crate) expires: Option<u64>,
+    pub(crate) transfer_error: Option<String>,
+    pub(crate) rejected_serial: Option<u32>,
+    pub(crate) behind: Vec<String>,
+}
+
+impl From<&nonesuch_secondary::ZoneStatus> for Refresh {
+    fn from(zone: &nonesuch_secondary::ZoneStatus) -> Self {
+        Self {
+            primary: zone.primary.clone(),
+            refresh_state: zone.state,
+            failing_primaries: zone.failing.clone(),
+            refreshed: zone.refreshed,
+            next_refresh: zone.next,
+            expires: zone.expires,
+            transfer_error: zone.last_error.clone(),
+            rejected_serial: zone.rejected,
+            behind: zone.behind.clone(),
+        }
+    }
+}
+
+/// A secondary that is notified of a zone.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Secondary {
+    pub(crate) address: SocketAddr,
+    pub(crate) notify: SecondaryNotify,
+    pub(crate) query: Option<LastQuery>,
+    pub(crate) transfer: Option<LastTransfer>,
+}
+
+/// The last NOTIFY to a secondary.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SecondaryNotify {
+    pub(crate) result: String,
+    pub(crate) serial: Option<u32>,
+    /// In seconds since 1970.
+    pub(crate) at: u64,
+}
+
+impl From<SecondaryStatus> for Secondary {
+    fn from(status: SecondaryStatus) -> Self {
+        let SecondaryStatus { address, notify: LastNotify { result, serial, at }, query, transfer } = status;
+        Self { address, notify: SecondaryNotify { result: result.to_string(), serial, at }, query, transfer }
+    }
+}

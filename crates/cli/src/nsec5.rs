@@ -1,0 +1,158 @@
+//! The folder of a zone's VRF key and stored proofs, for NSEC5.
+//!
+//! The folder holds what a nameserver needs and nothing that signs: who steals it can enumerate the zone and forge nothing.
+
+use crate::files::{is_open, read_key_text};
+use nonesuch_authoritative::service::NSEC5_FOLDER;
+use nonesuch_crypto::vrf::VrfPrivateKey;
+use nonesuch_dnssec::denial::nsec5::{
+    Nsec5DirectoryError, Nsec5Evidence, Proofs, StoredVrfKey, is_vrf_key_of, parse_proofs,
+};
+use nonesuch_dnssec::keys::{Nsec5Key, proofs_file_name};
+use nonesuch_dnssec::online::{LoadProverError, Nsec5Prover, Nsec5Zone};
+use nonesuch_proto::{Name, Rtype};
+use nonesuch_zone::Contents;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why there is no evidence to verify a zone by.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum EvidenceError {
+    #[error(transparent)]
+    Directory(#[from] Nsec5DirectoryError),
+    #[error("{}: no folder with proofs or a VRF key: give --nsec5-keys the one that the zone was signed with, or leave it out", dir.display())]
+    NoFolder { dir: PathBuf },
+    #[error("{}: neither proofs nor a VRF key of the zone {zone}: give its folder, or leave --nsec5-keys out", dir.display())]
+    Nothing { dir: PathBuf, zone: Name },
+}
+
+/// Proofs and VRF key that a zone is verified by.
+#[derive(Default)]
+pub(crate) struct Evidence {
+    proofs: Option<Proofs>,
+    key: Option<VrfPrivateKey>,
+}
+
+impl Evidence {
+    pub(crate) const fn view(&self) -> Nsec5Evidence<'_> {
+        Nsec5Evidence { proofs: self.proofs.as_ref(), key: self.key.as_ref() }
+    }
+}
+
+/// Loads what the zone of `file`, with NSEC5, is verified by: its stored proofs, or else its VRF key, from the folder `asked`
+/// for, or else from the one beside the file where there is one.
+pub(crate) fn load_evidence(
+    file: &Path,
+    asked: Option<&Path>,
+    contents: &Contents,
+) -> Result<Evidence, EvidenceError> {
+    let dir = asked.map_or_else(|| beside(file), Path::to_path_buf);
+    let asked = asked.is_some();
+    if contents.apex_rrset(Rtype::NSEC5KEY).is_none() || !asked && !dir.is_dir() {
+        return Ok(Evidence::default());
+    }
+    if !dir.is_dir() {
+        return Err(EvidenceError::NoFolder { dir });
+    }
+    let path = dir.join(proofs_file_name(contents.apex()));
+    let proofs = read_proofs(&path)?;
+    if proofs.is_some() {
+        return Ok(Evidence { proofs, key: None });
+    }
+    let mut keys = keys_of(&dir, contents.apex())?;
+    keys.retain(|stored| is_in_zone(contents, &stored.key));
+    let key = keys.pop().map(|stored| stored.key);
+    if key.is_none() && asked {
+        return Err(EvidenceError::Nothing { dir, zone: contents.apex().clone() });
+    }
+    Ok(Evidence { proofs: None, key })
+}
+
+/// The VRF key of the zone in `dir` and the proofs stored there.
+pub(crate) fn load_prover(dir: &Path, zone: &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError> {
+    let proofs = read_proofs(&dir.join(proofs_file_name(zone.apex())))?;
+    let keys = keys_of(dir, zone.apex())?;
+    let has_proofs = proofs.is_some();
+    let prover = Nsec5Prover::of_directory(zone, dir, keys, proofs)?;
+    if !has_proofs {
+        tracing::warn!("{}: no stored proofs of {}: all are made when asked", dir.display(), zone.apex());
+    }
+    Ok(prover)
+}
+
+/// The folder beside a zone file; beside standard output it is that of the working folder.
+pub(crate) fn beside(file: &Path) -> PathBuf {
+    file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER)
+}
+
+/// Reads a file of proofs; `None` where there is none.
+pub(crate) fn read_proofs(path: &Path) -> Result<Option<Proofs>, Nsec5DirectoryError> {
+    let octets = match fs::metadata(path) {
+        // What is no regular file holds no proofs.
+        Ok(metadata) if !metadata.is_file() => Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found.and_then(|_| fs::read(path)),
+    };
+    parse_proofs(path, octets).map(Some)
+}
+
+/// The NSEC5KEY records of the zone.
+pub(crate) fn published(contents: &Contents) -> impl Iterator<Item = Nsec5Key> {
+    let rdatas = contents.apex_rrset(Rtype::NSEC5KEY).into_iter().flat_map(|rrset| rrset.rdatas());
+    rdatas.filter_map(Nsec5Key::from_rdata)
+}
+
+pub(crate) fn is_in_zone(contents: &Contents, key: &VrfPrivateKey) -> bool {
+    let public = Nsec5Key::of(key);
+    published(contents).any(|other| other == public)
+}
+
+/// The VRF keys of `zone` in `dir`, by the names of their files.
+pub(crate) fn keys_of(dir: &Path, zone: &Name) -> Result<Vec<StoredVrfKey>, Nsec5DirectoryError> {
+    let read = |path: PathBuf| {
+        let text = read_key_text(&path);
+        StoredVrfKey::parse(path, zone, text)
+    };
+    key_paths(dir, zone)?.into_iter().map(read).collect()
+}
+
+/// The files of VRF keys of `zone` in `dir`, in order.
+fn key_paths(dir: &Path, zone: &Name) -> Result<Vec<PathBuf>, Nsec5DirectoryError> {
+    let mut names =
+        private_files(dir).map_err(|source| Nsec5DirectoryError::Read { path: dir.to_path_buf(), source })?;
+    names.retain(|name| name.strip_suffix(".private").is_some_and(|base| is_vrf_key_of(base, zone)));
+    Ok(names.iter().map(|name| dir.join(name)).collect())
+}
+
+/// Files of VRF keys of `zone` in `dir` that everybody may read: with one of them the zone can be enumerated.
+pub(crate) fn open_keys(dir: &Path, zone: &Name) -> Vec<PathBuf> {
+    // What cannot be listed is said where it is read.
+    let mut paths = key_paths(dir, zone).unwrap_or_default();
+    paths.retain(|path| is_open(path));
+    paths
+}
+
+/// Names of the files in `dir` that end as private keys do, in order.
+pub(crate) fn private_files(dir: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        names.extend(name.to_str().filter(|name| name.ends_with(".private")).map(str::to_owned));
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_stands_beside_the_file() {
+        assert_eq!(beside(Path::new("a/b.signed")), Path::new("a/nsec5"));
+        assert_eq!(beside(Path::new("b.signed")), Path::new("nsec5"));
+        assert_eq!(beside(Path::new("-")), Path::new("nsec5"));
+    }
+}

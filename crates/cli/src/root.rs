@@ -1,0 +1,39 @@
+//! Whether root may serve the network.
+
+use nix::unistd::Uid;
+use std::net::SocketAddr;
+
+/// Root would serve the network, and the configuration does not ask for it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "this runs as root, and would listen on {address}, which the network reaches, with all rights: name a user in the \
+     configuration (serve --config, user = \"nonesuch\"), or user = \"root\" where that is wanted"
+)]
+pub(crate) struct RootError {
+    address: SocketAddr,
+}
+
+/// Refuses to serve the network as root, where nobody has said so.
+pub(crate) fn check_root(
+    user: Option<&str>,
+    addresses: impl IntoIterator<Item = SocketAddr>,
+) -> Result<(), RootError> {
+    let exposed = addresses.into_iter().find(|address| !address.ip().is_loopback());
+    match exposed {
+        Some(address) if user.is_none() && Uid::effective().is_root() => Err(RootError { address }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_does_not_serve_the_network_unasked() {
+        let (outer, inner) = ("192.0.2.1:53".parse().unwrap(), "127.0.0.1:53".parse().unwrap());
+        assert!(check_root(None, [inner]).is_ok());
+        assert!(check_root(Some("nonesuch"), [outer]).is_ok());
+        assert_eq!(check_root(None, [inner, outer]).is_err(), Uid::effective().is_root());
+    }
+}

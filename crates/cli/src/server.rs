@@ -1,0 +1,25 @@
+//! The server that `nonesuch serve` runs: how it starts, runs, reloads, is controlled and stops.
+
+pub(crate) mod background;
+pub(crate) mod check;
+mod control;
+mod daemon;
+mod error;
+mod keys;
+mod node;
+mod open_files;
+mod output;
+mod panics;
+mod preflight;
+mod privileges;
+mod reload;
+mod reload_status;
+mod settings;
+mod signals;
+mod snapshot;
+pub(crate) mod startup;
+mod systemd;
+
+pub(crate) use error::Failure;
+#[cfg(test)]
+pub(crate) use settings::limit_settings;

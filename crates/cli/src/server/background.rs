@@ -1,0 +1,109 @@
+//! `nonesuch serve --background`: starts the server as a process of its own, and returns when it answers.
+//!
+//! The server reports that on a socket that it inherits. It has no name, so no other process reports anything there, and either process
+//! notices when the other one ends.
+
+use crate::arguments::ServeArguments;
+use crate::files::{is_standard, print_line};
+use crate::outcome::Outcome;
+use crate::server::error::Failure;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use nonesuch_net::send_inherited;
+use serde_json::json;
+use std::env;
+use std::io::{self, IsTerminal as _, Read as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// The environment variable with the descriptor of the socket.
+const VARIABLE: &str = "NONESUCH_BACKGROUND";
+/// Names of standard input.
+const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+
+pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
+    let (mut server, socket) = start(has_input(arguments)).map_err(Failure::Background)?;
+    let outcome = wait_and_print(&mut server, socket, arguments.json);
+    if outcome.is_err() {
+        stop(&mut server);
+    }
+    outcome
+}
+
+fn wait_and_print(server: &mut Child, socket: UnixStream, is_json: bool) -> Result<Outcome, Failure> {
+    if let Some(status) = wait_until_ready(socket, server).map_err(Failure::Background)? {
+        return ended(status);
+    }
+    let process = server.id();
+    print_line(&if is_json { json!({ "process": process }).to_string() } else { process.to_string() })?;
+    Ok(Outcome::Done)
+}
+
+/// Whether the server reads its zone or its configuration from standard input.
+fn has_input(arguments: &ServeArguments) -> bool {
+    let is_input = |path: &Path| INPUTS.iter().any(|name| path == Path::new(name));
+    match &arguments.config {
+        Some(path) => is_input(path),
+        None => is_standard(&arguments.file) || is_input(&arguments.file),
+    }
+}
+
+/// Starts the same command without `--background`. A caller that reads this process's output to its end must not wait for the
+/// server's, so that goes to standard error.
+fn start(has_input: bool) -> io::Result<(Child, UnixStream)> {
+    let (socket, inherited) = UnixStream::pair()?;
+    // This process starts no other one.
+    fcntl(&inherited, FcntlArg::F_SETFD(FdFlag::empty()))?;
+    let mut arguments: Vec<_> = env::args_os().skip(1).collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == "--background") {
+        arguments.remove(at);
+    }
+    let mut command = Command::new(env::current_exe()?);
+    command.args(arguments).env(VARIABLE, inherited.as_raw_fd().to_string()).env_remove("NOTIFY_SOCKET");
+    command.stdin(if has_input { Stdio::inherit() } else { Stdio::null() }).stdout(io::stderr());
+    // An interrupt from the terminal is for later commands, not for the server. But only processes in the foreground read the terminal.
+    if !(has_input && io::stdin().is_terminal()) {
+        command.process_group(0);
+    }
+    Ok((command.spawn()?, socket))
+}
+
+/// Waits until the server answers: `None`; or until it has ended: its exit status.
+fn wait_until_ready(mut socket: UnixStream, server: &mut Child) -> io::Result<Option<ExitStatus>> {
+    match socket.read_exact(&mut [0]) {
+        Ok(()) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => server.wait().map(Some),
+        Err(error) => Err(error),
+    }
+}
+
+/// The outcome where the server has ended before it answered.
+fn ended(status: ExitStatus) -> Result<Outcome, Failure> {
+    if let Some(signal) = status.signal() {
+        return Err(Failure::Killed(signal));
+    }
+    // A server that has been asked to stop before it answers ends with 0: it does not answer.
+    let code = status.code().and_then(|code| u8::try_from(code).ok()).filter(|code| *code > 0);
+    Ok(Outcome::Ended(code.unwrap_or(1)))
+}
+
+/// Stops a server of which nobody learns.
+fn stop(server: &mut Child) {
+    if let (Ok(None), Ok(process)) = (server.try_wait(), i32::try_from(server.id())) {
+        let _ = kill(Pid::from_raw(process), Signal::SIGTERM);
+        let _ = server.wait();
+    }
+}
+
+/// Reports that this server answers to the command that has started it with `--background`, if one has.
+///
+/// # Errors
+/// [`Failure::Abandoned`] where that command has ended: nobody has learnt the server's process ID.
+pub(crate) fn report_ready() -> Result<(), Failure> {
+    let number = env::var(VARIABLE).ok().and_then(|number| number.parse().ok());
+    number.map_or(Ok(()), |number| send_inherited(number, b"1").map_err(|_| Failure::Abandoned))
+}

@@ -1,0 +1,382 @@
+//! `nonesuch serve --config FILE --check`: what a start, a reload and the zones of a configuration would come to, with nothing bound,
+//! served or kept.
+
+use crate::access::FileUser;
+use crate::arguments::CheckScope;
+use crate::certificate::warn_of_expiry;
+use crate::config::{self, Configuration, Place, Problem, Role, Sources};
+use crate::files::{counted, folder_of, open_key_words, print_line};
+use crate::keys::{find_signing_key, open_keys, read_directory};
+use crate::nsec5;
+use crate::outcome::Outcome;
+use crate::root::check_root;
+use crate::server::error::Failure;
+use crate::server::keys::QUIET_KEY_FILES;
+use crate::server::output::zone_line;
+use crate::server::preflight::{self, Effect, Fault};
+use crate::server::privileges::{Account, drop_privileges};
+use crate::server::settings::answer_settings;
+use crate::zones;
+use nix::unistd::Uid;
+use nonesuch_authoritative::service::{
+    Making, SEMANTIC_KIND, SEMANTIC_LINES, Service, Source, StateFolder, ZoneSettings, ZoneStatus,
+    serial_warning,
+};
+use nonesuch_authoritative::zones::Zones;
+use nonesuch_dnssec::online::LoadProverError;
+use nonesuch_proto::Name;
+use nonesuch_zone::semantics;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What was found.
+#[derive(Default)]
+struct Report {
+    zones: usize,
+    warnings: Vec<Value>,
+    faults: Vec<ListedFault>,
+    /// Places of the faults.
+    places: HashSet<Place>,
+}
+
+/// A fault in words and for programs.
+struct ListedFault {
+    text: String,
+    value: Value,
+    effect: Effect,
+}
+
+impl Report {
+    /// Of one place it is said once what is wrong: what comes of that later on follows from it.
+    fn fault(&mut self, fault: Fault) {
+        let Fault { problem, effect } = fault;
+        if problem.place.line > 0 && !self.places.insert(problem.place.clone()) {
+            return;
+        }
+        let mut value = problem_value(&problem);
+        note_effect(&mut value, &effect);
+        self.faults.push(ListedFault { text: format!("{problem}; {effect}"), value, effect });
+    }
+
+    fn refuse_start(&mut self, problems: impl IntoIterator<Item = Problem>) {
+        for problem in problems {
+            self.fault(Fault { problem, effect: Effect::Start });
+        }
+    }
+
+    fn warn(&mut self, problem: &Problem) {
+        tracing::warn!("{problem}");
+        self.warnings.push(problem_value(problem));
+    }
+
+    fn has(&self, wanted: &Effect) -> bool {
+        self.faults.iter().any(|fault| fault.effect == *wanted)
+    }
+
+    /// Zones that would not be loaded.
+    fn refused_zones(&self) -> usize {
+        let zones = self.faults.iter().filter_map(|fault| match &fault.effect {
+            Effect::Zone(apex) => Some(apex),
+            Effect::Start | Effect::Reload | Effect::Transfers | Effect::Zones | Effect::Findings(_) => None,
+        });
+        zones.collect::<HashSet<_>>().len()
+    }
+
+    /// Zones whose findings are faults.
+    fn zones_with_findings(&self) -> usize {
+        self.faults.iter().filter(|fault| matches!(fault.effect, Effect::Findings(_))).count()
+    }
+
+    /// What all of it comes to, in words.
+    fn verdict(&self) -> String {
+        let (refused, with_findings) = (self.refused_zones(), self.zones_with_findings());
+        let word = |effect: Effect| self.has(&effect).then(|| effect.to_string());
+        let words = [
+            word(Effect::Start),
+            word(Effect::Reload),
+            word(Effect::Transfers),
+            word(Effect::Zones),
+            (refused > 0).then(|| format!("{} would not be loaded", counted(refused, "zone"))),
+            (with_findings > 0)
+                .then(|| format!("semantic checks have findings in {}", counted(with_findings, "zone"))),
+        ];
+        let words: Vec<String> = words.into_iter().flatten().collect();
+        if words.is_empty() { "sound".to_owned() } else { format!("not sound: {}", words.join(", ")) }
+    }
+
+    /// Prints all of it; zones alone that would not be loaded are an answer "no".
+    fn finish(self, path: &Path, is_json: bool) -> Result<Outcome, Failure> {
+        if is_json {
+            let faults: Vec<&Value> = self.faults.iter().map(|fault| &fault.value).collect();
+            let summary = json!({
+                "sound": faults.is_empty(), "zones": self.zones, "faults": faults, "warnings": self.warnings,
+            });
+            print_line(&summary.to_string())?;
+        } else {
+            for fault in &self.faults {
+                print_line(&format!("fault: {}", fault.text))?;
+            }
+            print_line(&format!("{}: {}: {}", path.display(), self.verdict(), counted(self.zones, "zone")))?;
+        }
+        if self.has(&Effect::Start) {
+            Err(Failure::NotStartable { path: path.to_path_buf() })
+        } else if self.has(&Effect::Reload) {
+            Err(Failure::NotReloadable { path: path.to_path_buf() })
+        } else {
+            Ok(if self.faults.is_empty() { Outcome::Done } else { Outcome::No })
+        }
+    }
+}
+
+fn problem_value(problem: &Problem) -> Value {
+    let Problem { place: Place { path, line, column, key, .. }, message } = problem;
+    let mut value = json!({ "file": &**path, "message": message });
+    if *line > 0 {
+        value["line"] = json!(line);
+        value["column"] = json!(column);
+    }
+    if !key.is_empty() {
+        value["key"] = json!(key);
+    }
+    value
+}
+
+fn note_effect(value: &mut Value, effect: &Effect) {
+    value["effect"] = match effect {
+        Effect::Start => json!("start"),
+        Effect::Reload => json!("reload"),
+        Effect::Transfers => json!("transfers"),
+        Effect::Zones => json!("zones"),
+        Effect::Zone(_) => json!("zone"),
+        Effect::Findings(_) => json!("findings"),
+    };
+    if let Effect::Zone(apex) | Effect::Findings(apex) = effect {
+        value["zone"] = json!(apex.to_string());
+    }
+}
+
+/// Says what is wrong with the configuration at `path`, with the files that it names, and with its zones where that is asked for.
+/// `is_strict`: findings of the semantic checks are faults.
+pub(crate) fn run(
+    path: &Path,
+    scope: CheckScope,
+    is_strict: bool,
+    is_json: bool,
+) -> Result<Outcome, Failure> {
+    let mut report = Report::default();
+    let read = match config::load(path) {
+        Ok(read) => read,
+        Err(problems) if is_json => {
+            report.refuse_start(problems.0);
+            return report.finish(path, true);
+        }
+        Err(problems) => return Err(problems.into()),
+    };
+    for warning in &read.warnings {
+        report.warn(warning);
+    }
+    let (configuration, sources) = (read.configuration, read.sources);
+    report.zones = configuration.zones.len();
+    report.refuse_start(preflight::check_start(&configuration, &sources));
+    preflight::check_runtime(&sources).iter().for_each(|problem| report.warn(problem));
+    report.refuse_start(
+        preflight::load_identity(&configuration, &sources).err().into_iter().flat_map(|found| found.0),
+    );
+    let certificate = configuration.server.tls.as_ref().map(|files| files.certificate.as_path());
+    if let Some(message) = certificate.and_then(|path| warn_of_expiry(path, jiff::Timestamp::now())) {
+        report.warn(&sources.problem_of("tls-certificate", message));
+    }
+    if let Err(error) = answer_settings(&configuration, None) {
+        report.refuse_start([sources.problem_of("", error.to_string())]);
+    }
+    if let Some(user) = become_user(&configuration, &sources, &mut report)? {
+        for fault in preflight::check_reading(&configuration, &sources, &user) {
+            report.fault(fault);
+        }
+        warn_of_open_keys(&sources, scope, &mut report);
+        if !user.is_other() {
+            check_keys(&sources, &mut report);
+        }
+        if scope == CheckScope::Zones && !report.has(&Effect::Start) {
+            check_zones(&configuration, &mut report, is_strict, is_json)?;
+        }
+    }
+    report.finish(path, is_json)
+}
+
+/// The server's user, which this process becomes where that is possible; `None` where there is no such user.
+fn become_user(
+    configuration: &Configuration,
+    sources: &Sources,
+    report: &mut Report,
+) -> Result<Option<FileUser>, Failure> {
+    let server = &configuration.server;
+    let user = server.user.as_deref();
+    let Ok(found) = FileUser::find(user) else { return Ok(None) };
+    if let (Some(name), true) = (user, found.is_other()) {
+        if Uid::effective().is_root() {
+            drop_privileges(Account::find(user)?.as_ref())?;
+            return Ok(FileUser::find(user).ok());
+        }
+        let message =
+            format!("checked by the modes of files: root, or {name}, can check what {name} may really read");
+        report.warn(&sources.problem_of("user", message));
+    }
+    let addresses = server.listen.iter().chain(&server.listen_tls).copied();
+    if check_root(user, addresses).is_err() {
+        let message = "checked as root, who may read everything: where systemd starts the server as another user, check as that one \
+                       (`runuser -u USER -- nonesuch serve …`)";
+        report.warn(&sources.problem_of("user", message));
+    }
+    Ok(Some(found))
+}
+
+/// Warns of private keys that everybody may read; of those that lie beside a zone's file where zones are read.
+fn warn_of_open_keys(sources: &Sources, scope: CheckScope, report: &mut Report) {
+    let named = sources.files.iter().filter_map(|file| match &file.role {
+        Role::SigningKeys(apex, _) | Role::VrfKeys(apex, _) => Some(apex),
+        _ => None,
+    });
+    let named: HashSet<&Name> = named.collect();
+    for file in &sources.files {
+        let open = match &file.role {
+            Role::SigningKeys(apex, _) => open_keys(&file.path, apex),
+            Role::VrfKeys(apex, _) => nsec5::open_keys(&file.path, apex),
+            Role::Zone(apex) if scope == CheckScope::Zones && !named.contains(apex) => {
+                nsec5::open_keys(&nsec5::beside(&file.path), apex)
+            }
+            _ => continue,
+        };
+        open.iter().for_each(|path| report.warn(&file.place.problem(open_key_words(path))));
+    }
+}
+
+/// What keys are in the folders of those zones with which nothing is wrong so far.
+fn check_keys(sources: &Sources, report: &mut Report) {
+    for file in &sources.files {
+        let (apex, problem) = match &file.role {
+            Role::SigningKeys(apex, ignore_key_times) => {
+                let at = (!ignore_key_times).then(|| zones::now_or(None));
+                let keys = read_directory(&file.path, apex).and_then(|keys| keys.zone_keys(at));
+                (apex, keys.err().map(|error| error.to_string()))
+            }
+            Role::VrfKeys(apex, zone) => {
+                let folders = zone.as_deref().map(folder_of).into_iter().chain([file.path.as_path()]);
+                let found = folders.filter_map(|folder| find_signing_key(folder).ok().flatten()).next();
+                let message = |path| LoadProverError::SigningKey { path, zone: apex.clone() }.to_string();
+                (apex, found.map(message))
+            }
+            _ => continue,
+        };
+        let effect = Effect::Zone(apex.clone());
+        if let Some(message) = problem.filter(|_| !report.has(&effect)) {
+            report.fault(Fault { problem: file.place.problem(message), effect });
+        }
+    }
+}
+
+/// Loads and verifies all zones that have files, but for those that are faulty already; nothing is kept.
+fn check_zones(
+    configuration: &Configuration,
+    report: &mut Report,
+    is_strict: bool,
+    is_json: bool,
+) -> Result<(), Failure> {
+    let mut settings = configuration.service_settings();
+    let state_dir = settings.state_dir.take();
+    let is_faulty = |apex: &Name| report.has(&Effect::Zone(apex.clone()));
+    settings.zones.retain(|zone| matches!(zone.source, Source::File(_)) && !is_faulty(&zone.apex));
+    let files: Vec<(Name, PathBuf)> = settings.zones.iter().filter_map(zone_file).collect();
+    // What is stored of a zone that is signed online is not what its file has.
+    let served_as_they_are =
+        settings.zones.iter().filter(|zone| !matches!(zone.making, Making::Online { .. }));
+    let compared: HashSet<Name> = served_as_they_are.map(|zone| zone.apex.clone()).collect();
+    let service = Service::open(settings, QUIET_KEY_FILES, Arc::new(Zones::new()))?;
+    service.begin().map_err(Failure::Thread)?;
+    let _ = service.wait();
+    for (apex, file) in files {
+        for zone in service.zone_status(Some(&apex)) {
+            add_zone(&apex, &zone, report, is_json)?;
+            if zone.error.is_none() {
+                if let Some(dir) = state_dir.as_deref().filter(|_| compared.contains(&apex)) {
+                    compare_stored(dir, &apex, &file, report)?;
+                }
+                add_findings(&apex, &file, &zone, report, is_strict)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Warns where the serial of the zone in `file` does not advance from that of the stored version although records change.
+fn compare_stored(dir: &Path, apex: &Name, file: &Path, report: &mut Report) -> Result<(), Failure> {
+    if !StateFolder::version_in(dir, apex).is_file() {
+        return Ok(());
+    }
+    let contents = nonesuch_zone::load_regular(file, Some(apex))?.contents;
+    if let Some(warning) = serial_warning(dir, apex, &contents) {
+        let name = apex.to_string();
+        tracing::warn!(zone = name, "zone {name}: {warning}");
+        report.warnings.push(json!({ "message": warning, "zone": name }));
+    }
+    Ok(())
+}
+
+fn zone_file(zone: &ZoneSettings) -> Option<(Name, PathBuf)> {
+    match &zone.source {
+        Source::File(path) => Some((zone.apex.clone(), path.clone())),
+        _ => None,
+    }
+}
+
+fn add_zone(apex: &Name, zone: &ZoneStatus, report: &mut Report, is_json: bool) -> Result<(), Failure> {
+    let name = &zone.zone;
+    report.warnings.extend(zone.warnings.iter().map(|warning| json!({ "message": warning, "zone": name })));
+    match &zone.error {
+        None if is_json => Ok(()),
+        None => Ok(print_line(&zone_line(zone))?),
+        Some(error) => {
+            let effect = Effect::Zone(apex.clone());
+            let mut value = json!({ "message": error });
+            note_effect(&mut value, &effect);
+            report.faults.push(ListedFault { text: format!("zone {}: {error}", zone.zone), value, effect });
+            Ok(())
+        }
+    }
+}
+
+/// Takes over the findings of the semantic checks. A compiled zone is served from its image, and its records are not checked at a
+/// start: they are checked here.
+fn add_findings(
+    apex: &Name,
+    file: &Path,
+    zone: &ZoneStatus,
+    report: &mut Report,
+    is_strict: bool,
+) -> Result<(), Failure> {
+    let name = &zone.zone;
+    let count = match zone.findings {
+        Some(count) => count,
+        None => {
+            let contents = nonesuch_zone::load_regular(file, Some(apex))?.contents;
+            let findings = semantics::check(&contents, SEMANTIC_KIND);
+            for warning in findings.lines(SEMANTIC_LINES) {
+                tracing::warn!(zone = name, "zone {name}: {warning}");
+                report.warnings.push(json!({ "message": warning, "zone": name }));
+            }
+            findings.total()
+        }
+    };
+    if is_strict && count > 0 {
+        let effect = Effect::Findings(apex.clone());
+        let findings = counted(count, "finding");
+        let message =
+            format!("{findings} of the semantic checks: `nonesuch zone verify --all FILE` lists them");
+        let mut value = json!({ "message": message });
+        note_effect(&mut value, &effect);
+        report.faults.push(ListedFault { text: format!("zone {name}: {message}"), value, effect });
+    }
+    Ok(())
+}

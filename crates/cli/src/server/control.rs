@@ -1,0 +1,196 @@
+//! The control socket: a line of JSON in, lines of JSON out, for `nonesuch ctl` and programs.
+//!
+//! [`control_protocol`](crate::control_protocol) has the messages. Whoever may open the socket may send all requests: it is its
+//! owner's, and its group's where the configuration names one.
+//!
+//! What takes longer than a second has lines with the member `working` before the answer, one each second: what goes on.
+
+mod error;
+mod export;
+pub(crate) mod socket;
+mod status;
+mod zones;
+
+use crate::control_protocol::{Line, Request, ZoneReport};
+use crate::server::node::Node;
+use error::ControlError;
+use nonesuch_proto::Name;
+use serde::Serialize;
+use socket::ControlSocket;
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// Octets that a request may have.
+const REQUEST_OCTETS: u64 = 4096;
+/// Connections at once.
+const CONNECTIONS: usize = 16;
+/// How long a request may take to come, and an answer to be taken.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long whoever takes a zone may pause: a person reads it page by page.
+const EXPORT_PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Time between two signs of life.
+const SIGN_OF_LIFE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Answers requests at `socket` in threads of their own, as long as the process runs.
+pub(crate) fn serve(socket: &ControlSocket, node: Arc<Node>) -> io::Result<()> {
+    let listener = socket.listener()?;
+    std::thread::Builder::new().name("control".to_owned()).spawn(move || accept(&listener, &node)).map(drop)
+}
+
+fn accept(listener: &UnixListener, node: &Arc<Node>) {
+    let open = Arc::new(AtomicUsize::new(0));
+    loop {
+        let Ok((stream, _)) = listener.accept() else {
+            std::thread::sleep(Duration::from_millis(50));
+            continue;
+        };
+        if open.fetch_add(1, Relaxed) >= CONNECTIONS {
+            open.fetch_sub(1, Relaxed);
+            // A socket that is new has room for it; where not, its end says that something is wrong.
+            let _ = stream.set_nonblocking(true);
+            let _ = write_line(&stream, &failed(&ControlError::TooManyConnections));
+            continue;
+        }
+        let (node, counted) = (Arc::clone(node), Arc::clone(&open));
+        let body = move || {
+            // A client that goes away needs no answer.
+            let _ = answer(&stream, &node);
+            counted.fetch_sub(1, Relaxed);
+        };
+        if std::thread::Builder::new().name("control".to_owned()).spawn(body).is_err() {
+            open.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+fn answer(mut stream: &UnixStream, node: &Node) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(REQUEST_OCTETS)).read_until(b'\n', &mut line)?;
+    if line.len() as u64 == REQUEST_OCTETS && !line.ends_with(b"\n") {
+        return write_line(stream, &failed(&ControlError::RequestTooLong { most: REQUEST_OCTETS }));
+    }
+    let request = serde_json::from_slice::<Request>(&line);
+    if let Ok(Request::ZoneExport { zone }) = &request {
+        return export(stream, zone, node);
+    }
+    let is_last = matches!(request, Ok(Request::Stop {}));
+    let lines = match request {
+        Ok(request) => with_signs_of_life(stream, node, || carry_out(request, node)),
+        Err(error) => vec![failed(&ControlError::Request(error))],
+    };
+    let mut text = Vec::new();
+    let written = lines.iter().try_for_each(|line| write_line(&mut text, line));
+    let written = written.and_then(|()| stream.write_all(&text));
+    if is_last {
+        // Behind the answer: with the process its threads end.
+        node.ask_to_stop();
+    }
+    written
+}
+
+/// Sends a zone. Where it cannot be read to its end, the answer has none either.
+fn export(stream: &UnixStream, zone: &str, node: &Node) -> io::Result<()> {
+    let found = parse(zone).and_then(|apex| Ok((node.export(&apex)?, apex)));
+    let (zone, apex) = match found {
+        Ok(found) => found,
+        Err(error) => return write_line(stream, &failed(&error)),
+    };
+    stream.set_write_timeout(Some(EXPORT_PATIENCE))?;
+    let sent = zone.send(&apex, io::BufWriter::with_capacity(128 << 10, stream));
+    if let Err(error) = &sent {
+        let why = match error.kind() {
+            ErrorKind::WouldBlock => format!("nothing was taken for {} s", EXPORT_PATIENCE.as_secs()),
+            _ => error.to_string(),
+        };
+        tracing::warn!(zone = apex.to_string(), "zone {apex}: not exported to the end: {why}");
+    }
+    sent
+}
+
+/// Carries out `act`, and tells whoever waits for it, every second, that something goes on; nothing, where nothing does.
+fn with_signs_of_life<T: Send>(stream: &UnixStream, node: &Node, act: impl FnOnce() -> T + Send) -> T {
+    let (sender, done) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let teller = std::thread::Builder::new().name("control".to_owned()).spawn_scoped(scope, move || {
+            while done.recv_timeout(SIGN_OF_LIFE_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                let activities = node.activities();
+                // Who has gone away is told nothing; what was asked is carried out all the same.
+                if !activities.is_empty() && write_line(stream, &Line::working(&activities)).is_err() {
+                    break;
+                }
+            }
+        });
+        let outcome = act();
+        drop(sender);
+        // Lines of the answer come behind those of the teller. Without a thread nothing is told.
+        let _ = teller.map(std::thread::ScopedJoinHandle::join);
+        outcome
+    })
+}
+
+fn carry_out(request: Request, node: &Node) -> Vec<Line> {
+    let lines = match request {
+        Request::Status {} => Ok(vec![Line::done(&node.status())]),
+        Request::Reload { zone: None } => {
+            node.reload().map(|done| vec![Line::done(&done)]).map_err(Into::into)
+        }
+        Request::Reload { zone: Some(zone) } => of_zone(&zone, |apex| node.reload_zone(apex)),
+        Request::ZoneStatus { zone: None } => Ok(zone_lines(&node.zone_status(None))),
+        Request::ZoneStatus { zone: Some(zone) } => status_of_zone(&zone, node),
+        Request::ZoneRefresh { zone } => of_zone(&zone, |apex| node.refresh(apex, false)),
+        Request::ZoneRetransfer { zone } => of_zone(&zone, |apex| node.refresh(apex, true)),
+        Request::ZoneNotify { zone } => of_zone(&zone, |apex| node.notify_zone(apex)),
+        Request::ZoneAdd { zone, settings } => of_zone(&zone, |apex| node.add_zone(apex, settings)),
+        Request::ZoneRemove { zone } => of_zone(&zone, |apex| node.remove_zone(apex)),
+        Request::ZonePurge { zone } => of_zone(&zone, |apex| node.purge_zone(apex)),
+        // That is sent piece by piece.
+        Request::ZoneExport { .. } => Ok(Vec::new()),
+        Request::Purge {} => node.purge_all().map(|done| vec![Line::done(&done)]),
+        Request::Stop {} => Ok(vec![Line::done(&"stopping")]),
+    };
+    lines.unwrap_or_else(|error| vec![failed(&error)])
+}
+
+fn failed(error: &ControlError) -> Line {
+    Line::Error(error.to_string())
+}
+
+/// Writes one line of a response.
+fn write_line(mut out: impl io::Write, line: &Line) -> io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    out.write_all(text.as_bytes())
+}
+
+fn status_of_zone(zone: &str, node: &Node) -> Result<Vec<Line>, ControlError> {
+    let apex = parse(zone)?;
+    let found = node.zone_status(Some(&apex));
+    if found.is_empty() { Err(ControlError::NoZone(apex)) } else { Ok(zone_lines(&found)) }
+}
+
+/// A line for each zone, and their number.
+fn zone_lines(reports: &[ZoneReport]) -> Vec<Line> {
+    let end = Line::done(&reports.len());
+    reports.iter().map(Line::zone).chain([end]).collect()
+}
+
+fn of_zone<T: Serialize>(
+    zone: &str,
+    act: impl FnOnce(&Name) -> Result<T, ControlError>,
+) -> Result<Vec<Line>, ControlError> {
+    let done = parse(zone).and_then(|apex| act(&apex))?;
+    Ok(vec![Line::done(&done)])
+}
+
+fn parse(zone: &str) -> Result<Name, ControlError> {
+    let name = zone.parse::<Name>();
+    let name = name.map_err(|source| ControlError::Name { text: zone.to_owned(), source })?;
+    Ok(name.view().to_canonical())
+}

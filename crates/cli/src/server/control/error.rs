@@ -1,0 +1,56 @@
+//! Why a request at the control socket is not carried out.
+
+use crate::config::added::AddedError;
+use crate::server::reload::ReloadError;
+use nonesuch_authoritative::service::{PurgeError, Refused};
+use nonesuch_proto::{Name, NameError};
+use nonesuch_zone::LoadError;
+
+/// Why a request is not carried out, as its `error` says.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub(crate) enum ControlError {
+    #[error("no request: {0}")]
+    Request(serde_json::Error),
+    #[error("the request has more than {most} bytes")]
+    RequestTooLong {
+        most: u64,
+    },
+    #[error("too many ask at once: ask again when others have their answers")]
+    TooManyConnections,
+    #[error("{text:?} is no domain name: {source}")]
+    Name {
+        text: String,
+        source: NameError,
+    },
+    #[error("there is no zone {0} here: `nonesuch ctl zone status` lists those that are")]
+    NoZone(Name),
+    #[error("zone {0} has no primaries: `nonesuch ctl reload {0}` reads its file again")]
+    NoPrimaries(Name),
+    #[error("zone {0} has no secondaries to notify: name them in also-notify")]
+    NoSecondaries(Name),
+    #[error("zone {0} is not served: `nonesuch ctl zone status {0}` shows why")]
+    NotServed(Name),
+    #[error(
+        "zone {0}: no version of it is kept: there is none yet, or no state-dir; its records are in its file"
+    )]
+    NotStored(Name),
+    #[error("zone {apex}: {source}")]
+    Stored {
+        apex: Name,
+        source: LoadError,
+    },
+    #[error("zone {apex}: {source}")]
+    Refused {
+        apex: Name,
+        source: Refused,
+    },
+    #[error(
+        "the server has no configuration that zones could be added to: start it with `nonesuch serve --config FILE`"
+    )]
+    NoConfiguration,
+    Added(#[from] AddedError),
+    Purge(#[from] PurgeError),
+    Reload(#[from] ReloadError),
+}

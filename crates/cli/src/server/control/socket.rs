@@ -1,0 +1,268 @@
+//! Creating and removing the control socket.
+//!
+//! The server may run as root at this point, while another user owns the directory of the socket and can replace any entry of it at
+//! any time. So no owner and no mode is changed by a path that this user controls: the socket is created, given away and restricted
+//! in a directory that only this process can use, by file descriptor, and renamed into place last.
+
+use crate::files::folder_of;
+use crate::server::privileges::Account;
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, open, openat, renameat};
+use nix::sys::stat::{FchmodatFlags, FileStat, Mode, SFlag, fchmodat, fstat, fstatat, mkdirat};
+use nix::unistd::{Gid, Group, Uid, UnlinkatFlags, fchownat, unlinkat};
+use rustix::fs::removexattr;
+use rustix::io::Errno as AttributeErrno;
+use socket2::{Domain, SockAddr, Socket, Type};
+use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+/// A directory, opened to look up its entries only.
+const DIRECTORY: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
+/// The private directory is named `.cNNNNNNNN`, with a random hexadecimal number.
+const PRIVATE_PREFIX: &str = ".c";
+/// The socket's name in the private directory.
+const PRIVATE_NAME: &str = "s";
+/// The directory of a process's open files; its entries are paths that no user controls.
+const OPEN_FILES: &str = "/proc/self/fd";
+/// The extended attribute with the ACL that new entries of a directory get (acl(5)).
+const DEFAULT_ACL: &str = "system.posix_acl_default";
+/// Attempts to find a name that is free.
+const ATTEMPTS: usize = 16;
+
+/// Why the control socket is not created.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum SocketError {
+    #[error("{}: the control socket cannot be made: {source}: make its folder, and writable for this user", path.display())]
+    Create { path: PathBuf, source: io::Error },
+    #[error("{}: is there, and no socket: name another path as control-socket, or move it away", path.display())]
+    NoSocket { path: PathBuf },
+    #[error("{}: a server answers at this control socket: stop it (`nonesuch ctl stop`), or name another one", path.display())]
+    Taken { path: PathBuf },
+    #[error(
+        "{}: a process listens at this control socket and accepts no connection: end it (`ss -xlp` shows it), or name another \
+         socket as control-socket",
+        path.display()
+    )]
+    Stuck { path: PathBuf },
+    #[error("{}: the control socket cannot be made: /proc is not mounted, and {} is needed: mount it", path.display(), needed.display())]
+    NoProc { path: PathBuf, needed: &'static Path },
+    #[error("group {group:?} does not exist: make it, or name another as control-group")]
+    NoGroup { group: String },
+}
+
+impl SocketError {
+    /// Whether the system kept the socket from being created.
+    pub(crate) const fn is_of_system(&self) -> bool {
+        !matches!(self, Self::NoSocket { .. } | Self::NoGroup { .. })
+    }
+}
+
+/// The owner and the group of the control socket, looked up before anything is created.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    uid: Option<Uid>,
+    gid: Option<Gid>,
+}
+
+impl Owner {
+    /// The socket of a server that runs as `account`, which members of `group` may use too.
+    pub(crate) fn new(account: Option<&Account>, group: Option<&str>) -> Result<Self, SocketError> {
+        let find = |name: &str| match Group::from_name(name) {
+            Ok(Some(group)) => Ok(group.gid),
+            _ => Err(SocketError::NoGroup { group: name.to_owned() }),
+        };
+        Ok(Self { uid: account.map(|account| account.uid), gid: group.map(find).transpose()? })
+    }
+
+    const fn mode(self) -> Mode {
+        let owner = Mode::S_IRUSR.union(Mode::S_IWUSR);
+        if self.gid.is_some() { owner.union(Mode::S_IRGRP).union(Mode::S_IWGRP) } else { owner }
+    }
+}
+
+/// The control socket; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct ControlSocket {
+    listener: UnixListener,
+    directory: OwnedFd,
+    name: OsString,
+    /// Another server may have replaced the socket.
+    identity: Identity,
+}
+
+impl ControlSocket {
+    /// Creates the socket at `path`. A socket that no process listens at is removed first: a server that was killed leaves it, and so
+    /// does a server whose user may not write to the directory.
+    pub(crate) fn bind(path: &Path, owner: Owner) -> Result<Self, SocketError> {
+        let failed = |source| SocketError::Create { path: path.to_path_buf(), source };
+        check_proc(path, Path::new(OPEN_FILES))?;
+        let name = path.file_name().ok_or_else(|| failed(ErrorKind::InvalidInput.into()))?.to_owned();
+        let directory =
+            open(folder_of(path), DIRECTORY, Mode::empty()).map_err(|errno| failed(errno.into()))?;
+        remove_unused(&directory, &name, path)?;
+        let (listener, identity) = create(&directory, &name, owner).map_err(failed)?;
+        Ok(Self { listener, directory, name, identity })
+    }
+
+    /// The listener, once more.
+    pub(crate) fn listener(&self) -> io::Result<UnixListener> {
+        self.listener.try_clone()
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let found = fstatat(&self.directory, &*self.name, AtFlags::AT_SYMLINK_NOFOLLOW);
+        if found.is_ok_and(|found| identity_of(&found) == self.identity) {
+            // In a directory of another user it remains, and the next start removes it.
+            let _ = unlinkat(&self.directory, &*self.name, UnlinkatFlags::NoRemoveDir);
+        }
+    }
+}
+
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+const fn identity_of(found: &FileStat) -> Identity {
+    Identity { device: found.st_dev, inode: found.st_ino }
+}
+
+/// Checks that the directory of open files exists.
+fn check_proc(path: &Path, needed: &'static Path) -> Result<(), SocketError> {
+    if needed.exists() { Ok(()) } else { Err(SocketError::NoProc { path: path.to_path_buf(), needed }) }
+}
+
+/// The path by which system calls that take a path only reach an open file, without looking up a name that a user controls.
+fn path_of(fd: &OwnedFd) -> PathBuf {
+    Path::new(OPEN_FILES).join(fd.as_raw_fd().to_string())
+}
+
+/// Removes a socket that no process listens at. Everything else there belongs to someone, and remains.
+fn remove_unused(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<(), SocketError> {
+    let failed = |source| SocketError::Create { path: path.to_path_buf(), source };
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let found = match openat(directory, name, flags, Mode::empty()) {
+        Err(Errno::ENOENT) => return Ok(()),
+        found => found.map_err(|errno| failed(errno.into()))?,
+    };
+    let mode = fstat(&found).map_err(|errno| failed(errno.into()))?.st_mode;
+    if mode & SFlag::S_IFMT.bits() != SFlag::S_IFSOCK.bits() {
+        return Err(SocketError::NoSocket { path: path.to_path_buf() });
+    }
+    match connect(&path_of(&found)) {
+        Ok(()) => Err(SocketError::Taken { path: path.to_path_buf() }),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            Err(SocketError::Stuck { path: path.to_path_buf() })
+        }
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            let removed = unlinkat(directory, name, UnlinkatFlags::NoRemoveDir);
+            removed.map_err(|errno| failed(errno.into()))
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Connects to the socket at `path`. Fails with [`ErrorKind::WouldBlock`] where the backlog of its listener is full (unix(7)): waiting
+/// for room could take for ever.
+fn connect(path: &Path) -> io::Result<()> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM.nonblocking(), None)?;
+    socket.connect(&SockAddr::unix(path)?)
+}
+
+/// Creates the socket in a private directory, with its owner and mode, and moves it to `name`.
+fn create(directory: &OwnedFd, name: &OsStr, owner: Owner) -> io::Result<(UnixListener, Identity)> {
+    let private = PrivateDirectory::create(directory)?;
+    let listener = UnixListener::bind(path_of(&private.fd).join(PRIVATE_NAME))?;
+    if owner.uid.is_some() || owner.gid.is_some() {
+        fchownat(&private.fd, PRIVATE_NAME, owner.uid, owner.gid, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+    }
+    // Only this process can replace an entry here, so that this follows no link (fchmodat(2) has no flag for it before Linux 6.6).
+    fchmodat(&private.fd, PRIVATE_NAME, owner.mode(), FchmodatFlags::FollowSymlink)?;
+    let identity = identity_of(&fstatat(&private.fd, PRIVATE_NAME, AtFlags::AT_SYMLINK_NOFOLLOW)?);
+    renameat(&private.fd, PRIVATE_NAME, directory, name)?;
+    Ok((listener, identity))
+}
+
+/// A directory that only this user can use, in a directory that another user may own. The owner can rename it or replace it, but
+/// cannot change its entries: it is opened once, and used by its descriptor. Removed when dropped.
+struct PrivateDirectory<'p> {
+    fd: OwnedFd,
+    _entry: Entry<'p>,
+}
+
+/// The entry of a private directory in its parent directory.
+struct Entry<'p> {
+    parent: &'p OwnedFd,
+    name: String,
+}
+
+impl<'p> Entry<'p> {
+    fn create(parent: &'p OwnedFd) -> io::Result<Self> {
+        let mode = Mode::S_IRWXU;
+        let name = (0..ATTEMPTS).find_map(|_| {
+            let mut number = [0; 4];
+            let filled = getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()));
+            let name = format!("{PRIVATE_PREFIX}{:08x}", u32::from_ne_bytes(number));
+            match filled.and_then(|()| mkdirat(parent, &*name, mode).map_err(io::Error::from)) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => None,
+                made => Some(made.map(|()| name)),
+            }
+        });
+        let name = name.unwrap_or_else(|| Err(ErrorKind::AlreadyExists.into()))?;
+        Ok(Self { parent, name })
+    }
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        // A directory that was moved remains.
+        let _ = unlinkat(self.parent, &*self.name, UnlinkatFlags::RemoveDir);
+    }
+}
+
+impl<'p> PrivateDirectory<'p> {
+    fn create(parent: &'p OwnedFd) -> io::Result<Self> {
+        Self::open(Entry::create(parent)?)
+    }
+
+    fn open(entry: Entry<'p>) -> io::Result<Self> {
+        let fd = openat(entry.parent, &*entry.name, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())?;
+        let found = fstat(&fd)?;
+        let is_closed = found.st_mode & (Mode::S_IRWXG | Mode::S_IRWXO).bits() == 0;
+        if found.st_uid != Uid::effective().as_raw() || !is_closed {
+            let message = "another process replaced the directory that the socket is created in";
+            return Err(io::Error::new(ErrorKind::PermissionDenied, message));
+        }
+        let directory = Self { fd, _entry: entry };
+        remove_default_acl(&directory.fd)?;
+        Ok(directory)
+    }
+}
+
+/// Removes the ACL that new entries of the directory would get: chmod(2) of the socket for its group would make such an ACL grant
+/// what it names.
+fn remove_default_acl(directory: &OwnedFd) -> io::Result<()> {
+    match removexattr(path_of(directory), DEFAULT_ACL) {
+        // The directory has none, or its file system knows none.
+        Ok(()) | Err(AttributeErrno::NODATA | AttributeErrno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Drop for PrivateDirectory<'_> {
+    fn drop(&mut self) {
+        // The socket is in it only where it could not be renamed.
+        let _ = unlinkat(&self.fd, PRIVATE_NAME, UnlinkatFlags::NoRemoveDir);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! What the control socket does with single zones, and with the stored versions of zones.
+
+use crate::config::added::{self, AddedError, Change};
+use crate::control_protocol::{
+    Purged, ZoneAdded, ZoneAsked, ZoneNotified, ZonePurged, ZoneReloaded, ZoneRemoved,
+};
+use crate::files::counted;
+use crate::server::control::error::ControlError;
+use crate::server::control::export::Exported;
+use crate::server::node::{Node, Origin};
+use nonesuch_authoritative::service::{Source, ZoneStanding, ZoneStatus};
+use nonesuch_proto::Name;
+use nonesuch_secondary::notify::Occasion;
+use std::path::Path;
+use std::sync::PoisonError;
+
+impl Node {
+    /// Writes a zone into the file of added zones, and serves it. `keys` are those of its table in a configuration.
+    pub(crate) fn add_zone(&self, apex: &Name, keys: toml::Table) -> Result<Option<ZoneAdded>, ControlError> {
+        self.change_zones(
+            |main| added::add(main, apex, keys),
+            |change| {
+                let settings = change.zone(apex)?;
+                self.configuration().zones.push(settings.clone());
+                let status = self.service.add_configured(settings.clone());
+                tracing::info!(zone = apex.to_string(), state = status.state.word(), "zone {apex}: added");
+                let of_configuration = change.read.warnings.iter().map(ToString::to_string);
+                let warnings: Vec<String> = of_configuration.chain(status.warnings).collect();
+                let ZoneStatus { zone, state, serial, error, .. } = status;
+                Some(ZoneAdded { zone, state, serial, error, warnings })
+            },
+        )
+    }
+
+    /// Takes a zone out of the file of added zones, and serves it no longer. Its stored version stays.
+    pub(crate) fn remove_zone(&self, apex: &Name) -> Result<ZoneRemoved, ControlError> {
+        self.change_zones(
+            |main| added::remove(main, apex),
+            |_| {
+                self.configuration().zones.retain(|zone| zone.apex != *apex);
+                self.service.remove_configured(apex);
+                tracing::info!(zone = apex.to_string(), "zone {apex}: removed");
+                ZoneRemoved { zone: apex.to_string() }
+            },
+        )
+    }
+
+    /// Makes a change of the file of added zones, writes it and puts it into force: one after the other, and while no reload goes on.
+    fn change_zones<T>(
+        &self,
+        change: impl FnOnce(&Path) -> Result<Change, AddedError>,
+        apply: impl FnOnce(&Change) -> T,
+    ) -> Result<T, ControlError> {
+        let Origin::File(main) = &self.origin else {
+            return Err(ControlError::NoConfiguration);
+        };
+        let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.service.wait();
+        let change = change(main)?;
+        change.write()?;
+        Ok(apply(&change))
+    }
+
+    /// Sends NOTIFY of the version that is served to the secondaries of a zone (RFC 1996).
+    pub(crate) fn notify_zone(&self, apex: &Name) -> Result<ZoneNotified, ControlError> {
+        let settings = self.service.settings_of(apex).ok_or_else(|| ControlError::NoZone(apex.clone()))?;
+        let to = &settings.transfers.also_notify;
+        if to.is_empty() {
+            return Err(ControlError::NoSecondaries(apex.clone()));
+        }
+        let status = self.service.zone_status(Some(apex)).into_iter().next();
+        let served = status.filter(|status| status.state == ZoneStanding::Serving);
+        let (Some(status), Some(soa)) = (served, self.service.soa_record(apex)) else {
+            return Err(ControlError::NotServed(apex.clone()));
+        };
+        self.transfers.announce(apex, soa, to.clone(), Occasion::Change);
+        let servers = to.iter().map(|remote| remote.address.to_string()).collect();
+        Ok(ZoneNotified { zone: status.zone, serial: status.serial, servers })
+    }
+
+    /// Asks the primaries of a zone, or transfers all of it.
+    pub(crate) fn refresh(&self, apex: &Name, is_whole: bool) -> Result<ZoneAsked, ControlError> {
+        let settings = self.service.settings_of(apex).ok_or_else(|| ControlError::NoZone(apex.clone()))?;
+        if settings.source != Source::Primaries {
+            return Err(ControlError::NoPrimaries(apex.clone()));
+        }
+        if is_whole {
+            self.transfers.retransfer(apex);
+        } else {
+            self.transfers.refresh(apex);
+        }
+        Ok(ZoneAsked { zone: apex.to_string(), asked: true })
+    }
+
+    /// The records of a zone as they were published last.
+    pub(crate) fn export(&self, apex: &Name) -> Result<Exported, ControlError> {
+        if self.service.settings_of(apex).is_none() {
+            return Err(ControlError::NoZone(apex.clone()));
+        }
+        if let Some(contents) = self.service.contents(apex) {
+            return Ok(Exported::InMemory(contents));
+        }
+        match self.service.kept(apex) {
+            Ok(Some(zone)) => Ok(Exported::Stored(Box::new(zone))),
+            Ok(None) => Err(ControlError::NotStored(apex.clone())),
+            Err(source) => Err(ControlError::Stored { apex: apex.clone(), source }),
+        }
+    }
+
+    /// Removes what is kept of a zone that is not there.
+    pub(crate) fn purge_zone(&self, apex: &Name) -> Result<ZonePurged, ControlError> {
+        self.service.purge_zone(apex)?;
+        tracing::info!(zone = apex.to_string(), "zone {apex}: what was kept of it is removed");
+        Ok(ZonePurged { zone: apex.to_string(), purged: true })
+    }
+
+    /// Removes what is kept of all zones that are not there.
+    pub(crate) fn purge_all(&self) -> Result<Purged, ControlError> {
+        let purged = self.service.purge_all()?;
+        tracing::info!(
+            "what was kept of zones that are not there is removed: {}",
+            counted(purged.len(), "zone")
+        );
+        Ok(Purged { purged })
+    }
+
+    /// Loads one zone again.
+    pub(crate) fn reload_zone(&self, apex: &Name) -> Result<ZoneReloaded, ControlError> {
+        let is_secondary =
+            self.service.settings_of(apex).is_some_and(|settings| settings.source == Source::Primaries);
+        if is_secondary {
+            return self.refresh(apex, false).map(ZoneReloaded::Asked);
+        }
+        let refused = |source| ControlError::Refused { apex: apex.clone(), source };
+        let updated = self.service.reload_zone(apex).map_err(refused)?;
+        // What was odd about the version that stays was said when it came.
+        let warnings = if updated { self.service.warnings(apex) } else { Vec::new() };
+        Ok(ZoneReloaded::Loaded { zone: apex.to_string(), updated, warnings })
+    }
+}

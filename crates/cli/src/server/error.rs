@@ -1,0 +1,81 @@
+//! Why a server does not start, or its configuration is not sound.
+
+use crate::config::Problems;
+use crate::files::FileError;
+use crate::metrics::MetricsError;
+use crate::root::RootError;
+use crate::server::control::socket::SocketError;
+use crate::server::privileges::PrivilegeError;
+use crate::server::settings::SettingsError;
+use crate::server::startup::error::ZoneFileError;
+use nonesuch_authoritative::service::StateError;
+use nonesuch_net::NetError;
+use nonesuch_server::tap::TapError;
+use nonesuch_zone::LoadError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a server does not start, or its configuration is not sound.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    File(#[from] FileError),
+    Load(#[from] LoadError),
+    ZoneFile(#[from] ZoneFileError),
+    #[error("the configuration is refused:\n{0}")]
+    Configuration(#[from] Problems),
+    #[error("{}: a server would not start so", path.display())]
+    NotStartable {
+        path: PathBuf,
+    },
+    #[error("{}: a server that runs would refuse it at a reload", path.display())]
+    NotReloadable {
+        path: PathBuf,
+    },
+    #[error("--check is of a configuration: name it with --config")]
+    CheckWithoutConfiguration,
+    Settings(#[from] SettingsError),
+    Privilege(#[from] PrivilegeError),
+    Root(#[from] RootError),
+    #[error("the server cannot be started in the background: {0}")]
+    Background(io::Error),
+    #[error(
+        "the command that started this server in the background has ended, and nobody knows of the server: start it again"
+    )]
+    Abandoned,
+    #[error("the server was ended by signal {0} before it answered")]
+    Killed(i32),
+    Bind(NetError),
+    Net(#[from] NetError),
+    State(#[from] StateError),
+    Tap(#[from] TapError),
+    Metrics(#[from] MetricsError),
+    #[error("no thread could be started: {0}: raise the limits on threads and open files")]
+    Thread(io::Error),
+    ControlSocket(#[from] SocketError),
+}
+
+impl Failure {
+    /// Whether the command was carried out, and the answer is "no": a zone does not verify.
+    pub(crate) fn is_no(&self) -> bool {
+        matches!(self, Self::ZoneFile(error) if error.is_no())
+    }
+
+    /// Whether the system kept a server from starting that another time may start: an address that is not there yet, a port or a
+    /// directory that another process still has.
+    pub(crate) const fn is_of_system(&self) -> bool {
+        match self {
+            Self::Bind(_)
+            | Self::State(_)
+            | Self::Tap(_)
+            | Self::Metrics(_)
+            | Self::Thread(_)
+            | Self::Background(_)
+            | Self::Abandoned
+            | Self::Killed(_) => true,
+            Self::ControlSocket(error) => error.is_of_system(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What `serve` loads beside a zone where answers are made when asked: the zone's keys, or with NSEC5 its VRF key and
+//! stored proofs.
+
+use crate::files::folder_of;
+use crate::keys::{find_signing_key, open_keys, read_directory, warn_of_open};
+use crate::nsec5;
+use nonesuch_authoritative::service::KeyFiles;
+use nonesuch_dnssec::denial::nsec5::Nsec5DirectoryError;
+use nonesuch_dnssec::online::{LoadProverError, Nsec5Prover, Nsec5Zone};
+use std::path::Path;
+
+/// How a service reads key files; of open ones it warns.
+pub(crate) const KEY_FILES: KeyFiles = KeyFiles {
+    signing: |dir, zone, at| {
+        warn_of_open(&open_keys(dir, zone));
+        (QUIET_KEY_FILES.signing)(dir, zone, at)
+    },
+    prover: |dir, file, zone| {
+        warn_of_open(&nsec5::open_keys(dir, zone.apex()));
+        (QUIET_KEY_FILES.prover)(dir, file, zone)
+    },
+    ..QUIET_KEY_FILES
+};
+
+/// The same for those who warn of open key files themselves.
+pub(crate) const QUIET_KEY_FILES: KeyFiles = KeyFiles {
+    signing: |dir, zone, at| Ok(read_directory(dir, zone)?.zone_keys(at)?.into()),
+    next_event: |dir, zone, now| read_directory(dir, zone).ok()?.next_event(now),
+    prover: load_prover,
+};
+
+/// The VRF key and the stored proofs of `zone` in `dir`. Neither that folder nor that of the zone's `file` may hold a signing
+/// key: what a server cannot read, nobody takes from it.
+fn load_prover(dir: &Path, file: Option<&Path>, zone: &Nsec5Zone) -> Result<Nsec5Prover, LoadProverError> {
+    for folder in file.map(folder_of).into_iter().chain([dir]) {
+        let found = find_signing_key(folder)
+            .map_err(|source| Nsec5DirectoryError::Read { path: folder.to_path_buf(), source })?;
+        if let Some(path) = found {
+            return Err(LoadProverError::SigningKey { path, zone: zone.apex().clone() });
+        }
+    }
+    nsec5::load_prover(dir, zone)
+}

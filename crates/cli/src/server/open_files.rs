@@ -1,0 +1,47 @@
+//! The limit on open files.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// Open files that a server needs beside its connections: sockets, zones being read, its log.
+const FILES: u64 = 512;
+/// Open files that it may have where the system allows as many: what each of many zones takes for a while is in no sum.
+const ROOM: u64 = 65_536;
+
+/// Raises the limit on open files as far as `connections` need it and the system allows.
+pub(crate) fn raise_open_files(connections: u64) {
+    let wanted = connections.saturating_add(FILES);
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    let raised = room_for(wanted, soft, hard);
+    if raised <= soft && soft >= wanted {
+        return;
+    }
+    if setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_err() || raised < wanted {
+        tracing::warn!(
+            "{raised} files may be open, and {connections} connections want {wanted}: raise the limit (LimitNOFILE=), or lower \
+             tcp-connections"
+        );
+    }
+}
+
+/// The soft limit on open files for a server that wants so many, where these are the limits.
+fn room_for(wanted: u64, soft: u64, hard: u64) -> u64 {
+    wanted.max(ROOM).min(hard).max(soft)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_files_are_allowed_as_far_as_the_system_does() {
+        for (wanted, soft, hard, expected) in [
+            (8_704, 1_024, 524_288, 65_536),
+            (100_000, 1_024, 524_288, 100_000),
+            (8_704, 1_024, 4_096, 4_096),
+            (8_704, 200_000, 524_288, 200_000),
+            (8_704, 524_288, 524_288, 524_288),
+        ] {
+            assert_eq!(room_for(wanted, soft, hard), expected, "{wanted} {soft} {hard}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What a server prints: a line for each zone when it is ready, and its last words.
+
+use crate::files::{counted, print_line};
+use crate::logging::{self, Stream};
+use crate::server::node::Node;
+use nonesuch_authoritative::service::{Settled, ZoneStanding, ZoneStatus};
+use nonesuch_dnssec::online::OnlineCounters;
+use nonesuch_net::udp::UdpCounters;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// Zones that are said one by one when the server is ready.
+const ZONES_LISTED: usize = 20;
+
+/// Prints a line. One that cannot be printed, as on a full disk, is lost, and the server goes on.
+/// Where the log has a queue, the line goes through it, so that no reader holds the server up.
+pub(crate) fn print(line: &str) {
+    if logging::print_queued(Stream::Output, line).is_none()
+        && let Err(error) = print_line(line)
+    {
+        tracing::warn!(line, "cannot print to {error}");
+    }
+}
+
+/// Logs the start of a server: its version, and the file that it is started with (`what`: `configuration` or `file`).
+pub(crate) fn log_start(what: &'static str, path: &Path) {
+    let (version, path) = (env!("CARGO_PKG_VERSION"), path.display().to_string());
+    match what {
+        "configuration" => tracing::info!(version, configuration = path, "nonesuch: started"),
+        _ => tracing::info!(version, file = path, "nonesuch: started"),
+    }
+}
+
+/// Says how the zones of a configuration stand, which were all looked at, and that the server is ready.
+pub(crate) fn print_ready(node: &Node, settled: Settled, is_json: bool) {
+    let zones = node.service.zone_status(None);
+    let (status, workers) = (node.status(), node.workers());
+    let seconds = node.begun.elapsed().as_secs_f64();
+    if is_json {
+        let Settled { serving, waiting, failed } = settled;
+        let ready = json!({
+            "addresses": status.listen, "tls_addresses": status.listen_tls, "address": status.listen.first(),
+            "workers": workers, "serving": serving, "waiting": waiting, "failed": failed, "seconds": seconds,
+            "zones": zones.iter().take(ZONES_LISTED).collect::<Vec<_>>(),
+        });
+        return print(&json!({ "ready": ready }).to_string());
+    }
+    if logging::is_quiet() {
+        return;
+    }
+    for zone in zones.iter().take(ZONES_LISTED) {
+        print(&zone_line(zone));
+    }
+    if zones.len() > ZONES_LISTED {
+        print(&format!("and {} more: `nonesuch ctl zone status` lists all", zones.len() - ZONES_LISTED));
+    }
+    print(&format!(
+        "ready: listening on {}; {}; {} in {seconds:.2} s",
+        status.address_words(),
+        node.words(),
+        counted(workers, "worker"),
+    ));
+}
+
+/// Says how the zone of one file is served, and that the server is ready.
+pub(crate) fn print_zone_ready(node: &Node, zone: &ZoneStatus, is_json: bool) {
+    let status = node.status();
+    let (address, workers) = (status.listen.first(), node.workers());
+    let (name, serial) = (&zone.zone, zone.serial.unwrap_or_default());
+    let how = zone.served.as_deref().unwrap_or_default();
+    if is_json {
+        let ready = json!({
+            "address": address, "zone": name, "serial": serial, "workers": workers, "served": how,
+        });
+        return print(&json!({ "ready": ready }).to_string());
+    }
+    if logging::is_quiet() {
+        return;
+    }
+    let address = address.map_or_else(String::new, ToString::to_string);
+    let workers = counted(workers, "worker");
+    print(&format!(
+        "ready: listening on {address} (udp, tcp), zone {name} serial {serial}, {how}, {workers}"
+    ));
+}
+
+/// One zone in one line.
+pub(crate) fn zone_line(zone: &ZoneStatus) -> String {
+    match (zone.state, zone.serial) {
+        (ZoneStanding::Serving, Some(serial)) => {
+            let served = zone.served.as_deref().unwrap_or_default();
+            let verified = zone.verified.as_deref().unwrap_or_default();
+            format!("zone {}: serial {serial}, {served}; verified: {verified}", zone.zone)
+        }
+        (state, _) => {
+            let error = zone.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+            format!("zone {}: {}{error}", zone.zone, state.word())
+        }
+    }
+}
+
+/// What was received, sent and made; `online` where answers were made when asked.
+pub(crate) fn stopped_line(counters: &UdpCounters, online: Option<&OnlineCounters>, is_json: bool) -> String {
+    let errors = counters.receive_errors + counters.send_errors;
+    let UdpCounters { datagrams_in, datagrams_out, system_calls, oversized, .. } = counters;
+    if is_json {
+        let stopped = json!({
+            "datagrams_in": datagrams_in, "datagrams_out": datagrams_out, "system_calls": system_calls,
+            "oversized": oversized, "errors": errors, "online": online.map(online_json),
+        });
+        return json!({ "stopped": stopped }).to_string();
+    }
+    let each = *system_calls as f64 / (*datagrams_in).max(1) as f64;
+    format!(
+        "stopped: {} in, {datagrams_out} out, {} ({each:.3} a datagram), {oversized} oversized, {}",
+        counted(*datagrams_in, "datagram"),
+        counted(*system_calls, "system call"),
+        counted(errors, "error"),
+    )
+}
+
+/// What was made when asked, for the log.
+pub(crate) fn online_summary(online: &OnlineCounters) -> String {
+    let operations: Vec<String> =
+        online.operations.iter().map(|(operation, times)| format!("{operation}: {times}")).collect();
+    format!(
+        "signatures: {} hits, {} misses; proofs: {} stored, {} hits, {} misses; {} batches, {} refused, {} failed; cache {} \
+         octets; operations: {}",
+        online.signature_hits,
+        online.signature_misses,
+        online.proofs_stored,
+        online.proof_hits,
+        online.proof_misses,
+        online.batches,
+        online.refused,
+        online.failed,
+        online.cache_octets,
+        operations.join(", ")
+    )
+}
+
+fn online_json(online: &OnlineCounters) -> Value {
+    let operations: Map<String, Value> =
+        online.operations.iter().map(|(operation, times)| (operation.to_string(), (*times).into())).collect();
+    json!({
+        "signature_hits": online.signature_hits, "signature_misses": online.signature_misses,
+        "proofs_stored": online.proofs_stored, "proof_hits": online.proof_hits, "proof_misses": online.proof_misses,
+        "batches": online.batches, "refused": online.refused, "failed": online.failed,
+        "cache_octets": online.cache_octets, "operations": operations,
+    })
+}

@@ -1,0 +1,116 @@
+//! What a panic does to a server.
+
+use crate::logging;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Has a panic of any thread end the process, which systemd starts again then: without one of its threads a server would seem to run,
+/// and answer nothing, or never load a zone again. What it has published is on the disk.
+pub(crate) fn abort_on_panic() {
+    std::panic::set_hook(Box::new(|info| {
+        static IS_TOLD: AtomicBool = AtomicBool::new(false);
+        if IS_TOLD.swap(true, Relaxed) {
+            // The thread that panicked first writes its line, and waits as long for the reader of the log.
+            std::thread::sleep(logging::END_LIMIT);
+        } else {
+            let thread = std::thread::current();
+            let payload = info.payload();
+            let words = payload.downcast_ref::<&str>().copied();
+            let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+            let place = info.location().map_or_else(String::new, |place| format!(" at {place}"));
+            tracing::error!(
+                thread = thread.name().unwrap_or("?"),
+                "the server ends: a thread panicked{place}, which is a fault in nonesuch: {}",
+                words.unwrap_or("no reason is given")
+            );
+            logging::flush();
+        }
+        std::process::abort();
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env;
+    use std::time::Instant;
+
+    /// Set for the process that panics.
+    const PANICS: &str = "NONESUCH_TEST_PANICS";
+
+    /// Does nothing but in the process that the test after it starts.
+    #[test]
+    fn a_thread_panics_where_that_is_wanted() {
+        if env::var_os(PANICS).is_none() {
+            return;
+        }
+        logging::start(0, false);
+        abort_on_panic();
+        let body = || panic!("the {}\nis broken", "zone");
+        // Joined or not: the process does not come to its end in good order.
+        let _ = std::thread::Builder::new().name("loader".to_owned()).spawn(body).unwrap().join();
+        println!("it went on");
+    }
+
+    #[test]
+    fn a_panic_is_logged_and_ends_the_process() {
+        use std::os::unix::process::ExitStatusExt as _;
+        let test = "server::panics::tests::a_thread_panics_where_that_is_wanted";
+        let ended = std::process::Command::new(env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture"])
+            .env(PANICS, "1")
+            .output()
+            .unwrap();
+        let (told, printed) =
+            (String::from_utf8_lossy(&ended.stderr), String::from_utf8_lossy(&ended.stdout));
+        assert!(printed.contains("running 1 test"), "{printed}");
+        assert_eq!(ended.status.signal(), Some(libc::SIGABRT), "{told}");
+        assert!(!printed.contains("it went on"), "{printed}");
+        let line = told.lines().find(|line| line.contains("ERROR")).unwrap_or_else(|| panic!("{told}"));
+        for words in ["a thread panicked at ", "panics.rs:", "the zone", "is broken", "thread=loader"] {
+            assert!(line.contains(words), "{words}: {line}");
+        }
+    }
+
+    /// Does nothing but in the process that the test after it starts: fills its log, which has no reader yet, and panics in two threads.
+    #[test]
+    fn two_threads_panic_where_that_is_wanted() {
+        if env::var_os(PANICS).is_none() {
+            return;
+        }
+        logging::start(0, false);
+        logging::start_queue().unwrap();
+        abort_on_panic();
+        for _ in 0..200 {
+            tracing::error!("{}", "x".repeat(1000));
+        }
+        let threads = [(); 2].map(|()| std::thread::spawn(|| panic!("the zone is broken")));
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+
+    #[test]
+    fn a_second_panic_does_not_cut_off_the_line_of_the_first() {
+        use std::io::Read as _;
+        let test = "server::panics::tests::two_threads_panic_where_that_is_wanted";
+        let mut child = std::process::Command::new(env::current_exe().unwrap())
+            .args([test, "--exact", "--nocapture"])
+            .env(PANICS, "1")
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The first octet shows that the process is running; then the log has no reader for longer than half of the time limit.
+        let mut log = child.stderr.take().unwrap();
+        log.read_exact(&mut [0]).unwrap();
+        let began = Instant::now();
+        while began.elapsed() < logging::END_LIMIT * 3 / 5 {
+            assert!(child.try_wait().unwrap().is_none(), "it ended after {:?}", began.elapsed());
+            std::thread::yield_now();
+        }
+        let mut told = String::new();
+        log.read_to_string(&mut told).unwrap();
+        child.wait().unwrap();
+        assert!(told.contains("a thread panicked at "), "{} octets", told.len());
+    }
+}

@@ -1,0 +1,191 @@
+//! Whether what a configuration names is there, and may be used by the user that the server runs as: before a start, and for
+//! `--check`.
+
+mod written;
+
+pub(super) use written::check_runtime;
+
+use crate::access::{AccessError, FileUser, read_remedy};
+use crate::config::{Configuration, NamedFile, Place, Problem, Problems, Role, Sources};
+use crate::root::check_root;
+use nix::sched::sched_getaffinity;
+use nix::unistd::Pid;
+use nonesuch_net::TlsError;
+use nonesuch_net::tls::{ClientTls, ServerIdentity};
+use nonesuch_proto::Name;
+use std::fmt;
+use std::fs;
+
+/// What comes of a fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// The server would not start.
+    Start,
+    /// It starts as root, and refuses the configuration later, as the user that it became.
+    Reload,
+    /// Transfers fail where the peer must have the certificate of a name: who vouches for it is read for each.
+    Transfers,
+    /// No version would be kept, and so none published but those that are kept.
+    Zones,
+    /// The zone would not be loaded; a version that is kept of it is served.
+    Zone(Name),
+    /// The zone would be loaded, and has findings of the semantic checks that are to be faults.
+    Findings(Name),
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => f.write_str("the server would not start"),
+            Self::Reload => f.write_str("a reload would be refused"),
+            Self::Transfers => {
+                f.write_str("transfers from servers with tls:HOSTNAME, and NOTIFY to them, would fail")
+            }
+            Self::Zones => f.write_str("no new version of a zone would be kept, and none published"),
+            Self::Zone(apex) => write!(f, "zone {apex} would not be loaded"),
+            Self::Findings(apex) => write!(f, "zone {apex} has findings of the semantic checks"),
+        }
+    }
+}
+
+/// What is wrong, where, and what comes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) problem: Problem,
+    pub(super) effect: Effect,
+}
+
+/// What keeps a server from starting, as far as it shows before anything is bound or read; nothing is changed.
+pub(super) fn check_start(configuration: &Configuration, sources: &Sources) -> Vec<Problem> {
+    let server = &configuration.server;
+    let mut problems = Vec::new();
+    let mut fault = |key: &str, message: String| problems.push(sources.problem_of(key, message));
+    if let Err(error) = FileUser::find(server.user.as_deref()) {
+        fault("user", error.to_string());
+    }
+    for (key, addresses) in [("listen", &server.listen), ("listen-tls", &server.listen_tls)] {
+        if let Err(error) = check_root(server.user.as_deref(), addresses.iter().copied()) {
+            fault(key, error.to_string());
+        }
+    }
+    if let Some(path) = &server.tls_authorities
+        && let Err(error) = ClientTls::for_transfers(Some(path), None)
+    {
+        fault("tls-authorities", error.to_string());
+    }
+    if let Some(message) = check_cpus(&server.cpus) {
+        fault("cpus", message);
+    }
+    if let Some(message) = server.state_dir.as_deref().and_then(written::check_state) {
+        fault("state-dir", message);
+    }
+    problems.extend(written::check_places(server, sources));
+    problems
+}
+
+fn check_cpus(cpus: &[usize]) -> Option<String> {
+    let allowed = sched_getaffinity(Pid::from_raw(0)).ok()?;
+    let is_allowed = |cpu: usize| allowed.is_set(cpu).unwrap_or(false);
+    let missing = cpus.iter().copied().find(|cpu| !is_allowed(*cpu))?;
+    let last = (0..nix::sched::CpuSet::count()).rev().find(|cpu| is_allowed(*cpu))?;
+    Some(format!(
+        "no thread may be bound to CPU {missing}: it is not there, or not for this process; the last one that is is {last}"
+    ))
+}
+
+/// Loads certificate and key of DNS over TLS, where there are any.
+pub(super) fn load_identity(
+    configuration: &Configuration,
+    sources: &Sources,
+) -> Result<Option<ServerIdentity>, Problems> {
+    let Some(files) = &configuration.server.tls else { return Ok(None) };
+    let mut problems = Vec::new();
+    for file in sources.files.iter().filter(|file| file.role == Role::Tls) {
+        if let Err(error) = fs::metadata(&file.path) {
+            let message = format!("{}: cannot be read: {error}{}", file.path.display(), read_remedy(&error));
+            problems.push(file.place.problem(message));
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Problems(problems));
+    }
+    let identity = ServerIdentity::load(&files.certificate, &files.key);
+    identity.map(Some).map_err(|error| {
+        let is_of_key = match &error {
+            TlsError::NoKey { .. } | TlsError::Key { .. } | TlsError::OtherKey { .. } => true,
+            TlsError::Read { path, .. }
+            | TlsError::NoRegularFile { path }
+            | TlsError::TooLong { path, .. } => *path != files.certificate,
+            _ => false,
+        };
+        let key = if is_of_key { "tls-key" } else { "tls-certificate" };
+        Problems(vec![sources.problem_of(key, error.to_string())])
+    })
+}
+
+/// What a reload could not read: all that it reads, but for zones.
+pub(super) fn read_by_reload(sources: &Sources, user: &FileUser) -> Vec<Problem> {
+    let own = user.check_file(&sources.path).err();
+    let own = own.map(|error| Place::of_file(&sources.path).problem(error.to_string()));
+    let is_read = |file: &&NamedFile| {
+        matches!(file.role, Role::Tls | Role::Secret | Role::Included | Role::IncludedFolder)
+    };
+    let others = sources.files.iter().filter(is_read).filter_map(|file| {
+        let is_directory = file.role == Role::IncludedFolder;
+        let found = if is_directory { user.check_directory(&file.path) } else { user.check_file(&file.path) };
+        Some(file.place.problem(message(found)?))
+    });
+    own.into_iter().chain(others).collect()
+}
+
+/// Whether the file of the zones that `ctl zone add` adds can be read and replaced.
+pub(super) fn check_added_zones(sources: &Sources, user: &FileUser) -> Option<Problem> {
+    let file = sources.files.iter().find(|file| file.role == Role::AddedZones)?;
+    let closed = fs::metadata(&file.path).ok().and_then(|_| message(user.check_file(&file.path)));
+    let message = closed.or_else(|| written::check_replaced(&file.path, user))?;
+    Some(file.place.problem(message))
+}
+
+/// What could not be read of what is read for transfers.
+pub(super) fn read_by_transfers(sources: &Sources, user: &FileUser) -> Vec<Problem> {
+    let files = sources.files.iter().filter(|file| file.role == Role::Authorities);
+    files.filter_map(|file| Some(file.place.problem(message(user.check_file(&file.path))?))).collect()
+}
+
+/// What is wrong with the files and folders that the configuration names, for `user`; nothing is changed.
+pub(super) fn check_reading(configuration: &Configuration, sources: &Sources, user: &FileUser) -> Vec<Fault> {
+    let with = |effect: Effect| move |problem| Fault { problem, effect: effect.clone() };
+    let mut faults: Vec<Fault> =
+        read_by_reload(sources, user).into_iter().map(with(Effect::Reload)).collect();
+    faults.extend(read_by_transfers(sources, user).into_iter().map(with(Effect::Transfers)));
+    let state = configuration.server.state_dir.as_deref().and_then(|dir| written::check_keeping(dir, user));
+    faults.extend(state.map(|(message, effect)| with(effect)(sources.problem_of("state-dir", message))));
+    faults.extend(check_added_zones(sources, user).into_iter().map(with(Effect::Start)));
+    for file in &sources.files {
+        let (effect, message) = match &file.role {
+            Role::Zone(apex) => (Effect::Zone(apex.clone()), message(user.check_file(&file.path))),
+            Role::SigningKeys(apex, _) | Role::VrfKeys(apex, _) => {
+                (Effect::Zone(apex.clone()), message(user.check_directory(&file.path)))
+            }
+            Role::Dnstap if written::is_made_by_systemd(&file.path) => continue,
+            Role::Dnstap => (Effect::Start, written::check_tap(&file.path, user)),
+            Role::Tls
+            | Role::Authorities
+            | Role::Secret
+            | Role::Template
+            | Role::Control
+            | Role::Included
+            | Role::AddedZones
+            | Role::IncludedFolder => continue,
+        };
+        faults.extend(message.map(|message| Fault { problem: file.place.problem(message), effect }));
+    }
+    faults
+}
+
+fn message(found: Result<(), AccessError>) -> Option<String> {
+    found.err().map(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Tests of what is checked before a start.
+
+use super::*;
+use crate::access::stranger;
+use crate::config::{self, parse};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn what_keeps_a_server_from_starting_is_said_with_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.toml");
+    let text = "version = 1\nuser = \"nobody-of-this-name\"\ncontrol-socket = \"none/control\"\ncontrol-group = \"no-such-group\"\n\
+                cpus = [0, 4095]\nstate-dir = \"open\"\n[dnstap]\nfile = \"gone/tap\"\n";
+    fs::create_dir(folder.path().join("open")).unwrap();
+    set_mode(&folder.path().join("open"), 0o777);
+    let read = parse(&path, text).unwrap();
+    let found: Vec<String> =
+        check_start(&read.configuration, &read.sources).iter().map(ToString::to_string).collect();
+    let place = path.display();
+    for expected in [
+        format!("{place}:2:8: user: \"nobody-of-this-name\" does not exist"),
+        format!("{place}:3:18: control-socket: "),
+        format!("{place}:4:17: control-group: \"no-such-group\" does not exist"),
+        format!("{place}:5:8: cpus: no thread may be bound to CPU 4095"),
+        format!("{place}:6:13: state-dir: "),
+        format!("{place}:8:8: dnstap.file: "),
+    ] {
+        assert!(found.iter().any(|found| found.starts_with(&expected)), "{expected}\n{found:#?}");
+    }
+    assert_eq!(found.len(), 6, "{found:#?}");
+}
+
+#[test]
+fn what_a_reload_would_not_read_is_said_of_the_user() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(folder.path()).unwrap();
+    set_mode(&dir, 0o755);
+    let path = dir.join("c.toml");
+    fs::write(dir.join("s"), "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch").unwrap();
+    let text = "version = 1\n[key.k]\nsecret-file = \"s\"\n[zone.a]\nfile = \"a\"\n[zone.b]\nfile = \"keys\"\n\
+                denial = \"compact\"\nkeys = \"keys\"\n[zone.c]\nfile = \"c.toml\"\n[zone.d]\nfile = \"in/d\"\n";
+    fs::write(&path, text).unwrap();
+    for inner in ["keys", "in"] {
+        fs::create_dir(dir.join(inner)).unwrap();
+        set_mode(&dir.join(inner), 0o700);
+    }
+    fs::write(dir.join("in/d"), "").unwrap();
+    set_mode(&path, 0o644);
+    set_mode(&dir.join("s"), 0o600);
+    let read = parse(&path, text).unwrap();
+    let faults = check_reading(&read.configuration, &read.sources, &stranger());
+    let said: Vec<String> =
+        faults.iter().map(|fault| format!("{}; {}", fault.problem, fault.effect)).collect();
+    let zone = |name: &str| format!("zone {name}. would not be loaded");
+    let expected = [
+        (
+            "c.toml:3:15: key.k.secret-file: ",
+            "may not read it: chgrp strangers",
+            "a reload would be refused".to_owned(),
+        ),
+        ("c.toml:5:8: zone.a.file: ", "cannot be read: No such file", zone("a")),
+        ("c.toml:7:8: zone.b.file: ", "a folder: name a file", zone("b")),
+        ("c.toml:9:8: zone.b.keys: ", "may not read it: chgrp strangers", zone("b")),
+        ("c.toml:13:8: zone.d.file: ", "may not enter", zone("d")),
+    ];
+    assert_eq!(said.len(), expected.len(), "{said:#?}");
+    for (said, (place, words, effect)) in said.iter().zip(&expected) {
+        assert!(
+            said.contains(place) && said.contains(words) && said.ends_with(effect.as_str()),
+            "{said}\n{place} {words} {effect}"
+        );
+    }
+    // For whom all of it is readable.
+    set_mode(&dir.join("s"), 0o644);
+    assert!(read_by_reload(&read.sources, &stranger()).is_empty());
+    set_mode(&path, 0o600);
+    assert_eq!(read_by_reload(&read.sources, &stranger()).len(), 1, "the configuration itself");
+    assert!(read_by_reload(&read.sources, &FileUser::current()).is_empty());
+}
+
+#[test]
+fn what_the_servers_user_cannot_read_of_included_files_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.toml");
+    fs::create_dir(folder.path().join("d")).unwrap();
+    fs::write(&path, "version = 1\nlisten = [\"127.0.0.1\"]\ninclude = [\"d/*.toml\"]\n").unwrap();
+    let modes = [("", 0o755), ("c.toml", 0o644), ("d", 0o755), ("d/a.toml", 0o644), ("d/b.toml", 0o640)];
+    for (name, mode) in modes {
+        let path = folder.path().join(name);
+        if !path.exists() {
+            fs::write(&path, "").unwrap();
+        }
+        set_mode(&path, mode);
+    }
+    let read = config::load(&path).unwrap();
+    let place = format!("{}/", folder.path().display());
+    let said = || -> Vec<String> {
+        let found = read_by_reload(&read.sources, &stranger());
+        found.iter().map(|problem| problem.to_string().replace(&place, "")).collect()
+    };
+    let found = said();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("c.toml:3:12: include: d/b.toml: the user stranger may not read it"),
+        "{found:?}"
+    );
+    // A folder that cannot be listed, whose files can be read.
+    set_mode(&folder.path().join("d/b.toml"), 0o644);
+    assert!(said().is_empty());
+    set_mode(&folder.path().join("d"), 0o751);
+    let found = said();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("c.toml:3:12: include: d: the user stranger may not read it"), "{found:?}");
+}

@@ -1,0 +1,72 @@
+//! The user that the server runs as.
+
+use nix::sys::prctl::set_no_new_privs;
+use nix::unistd::{Gid, Uid, User, getgrouplist, setgid, setgroups, setuid};
+use std::ffi::CString;
+
+/// Why privileges are not as the configuration has them.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PrivilegeError {
+    #[error("user {0:?} does not exist: make it (`adduser --system --group {0}`), or name another")]
+    NoUser(String),
+    #[error("user {user:?}: only root may become another user: start as root, as {user}, or leave user out")]
+    NotRoot { user: String },
+    #[error("user {user:?}: {what} failed: {source}")]
+    System { user: String, what: &'static str, source: nix::Error },
+    #[error("user {user:?}: root's rights could be had back: this must not run so")]
+    Kept { user: String },
+}
+
+/// The user that the server becomes, with its groups.
+#[derive(Debug)]
+pub(crate) struct Account {
+    name: String,
+    pub(crate) uid: Uid,
+    gid: Gid,
+    groups: Vec<Gid>,
+}
+
+impl Account {
+    /// Looks up `user`; `None` where the server stays the user that it is.
+    pub(crate) fn find(user: Option<&str>) -> Result<Option<Self>, PrivilegeError> {
+        let Some(name) = user else { return Ok(None) };
+        let failed = |what| move |source| PrivilegeError::System { user: name.to_owned(), what, source };
+        let found = User::from_name(name).map_err(failed("looking it up"))?;
+        let found = found.ok_or_else(|| PrivilegeError::NoUser(name.to_owned()))?;
+        let c_name = CString::new(name).map_err(|_| PrivilegeError::NoUser(name.to_owned()))?;
+        let groups = getgrouplist(&c_name, found.gid).map_err(failed("looking up its groups"))?;
+        Ok(Some(Self { name: name.to_owned(), uid: found.uid, gid: found.gid, groups }))
+    }
+}
+
+/// Becomes the user `account`, for good, with that user's groups; to be called before threads are started that matter.
+pub(crate) fn drop_privileges(account: Option<&Account>) -> Result<(), PrivilegeError> {
+    // What is run from here on gets no more rights than this has. Where the system cannot promise that, nothing is run.
+    let _ = set_no_new_privs();
+    let Some(Account { name, uid, gid, groups }) = account.filter(|account| account.uid != Uid::effective())
+    else {
+        return Ok(());
+    };
+    if !Uid::effective().is_root() {
+        return Err(PrivilegeError::NotRoot { user: name.clone() });
+    }
+    let failed = |what| move |source| PrivilegeError::System { user: name.clone(), what, source };
+    setgroups(groups).map_err(failed("taking its groups"))?;
+    setgid(*gid).map_err(failed("taking its group"))?;
+    setuid(*uid).map_err(failed("becoming it"))?;
+    if setuid(Uid::from_raw(0)).is_ok() {
+        return Err(PrivilegeError::Kept { user: name.clone() });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_that_is_not_there_is_named() {
+        let error = Account::find(Some("nobody-of-this-name")).unwrap_err();
+        assert!(error.to_string().contains("adduser"), "{error}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Reloading the configuration of a running server, or one of its zones.
+
+use crate::config::{self, Problems};
+use crate::control_protocol::Reloaded;
+use crate::server::node::{Node, Origin};
+use crate::server::preflight;
+use crate::server::settings::{InForce, SettingsError, answer_settings, set_log};
+use nonesuch_authoritative::service::Settings;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+/// Why a configuration is not reloaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum ReloadError {
+    #[error(transparent)]
+    Configuration(#[from] Problems),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+}
+
+impl Node {
+    /// Reads the configuration again and does what it says; a faulty one is refused as a whole. While the server starts, and
+    /// while another reload goes on, it waits.
+    pub(crate) fn reload(&self) -> Result<Reloaded, ReloadError> {
+        let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.service.wait();
+        self.notifier.reloading();
+        let outcome = self.reload_all();
+        if let Err(problems) = &outcome {
+            tracing::error!("the configuration is refused, the one of before stays:\n{problems}");
+        }
+        self.reloads.note(outcome.as_ref().err().map(ToString::to_string));
+        self.notifier.ready(&self.words());
+        outcome
+    }
+
+    fn reload_all(&self) -> Result<Reloaded, ReloadError> {
+        match &self.origin {
+            Origin::File(path) => self.reload_configuration(path),
+            Origin::Arguments => {
+                let settings = self.configuration().service_settings();
+                Ok(self.reload_zones(settings, &[]))
+            }
+        }
+    }
+
+    fn reload_zones(&self, settings: Settings, needs_restart: &[&str]) -> Reloaded {
+        let needs_restart = needs_restart.iter().map(|key| (*key).to_owned()).collect();
+        Reloaded { report: self.service.reload(settings), needs_restart }
+    }
+
+    fn reload_configuration(&self, path: &Path) -> Result<Reloaded, ReloadError> {
+        let read = config::load(path)?;
+        for warning in &read.warnings {
+            tracing::warn!("{warning}");
+        }
+        let new = read.configuration;
+        let identity = match (&self.identity, &new.server.tls) {
+            (Some(slot), Some(_)) => {
+                preflight::load_identity(&new, &read.sources)?.map(|identity| (slot, identity))
+            }
+            _ => None,
+        };
+        let mut current = self.configuration();
+        let settings_in_force = self.shared.settings.load();
+        let in_force = InForce { configuration: &current, settings: &settings_in_force };
+        let settings = answer_settings(&new, Some(in_force))?;
+        // From here on nothing is refused.
+        let restart = self.reloads.needs_restart(&new);
+        if !restart.is_empty() {
+            tracing::warn!(
+                "what was changed since the start of {} takes effect when the server is started again",
+                restart.join(", ")
+            );
+        }
+        set_log(&new);
+        self.shared.settings.store(Arc::new(settings));
+        if let Some((slot, identity)) = identity {
+            slot.replace(identity);
+        }
+        if let Some(tap) = &self.shared.tap {
+            tap.reopen();
+        }
+        let service_settings = new.service_settings();
+        *current = new;
+        drop(current);
+        self.warn_of_certificate();
+        Ok(self.reload_zones(service_settings, &restart))
+    }
+}

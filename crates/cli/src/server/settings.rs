@@ -1,0 +1,229 @@
+//! What a configuration makes of the parts of a server: how it answers, listens and transfers, and what it logs.
+
+use crate::config::{Configuration, DnstapTo, Limits};
+use crate::logging;
+use nonesuch_authoritative::Settings;
+use nonesuch_authoritative::chaos::Chaos;
+use nonesuch_authoritative::server::ServerOptions;
+use nonesuch_net::Heartbeats;
+use nonesuch_net::tcp::{Exempt, TcpOptions};
+use nonesuch_net::tls::IdentitySlot;
+use nonesuch_secondary::TransfersOptions;
+use nonesuch_server::cookies::Cookies;
+use nonesuch_server::limits::{self, LimitError, LimitSettings, OnlineSettings, RateSettings};
+use nonesuch_server::reply_options::{ReplySettings, ReplySettingsError};
+use nonesuch_server::tap::{Destination, TapOptions};
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Why a server cannot answer as the configuration says.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum SettingsError {
+    #[error(transparent)]
+    Reply(#[from] ReplySettingsError),
+    #[error(transparent)]
+    Limits(#[from] LimitError),
+    #[error("no random secret for cookies: {0}")]
+    Cookies(getrandom::Error),
+}
+
+/// Sets level and form of the log.
+pub(crate) fn set_log(configuration: &Configuration) {
+    logging::configure(configuration.log.level, configuration.log.format);
+}
+
+/// The configuration that a server runs with, and the settings that follow from it.
+#[derive(Clone, Copy)]
+pub(crate) struct InForce<'a> {
+    pub(crate) configuration: &'a Configuration,
+    pub(crate) settings: &'a Settings,
+}
+
+/// What the configuration says of answering. Parts that are as in `previous` are kept with their state: the use of the limits,
+/// and a random secret.
+pub(crate) fn answer_settings(
+    configuration: &Configuration,
+    previous: Option<InForce<'_>>,
+) -> Result<Settings, SettingsError> {
+    let server = &configuration.server;
+    let reply = ReplySettings {
+        nsid: server.nsid.clone().unwrap_or_default(),
+        keepalive: u16::try_from(configuration.limits.tcp_idle * 10).unwrap_or(u16::MAX),
+        padding_block: server.padding_block,
+        report_channel: server.report_channel.clone(),
+        max_udp_size: server.max_udp_size,
+    };
+    reply.check()?;
+    let keys = configuration.keys.clone();
+    let same_cookies = |previous: &InForce<'_>| previous.configuration.cookies == configuration.cookies;
+    let kept = previous.filter(same_cookies).and_then(|previous| previous.settings.cookies.clone());
+    let cookies = match kept {
+        Some(cookies) => Some(cookies),
+        None => make_cookies(configuration)?,
+    };
+    let same_limits =
+        |previous: &InForce<'_>| limit_settings(previous.configuration) == limit_settings(configuration);
+    let kept = previous.filter(same_limits).and_then(|previous| previous.settings.limits.clone());
+    let limits = match kept {
+        Some(limits) => limits,
+        None => Arc::new(limits::Limits::new(&limit_settings(configuration))?),
+    };
+    let chaos = Chaos {
+        identity: server.identity.clone().or_else(|| server.nsid.clone()),
+        version: server.server_version.clone(),
+    };
+    let counts_zone_queries = server.metrics_listen.is_some() && server.metrics_zone_queries;
+    Ok(Settings { keys, cookies, limits: Some(limits), reply, counts_zone_queries, chaos })
+}
+
+fn make_cookies(configuration: &Configuration) -> Result<Option<Cookies>, SettingsError> {
+    let cookies = &configuration.cookies;
+    if cookies.is_off {
+        return Ok(None);
+    }
+    match Cookies::with_secrets(cookies.secrets.clone()) {
+        Some(cookies) => Ok(Some(cookies)),
+        None => Cookies::random().map(Some).map_err(SettingsError::Cookies),
+    }
+}
+
+/// What the configuration says of limits.
+pub(crate) fn limit_settings(configuration: &Configuration) -> LimitSettings {
+    let limits = &configuration.limits;
+    let rates = RateSettings {
+        nxdomain: limits.nxdomain_responses_per_second,
+        referral: limits.referral_responses_per_second,
+        all: limits.client_responses_per_second,
+        slip: limits.slip,
+        table_octets: usize::try_from(limits.response_table).unwrap_or(usize::MAX),
+        ..RateSettings::of(limits.responses_per_second)
+    };
+    let is_limited = [rates.positive, rates.nxdomain, rates.referral, rates.all].iter().any(|rate| *rate > 0);
+    LimitSettings {
+        responses: is_limited.then_some(rates),
+        online: OnlineSettings {
+            share: limits.online_share,
+            busy_share: limits.online_busy_share,
+            when_over: limits.online_over,
+        },
+        exempt: limits.exempt.clone(),
+        require_cookie: configuration.cookies.demand,
+    }
+}
+
+/// The bounds of connections.
+fn tcp_options(limits: &Limits) -> TcpOptions {
+    let exempt = limits.exempt.clone();
+    TcpOptions::new()
+        .connections_max(limits.tcp_connections)
+        .connections_per_client(limits.tcp_connections_each)
+        .exempt(Exempt::new(move |address| exempt.iter().any(|prefix| prefix.contains(address))))
+        .idle_timeout(Duration::from_secs(limits.tcp_idle))
+        .first_message_timeout(Duration::from_secs(limits.tcp_first_message))
+        .write_timeout(Duration::from_secs(limits.tcp_write))
+        .stream_idle_timeout(Duration::from_secs(limits.transfer_out_idle))
+        .stream_time_max(Duration::from_secs(limits.transfer_out_time))
+        .handshake_timeout(Duration::from_secs(limits.tls_handshake))
+        .in_flight_max(limits.tcp_queries_in_flight)
+        .memory_max(usize::try_from(limits.tcp_memory).unwrap_or(usize::MAX))
+}
+
+/// Where dnstap goes.
+pub(crate) fn tap_options(configuration: &Configuration) -> Option<TapOptions> {
+    let tap = configuration.dnstap.as_ref()?;
+    let destination = match &tap.to {
+        DnstapTo::Socket(path) => Destination::Socket(path.clone()),
+        DnstapTo::File(path) => Destination::File(path.clone()),
+    };
+    // Not from /proc, which a service may not see all of.
+    let host = || nix::unistd::gethostname().map(OsString::into_encoded_bytes).unwrap_or_default();
+    Some(TapOptions {
+        identity: tap.identity.clone().map_or_else(host, String::into_bytes),
+        version: concat!("nonesuch ", env!("CARGO_PKG_VERSION")).as_bytes().to_vec(),
+        queries: tap.queries,
+        responses: tap.responses,
+        queue_octets: usize::try_from(tap.queue).unwrap_or(usize::MAX),
+        ..TapOptions::new(destination)
+    })
+}
+
+/// How many connections may be open at once.
+pub(crate) fn connections(configuration: &Configuration) -> u64 {
+    let server = &configuration.server;
+    let addresses = server.listen.len() + server.listen_tls.len();
+    configuration.limits.tcp_connections.saturating_mul(addresses) as u64
+}
+
+/// Where the server listens, and with what. Signatures are made `clock_shift` seconds ahead of the clock.
+pub(crate) fn server_options(
+    configuration: &Configuration,
+    identity: Option<IdentitySlot>,
+    clock_shift: u32,
+) -> ServerOptions {
+    let server = &configuration.server;
+    ServerOptions {
+        listen: server.listen.clone(),
+        listen_tls: server.listen_tls.clone(),
+        identity,
+        workers: workers(configuration),
+        cpus: server.cpus.clone(),
+        tcp: tcp_options(&configuration.limits),
+        signature_cache: usize::try_from(server.signature_cache).unwrap_or(usize::MAX),
+        clock_shift,
+    }
+}
+
+/// UDP threads of each address.
+pub(crate) fn workers(configuration: &Configuration) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    configuration.server.workers.unwrap_or_else(cores)
+}
+
+/// How zones are had from primaries.
+pub(crate) fn transfers_options(configuration: &Configuration, heartbeats: Heartbeats) -> TransfersOptions {
+    let limits = &configuration.limits;
+    TransfersOptions {
+        transfers: limits.transfers_in,
+        transfers_each: limits.transfers_in_each,
+        tls_authorities: configuration.server.tls_authorities.clone(),
+        time_limit: Duration::from_secs(limits.transfer_in_time),
+        idle_limit: Duration::from_secs(limits.transfer_in_idle),
+        heartbeats,
+        ..TransfersOptions::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_server::reply_options::DEFAULT_UDP_SIZE;
+
+    /// A configuration that says nothing of connections has the bounds that a server has by itself.
+    #[test]
+    fn bounds_of_connections_are_those_of_the_server_by_default() {
+        let said = |options: &TcpOptions| format!("{options:?}");
+        assert_eq!(said(&tcp_options(&Limits::declared())), said(&TcpOptions::new()));
+    }
+
+    /// What `docs/limits.md` says of a default, in brackets behind the key, is what it is.
+    #[test]
+    fn the_manual_has_the_defaults() {
+        let page = include_str!("../../../../docs/limits.md");
+        let limits = Limits::declared();
+        for (key, value) in [
+            ("client-responses-per-second", RateSettings::CLIENT_RATE),
+            ("slip", limits.slip.into()),
+            ("online-share", limits.online_share.into()),
+            ("online-busy-share", limits.online_busy_share.into()),
+            ("padding-block", ReplySettings::default().padding_block.into()),
+            ("max-udp-size", DEFAULT_UDP_SIZE.into()),
+        ] {
+            let behind = page.split_once(&format!("`{key}`")).expect(key).1.split_once('(').expect(key).1;
+            let said: String =
+                behind.chars().filter(|c| *c != ',').take_while(char::is_ascii_digit).collect();
+            assert_eq!(said, value.to_string(), "{key}");
+        }
+    }
+}

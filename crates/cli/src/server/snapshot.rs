@@ -1,0 +1,126 @@
+//! The numbers of a running server, for the metrics.
+
+use crate::logging;
+use crate::metrics::{RefreshTimes, Snapshot, ZoneRow};
+use crate::server::node::Node;
+use crate::zones::now_or;
+use nonesuch_authoritative::server::Server;
+use nonesuch_proto::Name;
+use nonesuch_proto::message::opcode;
+use nonesuch_secondary::Counts;
+use nonesuch_server::statistics::{Direction, NotifyCount, TransferKind, TransferResult, TransferSum};
+use std::collections::HashMap;
+use std::sync::PoisonError;
+
+impl Node {
+    /// The numbers for the metrics.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let zones = self.service.zone_status(None);
+        let most_zones = self.configuration().server.metrics_zones;
+        // Beyond that number no zone has gauges of its own.
+        let secondaries = if zones.len() <= most_zones { self.transfers.status() } else { Vec::new() };
+        let secondaries: HashMap<String, _> =
+            secondaries.iter().map(|zone| (zone.apex.to_string(), zone)).collect();
+        let configuration = self.configuration();
+        let is_counted = configuration.server.metrics_zone_queries && zones.len() <= most_zones;
+        drop(configuration);
+        let table = self.service.zones().table();
+        let queries = |zone: &str| {
+            let apex: Name = zone.parse().ok().filter(|_| is_counted)?;
+            Some(table.slot(apex.view().to_canonical().view())?.queries())
+        };
+        let rows = zones.into_iter().map(|status| ZoneRow {
+            queries: queries(&status.zone),
+            refresh: secondaries.get(&status.zone).map(|zone| RefreshTimes {
+                refreshed: zone.refreshed,
+                next: zone.next,
+                expires: zone.expires,
+            }),
+            state: status.state.word(),
+            serial: status.serial,
+            loaded_at: status.loaded_at,
+            nearest_expiration: status.nearest_expiration.map(u64::from),
+            records: status.records,
+            is_refused: status.error.is_some(),
+            zone: status.zone,
+        });
+        let mut statistics = self.shared.statistics.sum();
+        add_incoming(&self.transfers.counts(), &mut statistics.transfers);
+        let refused = statistics.refused(opcode::NOTIFY);
+        statistics.transfers.add_notifies(Direction::In, NotifyCount::Refused, refused);
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = server.as_ref();
+        Snapshot {
+            statistics,
+            online: server.map(Server::online_counters).unwrap_or_default(),
+            udp: server.map(Server::udp_counters).unwrap_or_default(),
+            tcp: server.map(Server::tcp_counters).unwrap_or_default(),
+            tls: server.and_then(Server::tls_counters),
+            tap: self.shared.tap.as_ref().map(|tap| tap.counters()),
+            zones: rows.collect(),
+            most_zones,
+            reloads: self.reloads.numbers(),
+            log: logging::counters(),
+            now: u64::from(now_or(None)),
+        }
+    }
+}
+
+/// Adds what came of transfers from primaries, and of NOTIFY.
+fn add_incoming(counts: &Counts, sum: &mut TransferSum) {
+    let steps = counts.by_steps;
+    for (kind, result, times) in [
+        (TransferKind::Axfr, TransferResult::Done, counts.axfr),
+        (TransferKind::Ixfr, TransferResult::Done, counts.ixfr),
+        (TransferKind::Axfr, TransferResult::UpToDate, counts.up_to_date - steps.up_to_date),
+        (TransferKind::Axfr, TransferResult::Refused, counts.refused - steps.refused),
+        (TransferKind::Axfr, TransferResult::Failed, counts.failed - steps.failed),
+        (TransferKind::Ixfr, TransferResult::UpToDate, steps.up_to_date),
+        (TransferKind::Ixfr, TransferResult::Refused, steps.refused),
+        (TransferKind::Ixfr, TransferResult::Failed, steps.failed),
+    ] {
+        sum.add(Direction::In, kind, result, times);
+    }
+    if counts.octets > 0 {
+        sum.messages.insert(Direction::In, counts.messages);
+        sum.octets.insert(Direction::In, counts.octets);
+    }
+    sum.add_notifies(Direction::In, NotifyCount::Accepted, counts.notified);
+    sum.add_notifies(Direction::Out, NotifyCount::Accepted, counts.acknowledged);
+    sum.add_notifies(Direction::Out, NotifyCount::Refused, counts.notify_refused);
+    sum.add_notifies(Direction::Out, NotifyCount::Unanswered, counts.notify_unanswered);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_secondary::Ends;
+
+    #[test]
+    fn transfers_are_counted_by_kind_and_a_secondary_that_is_silent_refuses_nothing() {
+        let by_steps = Ends { up_to_date: 1, failed: 2, refused: 0 };
+        let counts = Counts {
+            axfr: 1,
+            up_to_date: 1,
+            failed: 5,
+            refused: 1,
+            acknowledged: 7,
+            notify_unanswered: 3,
+            by_steps,
+            ..Counts::default()
+        };
+        let mut sum = TransferSum::default();
+        add_incoming(&counts, &mut sum);
+        let times = |kind, result| sum.ended.get(&(Direction::In, kind, result)).copied();
+        assert_eq!(times(TransferKind::Axfr, TransferResult::Done), Some(1));
+        assert_eq!(times(TransferKind::Axfr, TransferResult::Failed), Some(3));
+        assert_eq!(times(TransferKind::Ixfr, TransferResult::Failed), Some(2));
+        assert_eq!(times(TransferKind::Axfr, TransferResult::Refused), Some(1));
+        assert_eq!(times(TransferKind::Axfr, TransferResult::UpToDate), None);
+        let notifies = |result| sum.notifies.get(&(Direction::Out, result)).copied();
+        assert_eq!(
+            [NotifyCount::Accepted, NotifyCount::Refused, NotifyCount::Unanswered].map(notifies),
+            [Some(7), None, Some(3)]
+        );
+    }
+}

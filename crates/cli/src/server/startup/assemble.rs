@@ -1,0 +1,121 @@
+//! Assembling a server of the parts that a configuration asks for.
+
+use crate::config::Configuration;
+use crate::server::daemon::Daemon;
+use crate::server::error::Failure;
+use crate::server::keys::KEY_FILES;
+use crate::server::node::{Node, Origin};
+use crate::server::reload_status::ReloadStatus;
+use crate::server::settings::{answer_settings, tap_options, transfers_options};
+use crate::server::signals::{HarmlessSignals, Signals};
+use crate::server::systemd::{Notifier, Watchdog};
+use arc_swap::ArcSwap;
+use nonesuch_authoritative::Shared;
+use nonesuch_authoritative::service::{Link, Service, Settings, follow};
+use nonesuch_authoritative::transfer::outbound::{self, Outgoing, TransferOutcome, TransferStatus};
+use nonesuch_authoritative::zones::Zones;
+use nonesuch_net::Heartbeats;
+use nonesuch_net::tls::IdentitySlot;
+use nonesuch_secondary::{Transfers, TransfersOptions};
+use nonesuch_server::clock::seconds_now;
+use nonesuch_server::statistics::{Direction, Statistics, TransferKind, TransferResult};
+use nonesuch_server::tap::Tap;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use tokio::sync::Notify;
+
+/// What a server is assembled of.
+pub(crate) struct Parts {
+    pub(crate) configuration: Configuration,
+    pub(crate) origin: Origin,
+    pub(crate) identity: Option<IdentitySlot>,
+    /// Signatures are made, and judged, so many seconds ahead of the clock.
+    pub(crate) clock_shift: u32,
+    pub(crate) begun: Instant,
+}
+
+impl Parts {
+    /// A server that neither has zones nor answers yet.
+    pub(crate) fn assemble(self, harmless: HarmlessSignals) -> Result<Daemon, Failure> {
+        let Self { configuration, origin, identity, clock_shift, begun } = self;
+        let zones = Arc::new(Zones::new());
+        let watchdog = Watchdog::from_environment();
+        let mut shared = shared(&configuration, &zones, watchdog.heartbeats())?;
+        let service_settings = Settings { clock_shift, ..configuration.service_settings() };
+        let service = Service::open(service_settings, KEY_FILES, zones)?;
+        let transfers = transfers(&configuration, &service, &mut shared).map_err(Failure::Thread)?;
+        let (runtime, signals) = Signals::install(harmless).map_err(Failure::Thread)?;
+        let node = Arc::new(Node {
+            origin,
+            reloads: ReloadStatus::new(&configuration),
+            configuration: Mutex::new(configuration),
+            service,
+            shared,
+            transfers,
+            identity,
+            server: Mutex::new(None),
+            notifier: Notifier::from_environment(),
+            stop: Notify::new(),
+            reloading: Mutex::new(()),
+            begun,
+        });
+        Ok(Daemon { node, runtime, signals, watchdog })
+    }
+}
+
+/// What the threads of the server share.
+fn shared(
+    configuration: &Configuration,
+    zones: &Arc<Zones>,
+    heartbeats: Heartbeats,
+) -> Result<Shared, Failure> {
+    let settings = answer_settings(configuration, None)?;
+    let tap = tap_options(configuration).map(Tap::start).transpose()?.map(Arc::new);
+    let mut shared = Shared { tap, heartbeats, ..Shared::new(Arc::clone(zones)) };
+    let statistics = Arc::clone(&shared.statistics);
+    let limits = &configuration.limits;
+    let outgoing = Outgoing::new(limits.transfers_out, seconds_now)
+        .with_each(limits.transfers_out_each, limits.exempt.clone())
+        .with_secondaries(Arc::clone(&shared.secondaries));
+    shared.outgoing = Arc::new(outgoing.with_observer(move |ended| count_outgoing(&statistics, ended)));
+    shared.settings = Arc::new(ArcSwap::from_pointee(settings));
+    Ok(shared)
+}
+
+/// Starts the transfers from primaries, which get the NOTIFY messages that come.
+fn transfers(
+    configuration: &Configuration,
+    service: &Arc<Service>,
+    shared: &mut Shared,
+) -> io::Result<Arc<Transfers>> {
+    let events = service.events();
+    let link = Link { service: Arc::clone(service), settings: Arc::clone(&shared.settings) };
+    let options = TransfersOptions {
+        secondaries: Arc::clone(&shared.secondaries),
+        ..transfers_options(configuration, shared.heartbeats.clone())
+    };
+    let transfers = Arc::new(Transfers::start(options, Arc::new(link))?);
+    let taker = Arc::clone(&transfers);
+    shared.notified = Some(Arc::new(move |notified| taker.notified(notified)));
+    follow(service, events, Arc::clone(&transfers))?;
+    Ok(transfers)
+}
+
+/// Counts a transfer to a secondary that has ended.
+fn count_outgoing(statistics: &Statistics, ended: &TransferStatus) {
+    let kind = match ended.kind {
+        outbound::TransferKind::Ixfr => TransferKind::Ixfr,
+        outbound::TransferKind::Axfr | outbound::TransferKind::IxfrAsAxfr => TransferKind::Axfr,
+    };
+    let result = match ended.outcome {
+        TransferOutcome::Sent => TransferResult::Done,
+        TransferOutcome::UpToDate => TransferResult::UpToDate,
+        TransferOutcome::Refused(refusal) => {
+            statistics.transfers().refuse(refusal.name());
+            TransferResult::Refused
+        }
+        TransferOutcome::UnderWay | TransferOutcome::BrokenOff => TransferResult::Failed,
+    };
+    statistics.transfers().record(Direction::Out, kind, result, ended.messages, ended.octets);
+}

@@ -1,0 +1,201 @@
+//! `nonesuch serve FILE`: a server of one zone, as a configuration would have it that says what the arguments say, and nothing
+//! else. Nothing is kept on the disk.
+//!
+//! The file is read first, since it says which zone it has, and verified; then sockets are bound. A server that must not start
+//! says so with its exit status.
+
+use crate::arguments::{ServeArguments, VerifyMode};
+use crate::config::Configuration;
+use crate::files::{FileError, input_name, is_standard};
+use crate::logging;
+use crate::nsec5;
+use crate::outcome::Outcome;
+use crate::root::check_root;
+use crate::server::background::report_ready;
+use crate::server::daemon::stop;
+use crate::server::error::Failure;
+use crate::server::node::{Node, Origin};
+use crate::server::open_files::raise_open_files;
+use crate::server::output::{log_start, print_zone_ready};
+use crate::server::panics::abort_on_panic;
+use crate::server::privileges::drop_privileges;
+use crate::server::settings::{connections, server_options};
+use crate::server::signals::HarmlessSignals;
+use crate::server::startup::assemble::Parts;
+use crate::server::startup::error::ZoneFileError;
+use crate::zones;
+use nonesuch_authoritative::server::Bound;
+use nonesuch_authoritative::service::{Making, Opened, Refused, Source, VerifyChoice, ZoneSettings};
+use nonesuch_authoritative::{OpenImageError, open_image};
+use nonesuch_dnssec::denial::Made;
+use nonesuch_dnssec::online::PrepareError;
+use nonesuch_net::release_free_memory;
+use nonesuch_proto::Name;
+use nonesuch_zone::{CompiledError, ImageFile, LoadError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
+    let begun = Instant::now();
+    let harmless = HarmlessSignals::install().map_err(Failure::Thread)?;
+    check_root(None, [arguments.listen])?;
+    abort_on_panic();
+    let making = making(arguments)?;
+    log_start("file", input_name(&arguments.file));
+    let opened = open(arguments)?;
+    let configuration = configuration(arguments, making, opened.apex());
+    raise_open_files(connections(&configuration));
+    drop_privileges(None)?;
+    logging::start_queue().map_err(Failure::Thread)?;
+    // With a time given, signatures are judged and made as of that time.
+    let clock_shift = arguments.now.map_or(0, |now| now.wrapping_sub(zones::now_or(None)));
+    let parts = Parts { configuration, origin: Origin::Arguments, identity: None, clock_shift, begun };
+    let daemon = parts.assemble(harmless)?;
+    let (node, is_json) = (Arc::clone(&daemon.node), arguments.json);
+    let (starting, files) = (Arc::clone(&node), Files::of(arguments));
+    daemon.run(move || start(&starting, &files, opened, clock_shift, is_json))?;
+    stop(&node, is_json)
+}
+
+/// Serves the zone, and says so.
+fn start(node: &Node, files: &Files, opened: Opened, clock_shift: u32, is_json: bool) -> Result<(), Failure> {
+    let apex = opened.apex();
+    node.service.begin_with(opened).map_err(|refused| files.failure(refused))?;
+    let options = server_options(&node.configuration(), None, clock_shift);
+    node.start(Bound::bind(&options).map_err(Failure::Bind)?)?;
+    for zone in node.service.zone_status(Some(&apex)) {
+        print_zone_ready(node, &zone, is_json);
+    }
+    report_ready()?;
+    node.notifier.ready(&node.words());
+    Ok(())
+}
+
+/// Where signatures and denials come from, by the options alone.
+fn making(arguments: &ServeArguments) -> Result<Making, ZoneFileError> {
+    let online = &arguments.online;
+    let path = || input_name(&arguments.file).to_path_buf();
+    match (online.denial, &online.keys, &online.nsec5_keys) {
+        (Some(mechanism), Some(keys), _) if mechanism.entry().made == Made::WhenAsked => Ok(Making::Online {
+            mechanism,
+            keys: keys.clone(),
+            validity: online.signature_validity,
+            ignore_key_times: online.ignore_key_times,
+        }),
+        (Some(mechanism), _, _) => Err(ZoneFileError::NotOnline { path: path(), mechanism }),
+        (None, Some(_), _) => Err(ZoneFileError::KeysWithoutDenial { path: path() }),
+        (None, None, Some(dir)) => Ok(Making::Nsec5 { keys: dir.clone() }),
+        (None, None, None) => Ok(Making::AsItIs),
+    }
+}
+
+/// The configuration that the arguments stand for.
+fn configuration(arguments: &ServeArguments, making: Making, apex: Name) -> Configuration {
+    let source = match input_name(&arguments.file).to_path_buf() {
+        name if is_stream(&arguments.file) => Source::Stream(name),
+        file => Source::File(file),
+    };
+    let verify = match arguments.verify {
+        VerifyMode::Auto => VerifyChoice::Quick,
+        VerifyMode::Full => VerifyChoice::Full,
+        VerifyMode::Structural => VerifyChoice::Structural,
+    };
+    let zone = ZoneSettings {
+        source,
+        making,
+        verify,
+        allows_unsafe_transition: arguments.allow_unsafe_transition,
+        ..ZoneSettings::of_file(apex, arguments.file.clone())
+    };
+    let mut configuration = Configuration::of_zone(zone);
+    let server = &mut configuration.server;
+    server.listen = vec![arguments.listen];
+    server.workers = arguments.workers;
+    server.cpus.clone_from(&arguments.cpus);
+    server.max_udp_size = arguments.max_udp_size;
+    server.signature_cache = u64::from(arguments.online.signature_cache) << 20;
+    configuration
+}
+
+/// Whether the file can be read once.
+fn is_stream(path: &Path) -> bool {
+    is_standard(path) || std::fs::metadata(path).is_ok_and(|found| !found.is_file())
+}
+
+/// Opens the file, an image as it is, and reads it where it is none.
+fn open(arguments: &ServeArguments) -> Result<Opened, Failure> {
+    let path = &arguments.file;
+    let read = || {
+        let loaded = zones::load_zone(path, arguments.origin.as_ref())?;
+        // The thread that verifies and compiles takes memory of its own.
+        release_free_memory();
+        Ok(loaded)
+    };
+    if is_stream(path) {
+        return Ok(Opened::stream(read()?));
+    }
+    Opened::file(path, || map(arguments), read)
+}
+
+/// The image that the file begins with; `None` where it has none that may be of use.
+fn map(arguments: &ServeArguments) -> Result<Option<ImageFile>, Failure> {
+    // Who asks for all signatures to be verified does not rely on what a file says; what is made when asked is in no image.
+    if arguments.verify == VerifyMode::Full || arguments.online.denial.is_some() {
+        return Ok(None);
+    }
+    match open_image(&arguments.file) {
+        Ok(Some(file)) => check_origin(arguments, &file).map(|()| Some(file)),
+        // What cannot be read is for the reader of zones to complain of.
+        Ok(None) | Err(OpenImageError::Read { .. }) => Ok(None),
+        Err(OpenImageError::Load(error)) => Err(error.into()),
+    }
+}
+
+fn check_origin(arguments: &ServeArguments, file: &ImageFile) -> Result<(), Failure> {
+    let found = file.image().apex();
+    match arguments.origin.as_ref().filter(|origin| origin.view() != found) {
+        None => Ok(()),
+        Some(origin) => {
+            let source = CompiledError::WrongOrigin { found: found.to_name(), origin: origin.clone() };
+            Err(LoadError::Compiled { path: arguments.file.clone(), source }.into())
+        }
+    }
+}
+
+/// The files of the command line, for what is said of them.
+struct Files {
+    zone: PathBuf,
+    nsec5_keys: PathBuf,
+}
+
+impl Files {
+    fn of(arguments: &ServeArguments) -> Self {
+        let nsec5_keys = arguments.online.nsec5_keys.clone();
+        Self {
+            zone: input_name(&arguments.file).to_path_buf(),
+            nsec5_keys: nsec5_keys.unwrap_or_else(|| nsec5::beside(&arguments.file)),
+        }
+    }
+
+    /// Why the zone is not served, in the words of the command line.
+    fn failure(&self, refused: Refused) -> Failure {
+        let (path, dir) = (self.zone.clone(), self.nsec5_keys.clone());
+        let error = match refused {
+            Refused::Load(error) | Refused::Image(OpenImageError::Load(error)) => return error.into(),
+            Refused::Read { path: found, .. } if found == dir => ZoneFileError::Nsec5KeysNeeded { path, dir },
+            Refused::Read { path, source } => return FileError::Read { path, source }.into(),
+            Refused::OnlyKeySet => ZoneFileError::OnlyKeySet { path },
+            Refused::NotNsec5 => ZoneFileError::NotNsec5 { path },
+            Refused::Nsec5KeysNeeded { .. } => ZoneFileError::Nsec5KeysNeeded { path, dir },
+            Refused::Prepare(error) if matches!(*error, PrepareError::Nsec5(_)) => {
+                ZoneFileError::Nsec5WithKeys { path }
+            }
+            refused @ (Refused::Keys(_) | Refused::Prover(_) | Refused::Moving(_)) => {
+                ZoneFileError::Refused(refused)
+            }
+            source => ZoneFileError::NotServed { path, source },
+        };
+        error.into()
+    }
+}

@@ -1,0 +1,212 @@
+//! Key files that are damaged, cannot be used or are no files at all: the fault is told by its own name, wherever keys
+//! are read, and nothing is published of them.
+
+use crate::common;
+use common::{KEYS_ORIGIN as ORIGIN, done, folder, generate_key, made, nonesuch, prepared, run, text};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Roles, tags, and damaged files by name: the others are listed all the same.
+#[test]
+fn damaged_files_are_named_and_the_others_listed() {
+    let folder = folder();
+    let dir = text(folder.path());
+    assert!(done(["key", "list", "--dir", dir]).stdout.contains("no key files"));
+    let good = generate_key(folder.path(), ORIGIN, "ed25519", &["--ksk"]);
+    let zsk = generate_key(folder.path(), ORIGIN, "ed25519", &[]);
+    let csk = generate_key(folder.path(), "other.", "rsasha512", &["--csk", "--bits", "1280"]);
+    let offline = generate_key(folder.path(), "third.", "ecdsap384sha384", &["--ksk"]);
+    fs::remove_file(folder.path().join(format!("{offline}.private"))).expect("removed");
+    let rows = |arguments: &[&str]| {
+        let ended = run(&mut nonesuch([&["key", "list", "--dir", dir], arguments].concat()));
+        (ended.status, ended.stdout.lines().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let (status, lines) = rows(&[]);
+    // Lines below say what a CSK is, and what a key without its private half is good for.
+    assert_eq!((status, lines.len()), (0, 2 + 4 + 2), "{lines:?}");
+    assert!(
+        lines.iter().any(|line| line.contains("signs nothing") && line.contains("restore the file")),
+        "{lines:?}"
+    );
+    let row = |base: &str, words: &[&str]| {
+        let line = lines.iter().find(|line| line.ends_with(base)).expect("a row");
+        let tag = base.rsplit('+').next().expect("a tag").trim_start_matches('0');
+        assert!(words.iter().chain([&tag]).all(|word| line.contains(word)), "{line}");
+    };
+    row(&good, &[ORIGIN, "KSK", " keys ", "ED25519 (15)", "256", "fits"]);
+    row(&zsk, &[ORIGIN, "ZSK", " data ", "ED25519 (15)", "256", "fits"]);
+    row(&csk, &["other.", "CSK", " all ", "RSASHA512 (10)", "1280", "fits"]);
+    // It signs nothing without its private half.
+    row(&offline, &["third.", "KSK", " – ", "ECDSAP384SHA384 (14)", "384", "none"]);
+    assert_eq!(rows(&["OTHER"]).1.len(), 3 + 1);
+    // Damage of every sort.
+    let damaged = generate_key(folder.path(), ORIGIN, "ed25519", &[]);
+    fs::write(folder.path().join(format!("{damaged}.private")), "junk").expect("written");
+    fs::write(folder.path().join("Kjunk.+013+00001.key"), [0xff, 0xfe]).expect("written");
+    fs::write(folder.path().join("Korphan.+013+00002.private"), "junk").expect("written");
+    fs::copy(folder.path().join(format!("{csk}.key")), folder.path().join("Kother.+010+00000.key"))
+        .expect("copied");
+    let (status, lines) = rows(&[]);
+    let faults: Vec<&String> = lines.iter().filter(|line| line.starts_with("fault: ")).collect();
+    assert_eq!((status, lines.len(), faults.len()), (1, 2 + 5 + 2 + 4, 4), "{lines:?}");
+    for (file, reason) in [
+        (format!("{damaged}.private"), "this is not a private key file"),
+        ("Kjunk.+013+00001.key".to_owned(), "cannot be read"),
+        ("Korphan.+013+00002.private".to_owned(), "no .key file beside it"),
+        ("Kother.+010+00000.key".to_owned(), "rename them"),
+    ] {
+        assert!(
+            faults.iter().any(|line| line.contains(&file) && line.contains(reason)),
+            "{file}: {faults:?}"
+        );
+    }
+    assert!(lines.iter().any(|line| line.ends_with(&damaged) && line.contains("damaged")));
+    let ended = run(&mut nonesuch(["key", "list", "--dir", dir, "--json"]));
+    let json: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let count = |field: &str| json[field].as_array().map(Vec::len);
+    assert_eq!((ended.status, count("keys"), count("faults")), (1, Some(5), Some(4)));
+}
+
+/// A number that no algorithm has.
+const UNKNOWN: u8 = 99;
+
+/// Public keys that cannot be used, as algorithm, key and what is said of it.
+fn unusable_keys() -> Vec<(u8, Vec<u8>, &'static str)> {
+    let rsa = |exponent: &[u8], octets: usize, last: u8| {
+        let mut key = vec![u8::try_from(exponent.len()).expect("a length")];
+        key.extend_from_slice(exponent);
+        key.resize(key.len() + octets, 0xff);
+        *key.last_mut().expect("a modulus") = last;
+        key
+    };
+    let exponent = "exponent must be odd and above 1";
+    vec![
+        (13, vec![1; 64], "not a point on the curve"),
+        (13, vec![1; 63], "has 64 octets, this one has 63"),
+        (8, rsa(&[1], 256, 1), exponent),
+        (8, rsa(&[4], 256, 1), exponent),
+        (8, rsa(&[0xff; 9], 256, 1), "exponent of 72 bits cannot be used"),
+        (8, rsa(&[1, 0, 1], 256, 2), "not in the form of RFC 3110"),
+        (8, rsa(&[1, 0, 1], 64, 1), "modulus of 512 bits cannot be used"),
+        (8, rsa(&[1, 0, 1], 1024, 1), "modulus of 8192 bits cannot be used"),
+        (UNKNOWN, vec![1; 32], "is not supported"),
+    ]
+}
+
+/// Writes a `.key` file, rightly named; its path without the end.
+fn write_public(dir: &Path, algorithm: u8, key: &[u8]) -> PathBuf {
+    let rdata = [&[1, 1, 3, algorithm][..], key].concat();
+    let tag = nonesuch_crypto::key_tag(&rdata);
+    let base = dir.join(format!("K{ORIGIN}+{algorithm:03}+{tag:05}"));
+    let key = data_encoding::BASE64.encode(key);
+    fs::write(format!("{}.key", text(&base)), format!("{ORIGIN} IN DNSKEY 257 3 {algorithm} {key}\n"))
+        .expect("written");
+    base
+}
+
+/// The command ends with `status` and says all of `says`.
+#[track_caller]
+fn ends(arguments: &[&str], status: i32, says: &[&str]) {
+    let ended = run(&mut nonesuch(arguments));
+    assert_eq!(ended.status, status, "{arguments:?}: {}", ended.text());
+    assert!(status != 2 || ended.stdout.is_empty(), "{arguments:?}: {}", ended.text());
+    for words in says {
+        assert!(ended.text().contains(words), "{arguments:?}: wanted {words}, got {}", ended.text());
+    }
+}
+
+#[test]
+fn unusable_public_keys_are_refused_with_their_own_fault() {
+    for (algorithm, key, says) in unusable_keys() {
+        let folder = prepared();
+        let keys = made(folder.path(), "keys");
+        let dir = text(&keys);
+        let base = write_public(&keys, algorithm, &key);
+        let key_file = format!("{}.key", text(&base));
+        let says = [key_file.as_str(), says, "restore the file from a copy"];
+        let zone = folder.path().join("zone");
+        // What nobody can judge is no fault of the folder.
+        let unsupported = algorithm == UNKNOWN;
+        let check = || {
+            ends(&["key", "ds", ORIGIN, "--dir", dir], 2, &says);
+            ends(&["key", "ds", &key_file], 2, &says);
+            match unsupported {
+                true => ends(&["key", "list", "--dir", dir], 0, &["unsupported"]),
+                false => ends(&["key", "list", "--dir", dir], 1, &says),
+            }
+            ends(&["key", "import", &key_file, "--dir", text(folder.path())], 2, &says);
+            ends(&["zone", "sign", text(&zone), "-o", ORIGIN, "--keys", dir, "-f", "-"], 2, &says);
+        };
+        check();
+        fs::write(format!("{}.private", text(&base)), "junk").expect("written");
+        check();
+        // A damaged key has another tag than its name says: that is not the fault to tell.
+        let renamed = keys.join(format!("K{ORIGIN}+{algorithm:03}+00000.key"));
+        fs::rename(&key_file, &renamed).expect("renamed");
+        let says = [text(&renamed), says[1], says[2]];
+        ends(&["key", "ds", ORIGIN, "--dir", dir], 2, &says);
+        let says = if unsupported { &says[..1] } else { &says };
+        ends(&["key", "list", "--dir", dir], 1, says);
+    }
+}
+
+#[test]
+fn ds_refuses_wrong_names_and_private_files_that_contradict() {
+    let folder = folder();
+    let dir = text(folder.path());
+    let base = generate_key(folder.path(), ORIGIN, "ed25519", &["--ksk"]);
+    let other = generate_key(folder.path(), "other.", "ed25519", &["--ksk"]);
+    let [key, private, others] =
+        [&base, &base, &other].map(|base| folder.path().join(base)).map(|path| text(&path).to_owned());
+    let (key, private) = (format!("{key}.key"), format!("{private}.private"));
+    let ds = ["key", "ds", ORIGIN, "--dir", dir];
+    fs::copy(format!("{others}.private"), &private).expect("copied");
+    let remedy = "restore the .key or .private file that belongs to the other";
+    ends(&ds, 2, &[&private, "not of one key", remedy]);
+    ends(&["key", "ds", &key], 2, &[&private, remedy]);
+    fs::write(&private, "junk").expect("written");
+    ends(&ds, 2, &[&private, "not a private key file", "restore it from a copy"]);
+    fs::remove_file(&private).expect("removed");
+    ends(&ds, 0, &[ORIGIN]);
+    let wrong = folder.path().join(format!("K{ORIGIN}+015+00000.key"));
+    fs::rename(&key, &wrong).expect("renamed");
+    ends(&ds, 2, &[text(&wrong), "rename them"]);
+    ends(&["key", "ds", text(&wrong)], 2, &[text(&wrong), "rename them"]);
+}
+
+#[test]
+fn key_files_are_regular_and_of_bounded_length() {
+    let folder = prepared();
+    let (keys, zone) = (folder.path().join("keys"), folder.path().join("zone"));
+    let base = generate_key(&keys, ORIGIN, "ed25519", &["--csk"]);
+    let dir = text(&keys);
+    for suffix in [".key", ".private"] {
+        let path = keys.join(format!("{base}{suffix}"));
+        let sound = fs::read(&path).expect("a file");
+        let check = |says: &str| {
+            let says = [text(&path), says];
+            ends(&["key", "list", "--dir", dir], 1, &says);
+            ends(&["key", "ds", ORIGIN, "--dir", dir], 2, &says);
+            ends(&["key", "import", text(&path), "--dir", text(folder.path())], 2, &says);
+            ends(&["zone", "sign", text(&zone), "-o", ORIGIN, "--keys", dir, "-f", "-"], 2, &says);
+        };
+        // Blanks and line ends mean nothing in either file.
+        let mut long = sound.clone();
+        long.resize(64 << 10, b'\n');
+        fs::write(&path, &long).expect("written");
+        ends(&["key", "list", "--dir", dir], 0, &["fits"]);
+        long.push(b'\n');
+        fs::write(&path, &long).expect("written");
+        check("longer than 65536 octets");
+        fs::remove_file(&path).expect("removed");
+        run(Command::new("mkfifo").arg(&path)).expect_done("mkfifo");
+        check("not a regular file");
+        fs::remove_file(&path).expect("removed");
+        std::os::unix::fs::symlink("/dev/zero", &path).expect("a link");
+        check("not a regular file");
+        fs::remove_file(&path).expect("removed");
+        fs::write(&path, sound).expect("written");
+    }
+}

@@ -1,0 +1,146 @@
+//! `nonesuch zone diff`.
+
+use crate::common;
+use common::*;
+use std::fs;
+use std::path::Path;
+
+fn diff(old: &Path, new: &Path, more: &[&str]) -> Ended {
+    let mut arguments = vec!["zone", "diff", text(old), text(new), "-o", KEYS_ORIGIN];
+    arguments.extend(more);
+    run(&mut nonesuch(arguments))
+}
+
+/// Signs at `now`, with signatures that are valid for a year.
+fn sign_at(folder: &Path, zone: &str, signed: &str, now: &str, more: &[&str]) {
+    let (zone, keys, signed) = (folder.join(zone), folder.join("keys"), folder.join(signed));
+    let expiration = (now[..4].parse::<u32>().unwrap() + 1).to_string() + &now[4..];
+    let arguments = [
+        "zone",
+        "sign",
+        text(&zone),
+        "-o",
+        KEYS_ORIGIN,
+        "--keys",
+        text(&keys),
+        "-f",
+        text(&signed),
+        "--now",
+        now,
+        "--inception",
+        now,
+        "--expiration",
+        &expiration,
+    ];
+    done([&arguments[..], more].concat());
+}
+
+#[test]
+fn data_are_listed_and_the_change_set_leads_from_one_to_the_other() {
+    let folder = prepared();
+    let (old, new) = (folder.path().join("zone"), folder.path().join("new"));
+    let changed =
+        KEYS_ZONE.replace("SOA ns h 1", "SOA ns h 2").replace("192.0.2.1", "192.0.2.9") + "new TXT \"a b\"\n";
+    fs::write(&new, changed).unwrap();
+    let changes = "- keys.example.\t60\tIN\tSOA\tns.keys.example. h.keys.example. 1 7200 3600 1209600 5\n\
+        + keys.example.\t60\tIN\tSOA\tns.keys.example. h.keys.example. 2 7200 3600 1209600 5\n\
+        + new.keys.example.\t60\tIN\tTXT\t\"a b\"\n\
+        - ns.keys.example.\t60\tIN\tA\t192.0.2.1\n\
+        + ns.keys.example.\t60\tIN\tA\t192.0.2.9\n";
+    let said = diff(&old, &new, &[]);
+    let summary = "; keys.example. serial 1 -> 2\n; data: 2 records removed, 3 added, at 3 names\n";
+    assert_eq!((said.status, said.stdout), (1, format!("{changes}{summary}")));
+    assert_eq!(diff(&old, &new, &["--changes"]).stdout, changes);
+    let same = diff(&old, &old, &[]);
+    assert_eq!((same.status, same.stdout.as_str()), (0, "; keys.example. is the same\n"));
+    assert_eq!(diff(&old, &old, &["--changes"]).stdout, "");
+    let json: serde_json::Value = serde_json::from_str(&diff(&old, &new, &["--json"]).stdout).unwrap();
+    assert_eq!(json["changes"].as_array().map(Vec::len), Some(5));
+    assert_eq!((json["same"].as_bool(), json["data"]["added"].as_u64()), (Some(false), Some(3)));
+    assert_eq!(json["dnssec"]["serials"], serde_json::json!([1, 2]));
+}
+
+#[test]
+fn a_zone_that_was_signed_again_is_summed_up() {
+    let folder = prepared();
+    let path = |name: &str| folder.path().join(name);
+    generate_keys(&path("keys"), KEYS_ORIGIN, "ed25519");
+    sign_at(folder.path(), "zone", "first", "20260101000000", &[]);
+    sign_at(folder.path(), "zone", "second", "20260201000000", &[]);
+    let said = diff(&path("first"), &path("second"), &[]);
+    assert_eq!(said.status, 1);
+    let expected = "; keys.example. serial 1 -> 1\n; data: 0 records removed, 0 added, at 0 names\n\
+        ; signatures: 0 kept, 10 renewed, 0 over changed records, 0 removed, 0 added\n; expirations: 10 later, 0 earlier\n";
+    assert_eq!(said.stdout, expected);
+    // The data alone are the same; every signature is listed on request.
+    assert_eq!(diff(&path("first"), &path("second"), &["--dnssec", "data"]).status, 0);
+    for option in [&["--all"][..], &["--dnssec", "all"], &["--dnssec", "only"]] {
+        let said = diff(&path("first"), &path("second"), option).stdout;
+        assert_eq!(said.lines().filter(|line| line.contains("\tRRSIG\t")).count(), 20, "{said}");
+    }
+    // Signed and not signed: the data are the same.
+    assert_eq!(diff(&path("zone"), &path("first"), &["--changes"]).stdout, "");
+    let said = diff(&path("zone"), &path("first"), &[]).stdout;
+    assert!(said.contains("; the new version is signed, the old one is not\n"), "{said}");
+    assert!(said.contains("; key added: ") && said.contains("; denial: none -> NSEC\n"), "{said}");
+    let back = diff(&path("first"), &path("zone"), &[]).stdout;
+    assert!(back.contains("; the old version is signed, the new one is not\n"), "{back}");
+}
+
+#[test]
+fn another_mechanism_and_another_key_are_said() {
+    let folder = prepared();
+    let path = |name: &str| folder.path().join(name);
+    generate_keys(&path("keys"), KEYS_ORIGIN, "ed25519");
+    let now = "20260101000000";
+    sign_at(folder.path(), "zone", "first", now, &[]);
+    sign_at(
+        folder.path(),
+        "zone",
+        "hashed",
+        now,
+        &["--denial", "nsec3", "--nsec3-salt", "ab", "--nsec3-iterations", "3"],
+    );
+    let said = diff(&path("first"), &path("hashed"), &[]).stdout;
+    assert!(said.contains("; denial: NSEC -> NSEC3, 3 iterations, salt AB\n"), "{said}");
+    assert!(said.contains("; chain: "), "{said}");
+    let broken = "the denial chain changes from NSEC to NSEC3 under the same serial 1";
+    assert!(said.contains(&format!("; unsafe transition: {broken}")), "{said}");
+    let json = diff(&path("first"), &path("hashed"), &["--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let listed = json["dnssec"]["unsafe_transition"].as_array().unwrap();
+    assert!(listed.len() == 1 && listed[0].as_str().unwrap().starts_with(broken), "{json}");
+    let added = generate_key(&path("keys"), KEYS_ORIGIN, "ecdsap256sha256", &["--csk"]);
+    sign_at(folder.path(), "zone", "rolled", now, &[]);
+    let said = diff(&path("first"), &path("rolled"), &[]).stdout;
+    let tag: u32 = added.rsplit('+').next().unwrap().parse().unwrap();
+    assert!(said.contains(&format!("; key added: {tag} ECDSAP256SHA256 KSK 256 bits\n")), "{said}");
+}
+
+#[test]
+fn letter_case_alone_is_said_to_be_that() {
+    let folder = prepared();
+    let new = folder.path().join("new");
+    fs::write(&new, KEYS_ZONE.replace("NS ns.sub", "NS NS.sub")).unwrap();
+    let said = diff(&folder.path().join("zone"), &new, &[]).stdout;
+    assert!(
+        said.contains(
+            "; data: 1 records removed, 1 added, at 1 names; 1 of them differ in letter case alone"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_cannot_be_compared_is_an_error() {
+    let folder = prepared();
+    let (zone, other) = (folder.path().join("zone"), folder.path().join("other"));
+    fs::write(&other, "other. 60 SOA ns h 1 2 3 4 5\nother. 60 NS ns.other.\n").unwrap();
+    fs::write(folder.path().join("absolute"), format!("$ORIGIN {KEYS_ORIGIN}\n{KEYS_ZONE}")).unwrap();
+    let ended = run(&mut nonesuch(["zone", "diff", text(&folder.path().join("absolute")), text(&other)]));
+    assert_eq!(ended.status, 2);
+    let missing = diff(&zone, &folder.path().join("missing"), &[]);
+    assert!(missing.status == 2 && missing.stderr.contains("missing: cannot be read"), "{}", missing.stderr);
+    let both = diff(&zone, &zone, &["--changes", "--json"]);
+    assert_eq!(both.status, 2);
+}

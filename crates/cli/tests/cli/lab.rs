@@ -1,0 +1,226 @@
+//! `nonesuch lab` from outside: what is left in the folder, what is printed, and what is refused.
+//! No assertion is about speed.
+
+use crate::common;
+use common::{done, folder, nonesuch, run};
+use nonesuch_testing::require_peer;
+use serde_json::Value;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+
+/// Settings that take a fraction of a second.
+const TINY: [&str; 10] = [
+    "--set",
+    "iterations=2",
+    "--set",
+    "seconds=0.01",
+    "--set",
+    "algorithms=ED25519,RSASHA256/1024,ECDSAP256SHA256",
+    "--set",
+    "levels=native",
+    "--set",
+    "openssl-iterations=0",
+];
+
+/// Runs the benchmark into `out`.
+fn run_tiny(out: &Path, more: &[&str]) -> common::Ended {
+    let out = out.to_str().expect("a path of UTF-8");
+    done([&["lab", "run", "verification-benchmark", "--out", out][..], &TINY, more].concat())
+}
+
+/// Runs in `folder`; expects status 2 and one line on standard error that holds `says`.
+#[track_caller]
+fn refused(folder: &Path, arguments: &[&str], says: &str) {
+    let ended = run(nonesuch(arguments).current_dir(folder));
+    assert_eq!(ended.status, 2, "{arguments:?}: {}", ended.text());
+    assert_eq!(ended.stdout, "", "{arguments:?}");
+    assert!(ended.stderr.contains(says), "{arguments:?}: wanted {says:?}, got {}", ended.stderr);
+    assert_eq!(ended.stderr.lines().count(), 1, "{arguments:?}: {}", ended.stderr);
+}
+
+#[test]
+fn a_run_leaves_all_files_and_its_report_can_be_made_again() {
+    let folder = folder();
+    let out = folder.path().join("results");
+    let shown = run_tiny(&out, &["--now", "2026-03-01T12:00:00Z", "--seed", "5"]).stdout;
+    assert!(shown.contains("ECDSA P-256") && shown.contains("results.parquet"), "{shown}");
+    let mut names: Vec<_> = fs::read_dir(&out)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+        .collect();
+    names.sort();
+    assert_eq!(names, ["report.html", "results.csv", "results.json", "results.parquet"]);
+
+    let record: Value =
+        serde_json::from_slice(&fs::read(out.join("results.json")).expect("a record")).expect("JSON");
+    assert_eq!(record["date"], "2026-03-01T12:00:00Z");
+    assert_eq!((&record["seed"], &record["experiment"]["parameters"]["iterations"]), (&5.into(), &2.into()));
+    // Three algorithms with both operations, a batch with one, twice.
+    assert_eq!(record["rows"], 14);
+    let csv = fs::read_to_string(out.join("results.csv")).expect("a table");
+    assert_eq!(csv.lines().count(), 15);
+    assert!(fs::read(out.join("results.parquet")).expect("a file").starts_with(b"PAR1"));
+
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    fs::remove_file(out.join("report.html")).expect("removed");
+    done(["lab", "report", out.to_str().expect("UTF-8")]);
+    assert_eq!(fs::read_to_string(out.join("report.html")).expect("a page"), page);
+}
+
+#[test]
+fn json_has_the_record_and_a_summary() {
+    let folder = folder();
+    let ended = run_tiny(&folder.path().join("out"), &["--json", "--cpu", "none"]);
+    let printed: Value = serde_json::from_str(&ended.stdout).expect("JSON alone");
+    assert_eq!(printed["record"]["experiment"]["parameters"]["cpu"], "none");
+    let lines = printed["summary"]["lines"].as_array().expect("lines");
+    assert_eq!(lines.len(), 7);
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["per_second"]["count"] == 2 && line["per_second"]["mean"].as_f64() > Some(0.0))
+    );
+    let ratios = printed["summary"]["ratios"].as_array().expect("ratios");
+    assert!(
+        ratios.iter().any(|ratio| ratio["scheme"] == "ECDSA P-256" && ratio["times_slower"][0].is_number())
+    );
+}
+
+#[test]
+fn the_list_names_every_experiment_and_how_long_it_takes() {
+    let text = done(["lab", "list"]).stdout;
+    assert!(text.starts_with("verification-benchmark\n"), "{text}");
+    assert!(text.contains(" with --full"), "{text}");
+    let list: Value = serde_json::from_str(&done(["lab", "list", "--json"]).stdout).expect("JSON");
+    let entry = &list[0];
+    assert!(entry["seconds"].as_f64() < entry["full_seconds"].as_f64(), "{entry}");
+    assert_eq!(entry["method"], "verification-benchmark");
+}
+
+#[test]
+fn an_experiment_of_ones_own_is_run_and_its_faults_are_named_by_line() {
+    let folder = folder();
+    let text = "name = \"mine\"\ntitle = \"Mine\"\nquestion = \"How fast?\"\nmethod = \"verification-benchmark\"\n\
+        [parameters]\niterations = 2\nseconds = 0.005\nalgorithms = [\"ED25519\"]\nopenssl-iterations = 0\n";
+    fs::write(folder.path().join("mine.toml"), text).expect("written");
+    for arguments in [&["lab", "run", "mine.toml"][..], &["lab", "run", "--experiment", "mine.toml"]] {
+        run(nonesuch(arguments).current_dir(folder.path())).expect_done("an experiment of one's own");
+    }
+    let page = fs::read_to_string(folder.path().join("nonesuch-lab/mine/report.html")).expect("a page");
+    assert!(page.contains("<h1>Mine</h1>") && page.contains("How fast?"));
+    fs::write(folder.path().join("bad.toml"), text.replace("iterations = 2", "iterations = true"))
+        .expect("written");
+    refused(folder.path(), &["lab", "run", "bad.toml"], "bad.toml:6:14: invalid type: boolean `true`");
+    refused(folder.path(), &["lab", "run", "--experiment", "none"], "none: cannot be read");
+    refused(folder.path(), &["lab", "run", "none"], "`nonesuch lab list`");
+}
+
+#[test]
+fn bad_choices_are_refused_before_anything_is_measured() {
+    let folder = folder();
+    let bench = |more: &[&str], says: &str| {
+        refused(folder.path(), &[&["lab", "run", "verification-benchmark"], more].concat(), says);
+    };
+    bench(&["--set", "nothing=1"], "--set nothing: there is no such parameter; there are algorithms, ");
+    bench(&["--set", "seconds=0"], "--set seconds=0: 0 is not above 0");
+    bench(&["--set", "algorithms=RSA"], "'RSA' is no algorithm");
+    bench(&["--cpu", "first"], "'first' is no CPU");
+    let tiny: Vec<&str> = TINY.into_iter().chain(["--cpu", "100000"]).collect();
+    bench(&tiny, "cannot keep to CPU 100000");
+    let says = "none/results.json: cannot be read: No such file or directory (os error 2): mend the path; results are in the \
+                folder that `nonesuch lab run` left";
+    refused(folder.path(), &["lab", "report", "none"], says);
+}
+
+#[test]
+fn results_of_another_experiment_are_not_overwritten_unasked() {
+    let folder = folder();
+    let out = folder.path().join("out");
+    run_tiny(&out, &[]);
+    run_tiny(&out, &[]);
+    let json = out.join("results.json");
+    let text = fs::read_to_string(&json).expect("a record");
+    fs::write(&json, text.replacen("\"name\": \"verification-benchmark\"", "\"name\": \"other\"", 1))
+        .expect("written");
+    let arguments = ["lab", "run", "verification-benchmark", "--out", "out"];
+    refused(
+        folder.path(),
+        &arguments,
+        "out: holds the results of the experiment other, which would be overwritten",
+    );
+    run_tiny(&out, &["--overwrite"]);
+}
+
+#[test]
+fn the_probe_prints_one_document() {
+    let arguments =
+        ["lab", "measure", "--subjects", "ED25519,ED25519*8", "--iterations", "2", "--seconds", "0.002"];
+    let document: Value = serde_json::from_str(&done(arguments).stdout).expect("JSON alone");
+    assert_eq!(document["counts"].as_array().map(Vec::len), Some(6));
+    assert_eq!(document["counts"][0]["subject"], "ED25519");
+    assert_eq!(document["architecture"], std::env::consts::ARCH);
+}
+
+/// Another build is asked over a pipe: here, this one again, under the name that the level's program has.
+#[test]
+fn levels_are_measured_by_programs_of_their_own() {
+    let folder = folder();
+    let out = folder.path().join("out");
+    let out = out.to_str().expect("UTF-8");
+    let set = [
+        &["lab", "run", "verification-benchmark", "--out", out][..],
+        &TINY,
+        &["--set", "levels=native,x86-64-v2", "--json"],
+    ]
+    .concat();
+    let ended = run(nonesuch(&set).env("NONESUCH_X86_64_V2", env!("CARGO_BIN_EXE_nonesuch")))
+        .expect_done("two levels");
+    let printed: Value = serde_json::from_str(&ended.stdout).expect("JSON alone");
+    let backends =
+        printed["record"]["about"]["verification-benchmark"]["backends"].as_array().expect("backends");
+    if cfg!(target_arch = "x86_64") {
+        assert_eq!(backends.len(), 2, "{}", printed["record"]["notes"]);
+        assert_eq!(backends[1]["environment"][0][0], "OPENSSL_ia32cap");
+        assert_eq!(printed["summary"]["lines"].as_array().map(Vec::len), Some(14));
+    }
+    // A program that is none of ours is told, not waited for.
+    let ended = run(nonesuch(&set).env("NONESUCH_X86_64_V2", "/bin/false"));
+    assert_eq!(ended.status, 2, "{}", ended.text());
+    assert!(ended.stderr.contains("/bin/false: ended with exit status: 1"), "{}", ended.stderr);
+    let ended = run(nonesuch(&set).env("NONESUCH_X86_64_V2", "/bin/echo"));
+    assert!(ended.stderr.contains("/bin/echo: does not answer as this version does"), "{}", ended.stderr);
+}
+
+#[test]
+fn openssl_is_timed_where_it_is_installed() {
+    require_peer!("openssl");
+    let folder = folder();
+    let out = folder.path().join("out");
+    let out = out.to_str().expect("UTF-8");
+    let openssl = ["--set", "openssl-iterations=1", "--set", "algorithms=ED25519", "--json"];
+    let ended = done([&["lab", "run", "verification-benchmark", "--out", out][..], &TINY, &openssl].concat());
+    let printed: Value = serde_json::from_str(&ended.stdout).expect("JSON alone");
+    let lines = printed["summary"]["lines"].as_array().expect("lines");
+    let theirs: Vec<_> = lines.iter().filter(|line| line["backend"] == "openssl").collect();
+    assert_eq!(theirs.len(), 2, "{}", printed["record"]["notes"]);
+    assert!(theirs.iter().all(|line| line["subject"] == "ed25519" && line["scheme"] == "Ed25519"));
+}
+
+/// Whoever gives orders and goes away leaves no process behind.
+#[test]
+fn a_followed_probe_ends_with_its_orders() {
+    let mut child = nonesuch(["lab", "measure", "--follow"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("started");
+    child.stdin.take().expect("a pipe").write_all(b"nonsense\n").expect("written");
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("line 1 of standard input is no order"));
+    let ended = run(&mut nonesuch(["lab", "measure", "--follow"]));
+    assert_eq!((ended.status, ended.text()), (0, String::new()));
+}

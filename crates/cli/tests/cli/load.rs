@@ -1,0 +1,165 @@
+//! `nonesuch load`, the echo server and `lab run echo-floor` from outside. No assertion is about speed.
+
+use crate::common;
+use common::{done, folder, nonesuch, prepared, run, serve, text};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+/// An echo server, ended with the test.
+struct Echo {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Echo {
+    fn start(octets: &str) -> Self {
+        let mut command = nonesuch(["lab", "echo", "--octets", octets]);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("started");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
+        assert!(line.starts_with("ready: "), "{line}");
+        let address = line.split_whitespace().find_map(|word| word.parse().ok()).expect("an address");
+        Self { child, address }
+    }
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn queries(folder: &Path, list: &str) -> String {
+    let path = folder.join("queries");
+    fs::write(&path, list).expect("written");
+    text(&path).to_owned()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&done(arguments).stdout).expect("JSON alone")
+}
+
+#[test]
+fn an_open_loop_reports_what_was_asked_and_what_came() {
+    let folder = folder();
+    let (echo, queries) = (Echo::start("200"), queries(folder.path(), "a.example. A\nb.example. AAAA\n"));
+    let (server, pid) = (echo.address.to_string(), echo.child.id().to_string());
+    let load = ["load", "--server", &server, "--queries", &queries, "--seconds", "0.2", "--dnssec"];
+    let open =
+        ["--rate", "1000", "--arrivals", "poisson", "--seed", "7", "--warm-up", "0.1", "--sockets", "3"];
+    let report = json(&[&load[..], &open, &["--server-pid", &pid, "--json"]].concat());
+    let sent = report["sent"].as_u64().expect("a count");
+    // 200 in the mean, with a standard deviation of 14.
+    assert!((100..300).contains(&sent), "{report}");
+    assert_eq!(
+        (&report["received"], &report["lost"], &report["unsent"]),
+        (&sent.into(), &0.into(), &0.into())
+    );
+    assert_eq!((&report["arrivals"], &report["rate"]), (&"poisson".into(), &1000.0.into()));
+    assert_eq!(report["response_octets_mean"], 200.0);
+    let histogram = report["latency_histogram_ns"].as_array().expect("a list");
+    assert_eq!(histogram.iter().filter_map(|bucket| bucket[1].as_u64()).sum::<u64>(), sent);
+    assert!(report["server_resident_kib"].as_u64() > Some(0));
+    // The same seed, the same schedule.
+    let again = json(&[&load[..], &open, &["--sleep", "--json"]].concat());
+    assert_eq!(again["sent"], sent);
+}
+
+#[test]
+fn text_says_what_json_says() {
+    let folder = folder();
+    let (echo, queries) = (Echo::start("60"), queries(folder.path(), "a.example. A\n"));
+    let server = echo.address.to_string();
+    let load = ["load", "--server", &server, "--queries", &queries, "--limit", "50"];
+    let closed = done(load).stdout;
+    assert!(closed.starts_with("queries    50 sent, 50 answered, 0 lost"), "{closed}");
+    assert!(
+        closed.contains("NOERROR 50") && closed.contains("max 60") && closed.contains("p99.99"),
+        "{closed}"
+    );
+    assert!(!closed.contains("lateness"), "{closed}");
+    let open = done([&load[..], &["--rate", "2000"]].concat()).stdout;
+    // Fifty intervals of half a millisecond, and not the 49 between the first and the last.
+    let rate = open.lines().find_map(|line| line.strip_prefix("rate       ")).expect("a rate");
+    let rate: f64 = rate.split(' ').next().and_then(|rate| rate.parse().ok()).expect("a number");
+    assert!(rate <= 2000.0, "{open}");
+    assert!(open.contains("lateness   min") && open.contains("of 2000 queries/s"), "{open}");
+}
+
+#[test]
+fn random_names_are_denied_by_a_real_server() {
+    let folder = prepared();
+    let server = serve(&folder.path().join("zone"), &["-o", common::KEYS_ORIGIN]);
+    let queries = queries(folder.path(), "keys.example. A\n");
+    let address = server.address.to_string();
+    let load = ["load", "--server", &address, "--queries", &queries, "--limit", "200", "--json"];
+    assert_eq!(json(&load)["rcodes"], serde_json::json!({ "NOERROR": 200 }));
+    let random = [&load[..], &["--random-prefix"]].concat();
+    assert_eq!(json(&random)["rcodes"], serde_json::json!({ "NXDOMAIN": 200 }));
+}
+
+#[test]
+fn senseless_options_are_refused_by_name() {
+    let folder = folder();
+    let queries = queries(folder.path(), "a.example. A\n");
+    let load = ["load", "--server", "127.0.0.1:1", "--queries", &queries];
+    for (more, says) in [
+        (&["--rate", "0"][..], "--rate must be"),
+        (&["--arrivals", "poisson"], "--rate"),
+        (&["--rate", "10", "--arrivals", "bursts"], "expected even or poisson"),
+        (&["--edns-option", "10:0"], "pairs of hexadecimal digits"),
+        (&["--edns-size", "0", "--edns-option", "10:00"], "--edns-option must be"),
+        (&["--sockets", "0"], "--sockets must be"),
+        (&["--outstanding", "3", "--sockets", "4"], "--outstanding must be"),
+        (&["--timeout=-1"], "expected a duration"),
+        (&["--warm-up", "NaN"], "expected a duration"),
+        (&["--server-pid", "4194999"], "--server-pid 4194999: no such process"),
+    ] {
+        let ended = run(&mut nonesuch([&load[..], more].concat()));
+        assert_eq!(ended.status, 2, "{more:?}: {}", ended.text());
+        assert!(ended.stderr.contains(says), "{more:?}: {}", ended.stderr);
+    }
+    let ended = run(&mut nonesuch(["load", "--server", "127.0.0.1:1", "--queries", "none"]));
+    assert_eq!(ended.status, 2);
+    let says = "none: the query list cannot be read: No such file or directory (os error 2): mend the path";
+    assert!(ended.stderr.contains(says), "{}", ended.stderr);
+    let ended = run(&mut nonesuch(["lab", "echo", "--listen", "0.0.0.0:0"]));
+    assert_eq!(ended.status, 2);
+    assert!(ended.stderr.contains("loopback interface alone"), "{}", ended.stderr);
+}
+
+#[test]
+fn the_echo_floor_is_measured_beside_our_server() {
+    let folder = folder();
+    let out = folder.path().join("out");
+    let set =
+        ["rounds=2", "seconds=0.2", "names=50", "octets=[160, 400]", "denial=nsec,nsec3", "queries=denied"];
+    let mut arguments = vec!["lab", "run", "echo-floor", "--json", "--out", text(&out)];
+    set.iter().for_each(|set| arguments.extend(["--set", set]));
+    let printed = json(&arguments);
+    let lines = printed["summary"]["lines"].as_array().expect("lines");
+    // Two sizes, and for each mechanism our server and its floor.
+    assert_eq!(lines.len(), 6, "{printed}");
+    let of = |server: &str, denial: &str| {
+        let is = |line: &&Value| line["server"] == server && line["denial"] == denial;
+        lines.iter().find(is).unwrap_or_else(|| panic!("no {server} {denial}: {printed}"))
+    };
+    for denial in ["nsec", "nsec3"] {
+        let (ours, floor) = (of("nonesuch", denial), of("echo", denial));
+        let octets = |line: &Value| line["response_octets"].as_f64().expect("a size");
+        assert!((octets(ours) - octets(floor)).abs() <= 0.05 * octets(ours), "{printed}");
+        assert_eq!(ours["cpu_us"]["count"], 2);
+        assert!(floor["times_floor"].is_null());
+    }
+    let csv = fs::read_to_string(out.join("results.csv")).expect("a table");
+    assert_eq!(csv.lines().count(), 1 + 2 * 6);
+    let page = fs::read_to_string(out.join("report.html")).expect("a page");
+    fs::remove_file(out.join("report.html")).expect("removed");
+    done(["lab", "report", text(&out)]);
+    assert_eq!(fs::read_to_string(out.join("report.html")).expect("a page"), page);
+}

@@ -1,0 +1,32 @@
+//! One-shot commands from outside: signing, verifying, keys, queries, the laboratory.
+
+mod bad_key_files;
+mod commands;
+#[path = "../common/mod.rs"]
+mod common;
+mod compile;
+mod config;
+mod cron;
+mod diff;
+mod inputs;
+mod key_separation;
+mod key_times;
+mod keys;
+mod lab;
+mod lab_signing;
+mod load;
+mod nsec5;
+mod package;
+mod pages;
+mod query;
+mod resign;
+mod resign_bad;
+mod resign_chains;
+mod robust;
+mod rolling_keys;
+mod semantic_checks;
+mod sign_output;
+mod stat;
+mod tour;
+mod unusual;
+mod zonemd;

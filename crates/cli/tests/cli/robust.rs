@@ -1,0 +1,342 @@
+//! `zone sign` when things go wrong around it: killed, disk full, nothing writable, files that vanish or cannot be read.
+//! What was there before stays whole to the octet, nothing new is left behind, and the message names file and remedy.
+//!
+//! Moments and errors of the system are made with strace, which lets the n-th call fail or end the program: the same in
+//! every run. Where it, or a namespace of one's own, is not at hand, the test says that it is skipped.
+
+use crate::common;
+use common::{Ended, done, folder, generate_key, installed, nonesuch, run, text};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+const ORIGIN: &str = "robust.example.";
+const OLD: &str = "what was there before\n";
+/// Names of the zone: its signed form takes several writes.
+const NAMES: &str = "1500";
+
+/// A folder with a zone, a key folder and an old output.
+struct Bench {
+    folder: tempfile::TempDir,
+    key: String,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = folder();
+        let zone = folder.path().join("zone");
+        done(["zone", "generate", "--like", "tld", "--names", NAMES, "-o", ORIGIN, "-f", text(&zone)]);
+        let key = generate_key(&folder.path().join("keys"), ORIGIN, "ed25519", &["--csk"]);
+        let bench = Self { folder, key };
+        bench.restore();
+        bench
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The output as it was before.
+    fn restore(&self) {
+        fs::write(self.path().join("output"), OLD).expect("written");
+    }
+
+    fn arguments(&self) -> [&'static str; 8] {
+        ["zone", "sign", "zone", "-o", ORIGIN, "--keys", "keys", "-f"]
+    }
+
+    fn sign(&self, output: &str) -> Command {
+        let mut command = nonesuch(self.arguments());
+        command.arg(output).current_dir(self.path());
+        command
+    }
+
+    /// Signs under strace with `more` of its options.
+    fn traced(&self, more: &[&str]) -> Ended {
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o", "/dev/null"]).args(more).arg(env!("CARGO_BIN_EXE_nonesuch"));
+        let mut ended = run(command.args(self.arguments()).arg("output").current_dir(self.path()));
+        // What strace itself remarks on the paths that it looks for.
+        let ours = ended.stderr.lines().filter(|line| !line.starts_with("strace: "));
+        ended.stderr = ours.flat_map(|line| [line, "\n"]).collect();
+        ended
+    }
+
+    /// Signs within a mount namespace of its own, after `prepare`, a line of shell.
+    fn in_namespace(&self, prepare: &str, output: &str) -> Ended {
+        let sign = self.arguments().join(" ");
+        let line = format!("{prepare} && exec {} {sign} {output}", env!("CARGO_BIN_EXE_nonesuch"));
+        run(Command::new("unshare").args(["-rm", "sh", "-c", &line]).current_dir(self.path()))
+    }
+
+    /// All files of the folder but for keys, with what is in them.
+    fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let entries = fs::read_dir(self.path()).expect("a folder").map(|entry| entry.expect("an entry"));
+        let files = entries.filter(|entry| entry.path().is_file());
+        files
+            .map(|entry| {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                (name, fs::read(entry.path()).expect("a file"))
+            })
+            .collect()
+    }
+
+    /// The program ended with status 2 and one line that says all of `says`; every file is as before.
+    #[track_caller]
+    fn assert_refused(&self, ended: &Ended, before: &BTreeMap<String, Vec<u8>>, says: &[&str]) {
+        assert_eq!(ended.status, 2, "{}", ended.text());
+        assert_eq!(ended.stdout, "");
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+        for words in says {
+            assert!(ended.stderr.contains(words), "wanted {words:?}, got {}", ended.stderr);
+        }
+        assert!(self.files() == *before, "files were changed: {:?}", self.files().keys());
+    }
+
+    #[track_caller]
+    fn refused(&self, command: &mut Command, says: &[&str]) {
+        let before = self.files();
+        let ended = run(command);
+        self.assert_refused(&ended, &before, says);
+    }
+}
+
+/// Whether strace may follow a program here.
+fn can_trace() -> bool {
+    if !installed("strace") {
+        return false;
+    }
+    let may = run(Command::new("strace").args(["-qq", "-o", "/dev/null", "true"])).status == 0;
+    if !may {
+        nonesuch_testing::skip("strace may not follow programs here");
+    }
+    may
+}
+
+/// Whether a mount namespace may be made here.
+fn can_mount() -> bool {
+    if !installed("unshare") {
+        return false;
+    }
+    let may = run(Command::new("unshare").args(["-rm", "mount", "-t", "tmpfs", "none", "/mnt"])).status == 0;
+    if !may {
+        nonesuch_testing::skip("no mount namespace may be made here");
+    }
+    may
+}
+
+/// Killed at the n-th call of each sort that touches files, for every n until it comes through: the output is the old
+/// one, or the whole new one.
+#[test]
+fn killed_at_any_call_the_old_output_or_the_whole_new_one_stands() {
+    if !can_trace() {
+        return;
+    }
+    let bench = Bench::new();
+    run(&mut bench.sign("output")).expect_done("zone sign");
+    let new = fs::read(bench.path().join("output")).expect("the new output");
+    let (mut old_stood, mut new_stood) = (0, 0);
+    for call in ["openat", "write", "fsync", "renameat,rename,renameat2", "close"] {
+        let mut killed = 0;
+        for number in 1.. {
+            bench.restore();
+            let when = format!("inject={call}:signal=SIGKILL:when={number}");
+            let ended = bench.traced(&["-e", &format!("trace={call}"), "-e", &when]);
+            let output = fs::read(bench.path().join("output")).expect("an output");
+            if ended.status == 0 {
+                assert_eq!(output.len(), new.len());
+                break;
+            }
+            killed += 1;
+            if output == OLD.as_bytes() {
+                old_stood += 1;
+            } else {
+                new_stood += 1;
+                assert_eq!(output.len(), new.len(), "{call} {number}: neither old nor new");
+                done(["zone", "verify", text(&bench.path().join("output"))]);
+            }
+            // Far more than there are: every call is a moment of its own until then.
+            assert!(killed < 500, "{call}");
+        }
+        assert!(killed > 0, "{call} is never called");
+    }
+    assert!(old_stood > 10 && new_stood > 0, "{old_stood} {new_stood}");
+    left_files_go(&bench);
+}
+
+/// What a killed run left beside is removed by the next one; that of a run that goes on, which has it locked, is not, and
+/// neither are files of other names.
+fn left_files_go(bench: &Bench) {
+    let beside = |bench: &Bench| -> Vec<String> {
+        bench.files().into_keys().filter(|name| name.starts_with(".nonesuch-")).collect()
+    };
+    run(&mut bench.sign("output")).expect_done("zone sign");
+    assert!(beside(bench).is_empty(), "{:?}", beside(bench));
+    let rename = "renameat,rename,renameat2";
+    bench.traced(&[
+        "-e",
+        &format!("trace={rename}"),
+        "-e",
+        &format!("inject={rename}:signal=SIGKILL:when=1"),
+    ]);
+    let left = beside(bench);
+    assert!(left.len() == 1 && left[0].ends_with(".part"), "{left:?}");
+    let other = ".nonesuch-notes";
+    fs::write(bench.path().join(other), "").expect("written");
+    let locked = fs::File::open(bench.path().join(&left[0])).expect("a file");
+    locked.lock().expect("locked");
+    run(&mut bench.sign("output")).expect_done("zone sign beside the file of another run");
+    // What is listed is in order, and one of the two names is random.
+    let mut expected = [left[0].as_str(), other];
+    expected.sort_unstable();
+    assert_eq!(beside(bench), expected);
+    drop(locked);
+    run(&mut bench.sign("output")).expect_done("zone sign beside a file that was left");
+    assert_eq!(beside(bench), [other]);
+    done(["zone", "verify", text(&bench.path().join("output"))]);
+}
+
+/// Every write, and what follows it, fails in turn.
+#[test]
+fn errors_of_the_disk_leave_the_old_output() {
+    if !can_trace() {
+        return;
+    }
+    let bench = Bench::new();
+    let before = bench.files();
+    let room = "make room, or write to another place";
+    for (call, error, says) in [
+        ("write", "ENOSPC", room),
+        ("write", "EDQUOT", room),
+        ("write", "EFBIG", room),
+        ("write", "EIO", "cannot be written"),
+        ("fsync", "EIO", "cannot be written"),
+        ("fsync", "ENOSPC", room),
+        ("renameat,rename,renameat2", "EACCES", "make this one writable"),
+        ("renameat,rename,renameat2", "EROFS", "make this one writable"),
+    ] {
+        let inject = format!("inject={call}:error={error}:when=1");
+        let ended = bench.traced(&["-e", &format!("trace={call}"), "-e", &inject]);
+        bench.assert_refused(&ended, &before, &["output: cannot be written", says]);
+    }
+    // Every write in turn, until it is that of the closing line.
+    for number in 1.. {
+        let inject = format!("inject=write:error=ENOSPC:when={number}");
+        let ended = bench.traced(&["-e", "trace=write", "-e", &inject]);
+        if ended.stderr.contains("standard output") {
+            assert!(number > 1);
+            break;
+        }
+        bench.assert_refused(&ended, &before, &["output: cannot be written", room]);
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_output() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    fs::create_dir(bench.path().join("small")).expect("a folder");
+    let prepare = "mount -t tmpfs -o size=64k none small && printf old > small/output";
+    // What is left is told by a second program in the same namespace.
+    let sign = bench.arguments().join(" ");
+    let line = format!(
+        "{prepare} && {} {sign} small/output; echo \"status $?\"; ls -A small; cat small/output",
+        env!("CARGO_BIN_EXE_nonesuch")
+    );
+    let ended = run(Command::new("unshare").args(["-rm", "sh", "-c", &line]).current_dir(bench.path()));
+    assert_eq!(ended.stdout, "status 2\noutput\nold", "{}", ended.text());
+    assert!(ended.stderr.contains("small/output: cannot be written"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("make room"), "{}", ended.stderr);
+}
+
+/// The device that is always full, and a limit of the length of files.
+#[test]
+fn limits_of_length_are_told() {
+    let bench = Bench::new();
+    bench.refused(&mut bench.sign("/dev/full"), &["/dev/full: cannot be written", "make room"]);
+    let before = bench.files();
+    let line = format!(
+        "trap '' XFSZ; ulimit -f 16; exec {} {} output",
+        env!("CARGO_BIN_EXE_nonesuch"),
+        bench.arguments().join(" ")
+    );
+    let ended = run(Command::new("sh").args(["-c", &line]).current_dir(bench.path()));
+    bench.assert_refused(&ended, &before, &["output: cannot be written", "make room"]);
+}
+
+#[test]
+fn a_read_only_folder_is_told() {
+    if !can_mount() {
+        return;
+    }
+    let bench = Bench::new();
+    let before = bench.files();
+    let ended = bench.in_namespace("mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\"", "output");
+    bench.assert_refused(&ended, &before, &["output: cannot be written", "make this one writable"]);
+}
+
+/// A file that nobody may write is not replaced either, though the folder would allow it.
+#[test]
+fn a_read_only_file_is_not_replaced() {
+    let bench = Bench::new();
+    let output = bench.path().join("output");
+    fs::set_permissions(&output, fs::Permissions::from_mode(0o444)).expect("set");
+    bench.refused(&mut bench.sign("output"), &["output: cannot be written", "make this one writable"]);
+}
+
+#[test]
+fn a_folder_in_the_outputs_place_is_told() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path().join("place")).expect("a folder");
+    bench.refused(&mut bench.sign("place"), &["place: cannot be written", "name a file"]);
+    assert_eq!(fs::read_dir(bench.path().join("place")).expect("a folder").count(), 0);
+}
+
+#[test]
+fn a_key_without_its_private_half_is_told() {
+    let bench = Bench::new();
+    fs::remove_file(bench.path().join("keys").join(format!("{}.private", bench.key))).expect("removed");
+    bench.refused(
+        &mut bench.sign("output"),
+        &[&bench.key, "no private key file beside it", "restore it from a copy"],
+    );
+}
+
+/// A key file is listed and is gone, or cannot be read, when it is opened.
+#[test]
+fn a_key_file_that_vanishes_while_it_is_read_is_told() {
+    if !can_trace() {
+        return;
+    }
+    let bench = Bench::new();
+    let before = bench.files();
+    for suffix in [".key", ".private"] {
+        let file = format!("keys/{}{suffix}", bench.key);
+        for (call, error) in [("openat", "ENOENT"), ("openat", "EACCES"), ("read", "EIO")] {
+            let inject = format!("inject={call}:error={error}");
+            let ended = bench.traced(&["-P", &file, "-e", &format!("trace={call}"), "-e", &inject]);
+            bench.assert_refused(&ended, &before, &[&file, "cannot be read"]);
+        }
+    }
+}
+
+#[test]
+fn a_zone_file_that_cannot_be_read_is_told() {
+    let bench = Bench::new();
+    let sign = |zone: &str| {
+        let mut command = nonesuch(["zone", "sign", zone, "-o", ORIGIN, "--keys", "keys", "-f", "output"]);
+        command.current_dir(bench.path());
+        command
+    };
+    bench.refused(&mut sign("none"), &["none: cannot be read", "mend the path"]);
+    bench.refused(&mut sign("keys"), &["keys: cannot be read", "name a file in it"]);
+    if can_trace() {
+        let before = bench.files();
+        let ended = bench.traced(&["-P", "zone", "-e", "trace=openat", "-e", "inject=openat:error=EACCES"]);
+        bench.assert_refused(&ended, &before, &["zone: cannot be read"]);
+    }
+}

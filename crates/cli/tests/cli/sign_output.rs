@@ -1,0 +1,76 @@
+//! Where `zone sign` writes to, seen from outside: text goes out whole or not at all, and never over the source.
+
+use crate::common;
+use common::{KEYS_ORIGIN, MECHANISMS, done, folder, generate_keys, nonesuch, prepared, run, text};
+use std::fs;
+use std::path::Path;
+
+fn sign(folder: &Path, file: &Path, output: &Path) -> common::Ended {
+    let arguments =
+        ["zone", "sign", text(file), "-o", KEYS_ORIGIN, "--keys", text(folder), "-f", text(output)];
+    run(&mut nonesuch(arguments))
+}
+
+#[test]
+fn the_source_is_never_the_output() {
+    let folder = prepared();
+    generate_keys(folder.path(), KEYS_ORIGIN, "ed25519");
+    let zone = folder.path().join("zone");
+    let before = fs::read(&zone).expect("a zone");
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&zone, &link).expect("a link");
+    let other_spelling = folder.path().join(".").join("zone");
+    for (file, output) in [(&zone, &zone), (&zone, &other_spelling), (&link, &zone), (&zone, &link)] {
+        let ended = sign(folder.path(), file, output);
+        assert_eq!(ended.status, 2);
+        assert!(ended.stderr.contains("would take the place of a file that is read"), "{}", ended.stderr);
+        assert_eq!(fs::read(&zone).expect("a zone"), before);
+    }
+    assert!(link.is_symlink());
+}
+
+#[test]
+fn a_folder_that_is_missing_is_named() {
+    let folder = prepared();
+    generate_keys(folder.path(), KEYS_ORIGIN, "ed25519");
+    let missing = folder.path().join("missing");
+    let ended = sign(folder.path(), &folder.path().join("zone"), &missing.join("signed"));
+    assert_eq!(ended.status, 2);
+    assert!(ended.stderr.contains(&format!("there is no folder {}", missing.display())), "{}", ended.stderr);
+    assert!(!missing.exists());
+}
+
+/// Several parts: standard output and a file get the same octets, and what fails leaves no file and the old one.
+#[test]
+fn standard_output_and_a_file_get_the_same_zone_and_failures_leave_the_old_one() {
+    let folder = folder();
+    let (zone, signed) = (folder.path().join("zone"), folder.path().join("signed"));
+    done(["zone", "generate", "--names", "3000", "-o", KEYS_ORIGIN, "-f", text(&zone)]);
+    generate_keys(folder.path(), KEYS_ORIGIN, "ed25519");
+    for mechanism in MECHANISMS {
+        let arguments = |output| {
+            let at = ["zone", "sign", text(&zone), "-o", KEYS_ORIGIN, "--keys", text(folder.path())];
+            [&at[..], &["--now", "1750000000", "--denial", mechanism, "--zonemd", "sha384", "-f", output]]
+                .concat()
+        };
+        let said = done(arguments(text(&signed))).stdout;
+        let printed = done(arguments("-"));
+        let written = fs::read_to_string(&signed).expect("a zone");
+        assert!(printed.stdout == written && printed.stderr.is_empty());
+        assert!(said.contains(&format!(" {} records,", written.lines().count())), "{said}");
+        done(["zone", "verify", "--now", "1750000000", text(&signed)]);
+    }
+    let before = fs::read(&signed).expect("a zone");
+    // Keys of another zone: refused when all is read.
+    let others = folder.path().join("others");
+    generate_keys(&others, "other.example.", "ed25519");
+    let ended = sign(&others, &zone, &signed);
+    assert_eq!(ended.status, 2);
+    assert_eq!(fs::read(&signed).expect("a zone"), before);
+    let full = sign(folder.path(), &zone, Path::new("/dev/full"));
+    assert_eq!(full.status, 2);
+    assert!(full.stderr.contains("/dev/full: cannot be written"), "{}", full.stderr);
+    let left =
+        fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with(".nonesuch-")));
+}

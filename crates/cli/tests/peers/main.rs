@@ -1,0 +1,14 @@
+//! Other signers, servers and validators as judges.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod differential;
+mod grid;
+mod interop_signing;
+mod interop_validation;
+mod judges;
+mod judges_online;
+mod nsec5_checker;
+mod paper;
+mod peers_online;
+mod query_peers;

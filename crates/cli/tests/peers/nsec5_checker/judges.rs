@@ -1,0 +1,111 @@
+//! The two judges: the checker in Python, and our own validator behind its example program. Each reads a line of JSON for
+//! every answer and writes one.
+
+use super::answers::Case;
+use super::common::{installed, text};
+use data_encoding::BASE64;
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a judge says of one answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Said {
+    pub(crate) status: String,
+    pub(crate) proved: Option<String>,
+    pub(crate) reason: String,
+    /// Signatures and proofs that were verified.
+    pub(crate) signatures: u64,
+    pub(crate) vrf: u64,
+}
+
+/// A judge and its command.
+pub(crate) struct Judge {
+    pub(crate) name: &'static str,
+    program: PathBuf,
+    arguments: Vec<PathBuf>,
+}
+
+/// Folder of the checker in Python.
+pub(crate) fn checker() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/nsec5-checker")
+}
+
+/// The checker, where there is a Python.
+pub(crate) fn python() -> Option<Judge> {
+    installed("python3").then(|| Judge {
+        name: "Python",
+        program: "python3".into(),
+        arguments: vec!["-B".into(), checker().join("check.py")],
+    })
+}
+
+/// Our validator: `NONESUCH_VALIDATE_LINES`, or the example beside the command under test.
+pub(crate) fn ours() -> Option<Judge> {
+    let beside = || Some(Path::new(env!("CARGO_BIN_EXE_nonesuch")).parent()?.join("examples/validate_lines"));
+    let program = std::env::var_os("NONESUCH_VALIDATE_LINES").map(PathBuf::from).or_else(beside)?;
+    if !program.is_file() {
+        nonesuch_testing::skip(&format!(
+            "{}: cargo build -p nonesuch-dnssec --example validate_lines",
+            program.display()
+        ));
+        return None;
+    }
+    Some(Judge { name: "ours", program, arguments: Vec::new() })
+}
+
+fn line(zone: &str, case: &Case) -> Value {
+    let all = |rdatas: &[Vec<u8>]| rdatas.iter().map(|rdata| BASE64.encode(rdata)).collect::<Vec<String>>();
+    json!({
+        "zone": zone,
+        "dnskey": all(&case.dnskeys),
+        "nsec5key": all(&case.nsec5_keys),
+        "now": case.now,
+        "question": { "name": case.name.to_string(), "type": case.rtype.0 },
+        "response": BASE64.encode(&case.octets()),
+    })
+}
+
+/// Writes the answers for the judges.
+pub(crate) fn write<'c>(file: &Path, zone: &str, cases: impl Iterator<Item = &'c Case>) {
+    let lines: String = cases.map(|case| line(zone, case).to_string() + "\n").collect();
+    fs::write(file, lines).expect("written");
+}
+
+impl Judge {
+    /// What the judge says of each answer of the file.
+    pub(crate) fn judge(&self, file: &Path) -> Vec<Said> {
+        self.answer(file).iter().map(Said::read).collect()
+    }
+
+    /// The judge's lines for the lines of the file.
+    pub(crate) fn answer(&self, file: &Path) -> Vec<Value> {
+        let output = Command::new(&self.program)
+            .args(&self.arguments)
+            .stdin(File::open(file).expect("the answers"))
+            .output()
+            .expect("the judge runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success(),
+            "{}: {}",
+            text(&self.program),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        said.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+    }
+}
+
+impl Said {
+    fn read(value: &Value) -> Self {
+        let member = |name: &str| value[name].as_str().map(str::to_owned);
+        Self {
+            status: member("status").unwrap_or_else(|| panic!("no status in {value}")),
+            proved: member("proved"),
+            reason: member("reason").unwrap_or_default(),
+            signatures: value["signatures"].as_u64().unwrap_or(0),
+            vrf: value["vrf"].as_u64().unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Denials made when asked, beside the other nameservers that make them: NSEC3 white lies beside PowerDNS ("narrow"),
+//! compact denial beside CoreDNS ("black lies"). Octets must differ: each signs with its own times, and chooses how much a
+//! record covers. Compared is what the responses mean: RCODE, AA, the RRsets of the answer, the delegation, and what is
+//! denied. What may differ is listed by cause in `peers_online/classes.rs` and in docs/differences.md.
+//!
+//! What NSEC3 records mean does not depend on who made them, so that zones signed beforehand stand this test too.
+//!
+//! `NONESUCH_DIFFERENTIAL_QUESTIONS` says how many questions, about 14,000 by default; the full number:
+//!
+//!     NONESUCH_DIFFERENTIAL_QUESTIONS=100000 cargo test -p nonesuch-cli --test peers -- peers_online
+
+use crate::common;
+use crate::differential::exchange;
+use crate::differential::peers;
+use crate::differential::questions;
+use crate::differential::zone;
+use nonesuch_testing::require_peer;
+mod classes;
+mod meaning;
+
+use classes::{CLASSES, Case, Class, Peer};
+use common::{Running, installed, nonesuch, run, serve, stripped, text};
+use exchange::{Question, Reply, ask_all};
+use meaning::Meaning;
+use nonesuch_proto::{MAX_NAME, Rtype};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use zone::{ORIGIN, Zone};
+
+/// A zone file as the peers read it, the zone signed, and the key.
+struct Prepared {
+    folder: tempfile::TempDir,
+    zone: Zone,
+    unsigned: PathBuf,
+    key: PathBuf,
+}
+
+fn prepare(mechanism: &str) -> Prepared {
+    let folder = common::folder();
+    let whole = zone::prepare(folder.path());
+    let zone = Zone::sign(folder.path(), &whole, mechanism);
+    // Names are absolute there, and what the peers refuse to read is left out.
+    let kept = stripped(&fs::read_to_string(&zone.peer_file).expect("the zone"));
+    let unsigned = folder.path().join("zone");
+    fs::write(&unsigned, kept).expect("written");
+    let mut files =
+        fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let key = files.find(|file| text(file).ends_with(".private")).expect("a key");
+    Prepared { folder, zone, unsigned, key }
+}
+
+/// Questions with DO, of types whose answers are not a matter of the mechanism.
+fn asked(zone: &Zone) -> Vec<Question> {
+    let excluded = [Rtype::ANY, Rtype::RRSIG, Rtype::NSEC, Rtype::NSEC3, Rtype::NSEC3PARAM];
+    let mut all = questions::questions_with_do(zone);
+    all.retain(|question| !excluded.contains(&question.rtype));
+    all
+}
+
+/// Whether `nonesuch serve` makes this denial when asked.
+fn is_made(mechanism: &str) -> bool {
+    let help = run(&mut nonesuch(["serve", "--help"])).stdout;
+    let is_made = help.contains("--denial") && help.contains(mechanism);
+    if !is_made {
+        nonesuch_testing::skip(&format!("nonesuch serve does not make {mechanism}"));
+    }
+    is_made
+}
+
+/// Ours, asked with `mechanism`; NSEC3 is signed beforehand.
+fn serve_ours(prepared: &Prepared, mechanism: &str) -> Running {
+    if mechanism == "nsec3" {
+        return serve(&prepared.zone.peer_file, &["--origin", ORIGIN]);
+    }
+    let options = ["--origin", ORIGIN, "--denial", mechanism, "--keys", text(prepared.folder.path())];
+    serve(&prepared.unsigned, &options)
+}
+
+/// Differences so far: how often each class explained something, and what no class explains.
+#[derive(Default)]
+struct Outcome {
+    explained: BTreeMap<&'static str, usize>,
+    unexplained: BTreeMap<String, Vec<String>>,
+    compared: usize,
+}
+
+type Read = fn(&Zone, &Question, &Reply) -> Meaning;
+
+fn compare(prepared: &Prepared, peer: Peer, ours: &Running, theirs: &Running, read: Read) -> Outcome {
+    let mut questions = asked(&prepared.zone);
+    // Class `next-name-too-long`: its response to such a question cannot be read.
+    questions.retain(|question| peer != Peer::CoreDns || question.name.view().len() + 2 <= MAX_NAME);
+    let (our_replies, their_replies) =
+        (ask_all(ours.address, &questions), ask_all(theirs.address, &questions));
+    let mut outcome = Outcome::default();
+    let zone = &prepared.zone;
+    for ((question, our_reply), their_reply) in questions.iter().zip(&our_replies).zip(&their_replies) {
+        outcome.compared += 1;
+        let (mut ours, mut theirs) = (read(zone, question, our_reply), read(zone, question, their_reply));
+        let before = (ours.clone(), theirs.clone());
+        let case = Case { zone, question };
+        for class in CLASSES.iter().filter(|class| class.peer == peer) {
+            if (class.explain)(&case, &mut ours, &mut theirs) {
+                *outcome.explained.entry(class.name).or_default() += 1;
+            }
+        }
+        if ours != theirs {
+            let text = format!(
+                "  {} {}\n  ours {:?}\n  theirs {:?}\n",
+                question.name, question.rtype, before.0, before.1
+            );
+            outcome.unexplained.entry(outline(question, &ours, &theirs)).or_default().push(text);
+        }
+    }
+    outcome
+}
+
+/// What differs, without names: like cases fall together.
+fn outline(question: &Question, ours: &Meaning, theirs: &Meaning) -> String {
+    let mut text = question.rtype.to_string();
+    let pairs = [
+        ("rcode", ours.rcode != theirs.rcode),
+        ("AA", ours.authoritative != theirs.authoritative),
+        ("answer", ours.answer != theirs.answer),
+        ("referral", ours.referral != theirs.referral),
+        ("SOA", ours.has_soa != theirs.has_soa),
+        ("matched", ours.denial.matched != theirs.denial.matched),
+        ("covered", ours.denial.covered != theirs.denial.covered),
+    ];
+    for (what, differs) in pairs {
+        if differs {
+            let _ = write!(text, " {what}");
+        }
+    }
+    text
+}
+
+/// Fails where a difference has no class, or a class no difference.
+fn judge(outcome: &Outcome, peer: Peer, mechanism: &str) {
+    eprintln!("{peer:?}: {} answers compared", outcome.compared);
+    let mut text = String::new();
+    for (outline, cases) in &outcome.unexplained {
+        let _ = writeln!(text, "{} × {outline}\n{}", cases.len(), cases[0]);
+    }
+    let expected = CLASSES.iter().filter(|class| class.peer == peer && class.mechanisms.contains(&mechanism));
+    for Class { name, right, rule, .. } in expected {
+        match outcome.explained.get(name) {
+            Some(count) => eprintln!("{peer:?}, {name}: {count}, right: {right:?}; {rule}"),
+            None => {
+                let _ = writeln!(text, "{peer:?} does not differ as class {name} says: remove it");
+            }
+        }
+    }
+    assert!(text.is_empty(), "{text}");
+}
+
+fn beside_powerdns(mechanism: &str) {
+    require_peer!("pdns_server", "pdnsutil");
+    let prepared = prepare("nsec3");
+    let ours = serve_ours(&prepared, mechanism);
+    let at = prepared.folder.path().join("powerdns");
+    let theirs = peers::start_powerdns(&at, &prepared.unsigned, ORIGIN, &[(&prepared.key, true)]);
+    let outcome = compare(&prepared, Peer::PowerDns, &ours, &theirs, |zone, question, reply| {
+        Meaning::of_nsec3(zone, &question.name, reply)
+    });
+    judge(&outcome, Peer::PowerDns, mechanism);
+}
+
+#[test]
+fn signed_beforehand_with_nsec3_means_what_powerdns_means() {
+    beside_powerdns("nsec3");
+}
+
+#[test]
+fn white_lies_mean_what_powerdns_means() {
+    if is_made("white-lies") {
+        beside_powerdns("white-lies");
+    }
+}
+
+#[test]
+fn compact_denial_means_what_coredns_means() {
+    if !is_made("compact") || !installed("coredns") {
+        return;
+    }
+    let prepared = prepare("nsec");
+    let ours = serve_ours(&prepared, "compact");
+    let at = prepared.folder.path().join("coredns");
+    let key = prepared.key.with_extension("");
+    let theirs = peers::start_coredns(&at, &prepared.unsigned, ORIGIN, &[&key]);
+    let outcome = compare(&prepared, Peer::CoreDns, &ours, &theirs, |zone, question, reply| {
+        Meaning::of_compact(zone, question, reply)
+    });
+    judge(&outcome, Peer::CoreDns, "compact");
+}
+
+#[test]
+fn every_class_is_documented() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.md");
+    let documented = fs::read_to_string(Path::new(path)).expect("docs/differences.md");
+    let names: BTreeSet<&str> = CLASSES.iter().map(|class| class.name).collect();
+    let missing: Vec<&&str> =
+        names.iter().filter(|name| !documented.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/differences.md lacks {missing:?}");
+}

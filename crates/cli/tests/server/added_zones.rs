@@ -1,0 +1,303 @@
+//! Zones that are added and removed while the server runs, and NOTIFY on demand.
+
+use crate::common;
+use common::configured::{Configured, ask, head, plain_zone, write_beside};
+use common::{folder, installed, nonesuch, run, text};
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::{HEADER, Rcode};
+use serde_json::json;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::UdpSocket;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Writes a zone's file, and returns the setting that names it.
+fn file(dir: &Path, name: &str, serial: u32) -> String {
+    let path = dir.join(name);
+    write_beside(&path, &plain_zone(&format!("{name}.example."), serial));
+    format!("file={}", path.display())
+}
+
+/// A configuration with the zone `main.example.`, and a file for added zones.
+fn configure(dir: &Path, more: &str) -> PathBuf {
+    file(dir, "main", 1);
+    fs::create_dir_all(dir.join("added")).expect("a directory");
+    let path = dir.join("c.toml");
+    let top = format!("{}added-zones-file = \"added/zones.toml\"\n", head(dir));
+    write_beside(&path, &format!("{top}{more}[zone.\"main.example.\"]\nfile = \"main\"\n"));
+    path
+}
+
+/// What stands in the file of added zones.
+fn added(dir: &Path) -> String {
+    fs::read_to_string(dir.join("added/zones.toml")).unwrap_or_default()
+}
+
+#[test]
+fn added_zones_are_served_at_once_and_after_a_restart() {
+    let folder = folder();
+    let dir = folder.path();
+    let path = configure(dir, "[template.second]\nrequest-ixfr = false\n");
+    let server = Configured::start(&path);
+    let said = server.ctl(&["zone", "add", "A.example", &file(dir, "a", 7)]).expect_done("add").stdout;
+    assert_eq!(said, "zone A.example.: added, serial 7\n");
+    assert_eq!((server.serial("a.example."), server.serial("main.example.")), (Some(7), Some(1)));
+    // A secondary of a server of its own, which lets it have the zone.
+    let other = common::folder();
+    let zones = "[zone.\"s.example.\"]\nfile = \"s\"\ntransfer = [\"127.0.0.1\"]\n";
+    file(other.path(), "s", 3);
+    let primary = Configured::start(&common::configured::configure(other.path(), zones));
+    let primaries = format!("primaries=[\"{}\"]", primary.address);
+    let said = server.ctl(&["zone", "add", "s.example.", &primaries, "template=second"]);
+    assert!(said.expect_done("add").stdout.contains("added, waits for its first transfer"));
+    server.wait_for("s.example.", 3);
+    // What has not been reloaded stays as it is, and so does a zone that is there.
+    file(dir, "main", 2);
+    let said = server.ctl_json(&["zone", "add", "b.example.", &file(dir, "b", 1)]);
+    assert_eq!(
+        (&said["zone"], &said["serial"], &said["state"]),
+        (&"b.example.".into(), &1.into(), &"serving".into())
+    );
+    assert_eq!(server.serial("main.example."), Some(1));
+    server.kill();
+    let server = Configured::start(&path);
+    for (zone, serial) in [("a.example.", 7), ("s.example.", 3), ("b.example.", 1), ("main.example.", 2)] {
+        server.wait_for(zone, serial);
+    }
+    for zone in ["a.example.", "s.example."] {
+        let said = server.ctl(&["zone", "remove", zone]).expect_done("remove").stdout;
+        assert_eq!(said, format!("zone {zone}: removed\n"));
+        assert_eq!(ask(server.address, zone, Rtype::SOA).rcode(), Rcode::REFUSED);
+    }
+    assert!(!added(dir).contains("a.example.") && added(dir).contains("b.example."), "{}", added(dir));
+    server.ctl(&["reload"]).expect_done("reload");
+    assert_eq!((server.serial("b.example."), server.serial("a.example.")), (Some(1), None));
+    // It comes back as any other.
+    server.ctl(&["zone", "add", "a.example.", &file(dir, "a", 8)]).expect_done("add");
+    assert_eq!(server.serial("a.example."), Some(8));
+}
+
+#[test]
+fn a_zone_that_is_refused_changes_nothing() {
+    let folder = folder();
+    let dir = folder.path();
+    let server = Configured::start(&configure(dir, ""));
+    server.ctl(&["zone", "add", "a.example.", &file(dir, "a", 1)]).expect_done("add");
+    let before = added(dir);
+    for (arguments, expected) in [
+        (vec!["add", "b.example.", "fiel=/b"], "zone.\"b.example.\".fiel: unknown key; did you mean file?"),
+        (
+            vec!["add", "b.example.", "primaries=192.0.2.1"],
+            "\"192.0.2.1\" is no list: write a list of servers in [ ]",
+        ),
+        (
+            vec!["add", "b.example.", "file=b", "verify=all"],
+            "zone.\"b.example.\".verify: \"all\" is not allowed",
+        ),
+        (vec!["add", "main.example.", "file=b"], "c.toml:7:7: change it there"),
+        (vec!["add", "a.example.", "file=b"], "zones.toml:3:7: `nonesuch ctl zone remove a.example.`"),
+        (vec!["remove", "main.example."], "c.toml:7:7: change it there"),
+        (vec!["remove", "none.example."], "zone none.example. is not in the configuration"),
+    ] {
+        let ended = server.ctl(&[&["zone"], &arguments[..]].concat());
+        assert!(ended.status == 1 && ended.stderr.contains(expected), "{arguments:?}: {}", ended.text());
+    }
+    assert_eq!(added(dir), before);
+    // The file cannot be replaced: the zone is not served either.
+    fs::rename(dir.join("added"), dir.join("moved")).expect("renamed");
+    let ended = server.ctl(&["zone", "add", "b.example.", &file(dir, "b", 1)]);
+    assert!(ended.status == 1 && ended.stderr.contains("zones.toml: cannot be written"), "{}", ended.text());
+    assert_eq!((server.serial("b.example."), server.serial("a.example.")), (None, Some(1)));
+    fs::rename(dir.join("moved"), dir.join("added")).expect("renamed");
+    // A zone without a sound file is added as a reload adds it, which the exit status says.
+    let missing = server.ctl(&["zone", "add", "c.example.", "file=/none"]);
+    assert!(
+        missing.status == 1 && missing.stdout.contains("added, and cannot be loaded: "),
+        "{}",
+        missing.text()
+    );
+    assert_eq!(ask(server.address, "c.example.", Rtype::SOA).rcode(), Rcode::SERVFAIL);
+    server.ctl(&["zone", "remove", "c.example."]).expect_done("remove");
+    // Two zones in one request are none; nor is a request of any length taken.
+    for (request, expected) in [
+        (json!({ "command": "zone-add", "zone": "d.example." }), "missing field `settings`"),
+        (
+            json!({ "command": "zone-add", "zone": "d.example.", "settings": { "file": "x".repeat(5000) } }),
+            "more than 4096 bytes",
+        ),
+    ] {
+        let mut stream = UnixStream::connect(dir.join("control")).expect("connected");
+        // The server may have answered before it has taken all of it.
+        let _ = writeln!(stream, "{request}");
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).expect("an answer");
+        assert!(answer.contains(expected), "{answer}");
+    }
+    assert_eq!(added(dir), before);
+}
+
+#[test]
+fn zones_that_are_added_at_once_are_all_there() {
+    let folder = folder();
+    let dir = folder.path();
+    let server = Configured::start(&configure(dir, ""));
+    let names: Vec<String> = (0..8).map(|number| format!("z{number}")).collect();
+    let removed = ["old0", "old1", "old2", "old3"];
+    for name in removed {
+        server.ctl(&["zone", "add", &format!("{name}.example."), &file(dir, name, 1)]).expect_done("add");
+    }
+    std::thread::scope(|scope| {
+        for name in &names {
+            let setting = file(dir, name, 1);
+            let server = &server;
+            scope.spawn(move || {
+                server.ctl(&["zone", "add", &format!("{name}.example."), &setting]).expect_done("add")
+            });
+        }
+        for name in removed {
+            let server = &server;
+            scope.spawn(move || {
+                server.ctl(&["zone", "remove", &format!("{name}.example.")]).expect_done("remove")
+            });
+        }
+    });
+    let zones: toml::Table = added(dir).parse().expect("TOML");
+    let found: Vec<&String> = zones["zone"].as_table().expect("zones").keys().collect();
+    let expected: Vec<String> = names.iter().map(|name| format!("{name}.example.")).collect();
+    assert_eq!(found, expected.iter().collect::<Vec<_>>());
+    assert!(expected.iter().all(|zone| server.serial(zone) == Some(1)));
+}
+
+/// Runs `serve` and `serve --check` as root that becomes another user: both name the directory that this user may not write to.
+#[test]
+fn a_directory_that_the_servers_user_may_not_write_to_keeps_it_from_starting() {
+    let user = nix::unistd::User::from_name("nobody").ok().flatten();
+    let (true, Some(user)) = (nix::unistd::Uid::effective().is_root(), user) else {
+        return nonesuch_testing::skip("only root can become another user");
+    };
+    let folder = folder();
+    let dir = folder.path();
+    let path = configure(dir, "user = \"nobody\"\n");
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let (uid, gid) = (Some(user.uid.as_raw()), Some(user.gid.as_raw()));
+    chown(dir.join("state"), uid, gid).expect("given away");
+    for check in [&[][..], &["--check"]] {
+        let ended = run(&mut nonesuch([&["serve", "--config", text(&path)], check].concat()));
+        let said = ended.text();
+        let expected =
+            ["c.toml:6:20: added-zones-file: ", "the user nobody may not write there: chown nobody "];
+        assert!(ended.status == 2 && expected.iter().all(|words| said.contains(words)), "{said}");
+    }
+    chown(dir.join("added"), uid, gid).expect("given away");
+    let server = Configured::start(&path);
+    server.ctl(&["zone", "add", "a.example.", &file(dir, "a", 1)]).expect_done("add");
+    let found = fs::metadata(dir.join("added/zones.toml")).expect("written");
+    assert_eq!((Some(found.uid()), found.mode() & 0o777), (uid, 0o640));
+    assert_eq!(server.serial("a.example."), Some(1));
+}
+
+/// Starts a server under strace with these options, has `act` ask it over the control socket, and kills it.
+fn traced(path: &Path, options: &[&str], act: impl FnOnce()) {
+    let program = nonesuch([""; 0]).get_program().to_owned();
+    let mut child = Command::new("strace")
+        .args(["-D", "-f", "-qq"])
+        .args(options)
+        .arg(program)
+        .args(["serve", "--config", text(path)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("strace starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("ready: ")), "it is not ready");
+    act();
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The file is written beside and made to last before it is renamed, and its directory behind that: a server that is killed at the
+/// rename or at the directory leaves the old file or the new one.
+#[test]
+fn the_file_of_added_zones_outlives_a_crash() {
+    let is_traceable =
+        || Command::new("strace").arg("true").output().is_ok_and(|ended| ended.status.success());
+    if !installed("strace") || !is_traceable() {
+        return nonesuch_testing::skip("strace cannot be run");
+    }
+    let folder = folder();
+    let dir = fs::canonicalize(folder.path()).expect("a directory");
+    let path = configure(&dir, "");
+    let (trace, file_of_zones, directory) =
+        (dir.join("trace"), dir.join("added/zones.toml"), dir.join("added"));
+    let add = |name: &str| {
+        let setting = file(&dir, name, 1);
+        run(&mut nonesuch([
+            "ctl",
+            "--config",
+            text(&path),
+            "zone",
+            "add",
+            &format!("{name}.example."),
+            &setting,
+        ]))
+    };
+    let calls = "trace=fsync,fdatasync,rename,renameat,renameat2";
+    traced(&path, &["-y", "-e", calls, "-o", text(&trace)], || drop(add("a").expect_done("add")));
+    let calls = fs::read_to_string(&trace).expect("a trace");
+    let lines: Vec<&str> = calls.lines().filter(|line| line.contains(text(&directory))).collect();
+    let is = |line: &str, call: &str, end: &str| line.contains(call) && line.contains(end);
+    let [written, renamed, lasting] = lines[..] else { panic!("{calls}") };
+    assert!(is(written, "fsync(", ".part>"), "{calls}");
+    assert!(is(renamed, "rename", "zones.toml\""), "{calls}");
+    assert!(is(lasting, "fsync(", "/added>"), "{calls}");
+    for (name, place, call) in
+        [("b", &file_of_zones, "rename,renameat,renameat2"), ("c", &directory, "fsync,fdatasync")]
+    {
+        let inject = format!("inject={call}:signal=KILL");
+        traced(&path, &["-P", text(place), "-e", &inject, "-o", text(&trace)], || {
+            assert_ne!(add(name).status, 0, "it is killed before it answers");
+        });
+        let server = Configured::start(&path);
+        assert_eq!(server.serial("a.example."), Some(1), "{}", added(&dir));
+        let is_there = added(&dir).contains(&format!("{name}.example."));
+        assert_eq!(server.serial(&format!("{name}.example.")).is_some(), is_there);
+    }
+}
+
+#[test]
+fn notify_is_sent_on_demand() {
+    let folder = folder();
+    let dir = folder.path();
+    let secondary = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    secondary.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+    let server = Configured::start(&configure(dir, ""));
+    let also = format!("also-notify=[\"{}\"]", secondary.local_addr().expect("bound"));
+    server.ctl(&["zone", "add", "a.example.", &file(dir, "a", 5), &also]).expect_done("add");
+    // Takes one NOTIFY (opcode 4) of the zone, and answers it.
+    let take = || {
+        let mut octets = [0; 512];
+        let (length, from) = secondary.recv_from(&mut octets).expect("a NOTIFY");
+        assert_eq!(octets[2] >> 3, 4);
+        assert_eq!(&octets[HEADER..HEADER + 11], b"\x01a\x07example\0");
+        octets[2] |= 0x80;
+        secondary.send_to(&octets[..length], from).expect("answered");
+    };
+    // Of the version that is new; then whenever it is asked for.
+    take();
+    for _ in 0..2 {
+        let said = server.ctl(&["zone", "notify", "a.example."]).expect_done("notify").stdout;
+        assert!(said.starts_with("zone a.example.: NOTIFY of serial 5 is sent to 127.0.0.1:"), "{said}");
+        take();
+    }
+    for (zone, expected) in [
+        ("main.example.", "no secondaries to notify: name them in also-notify"),
+        ("b.", "there is no zone b."),
+    ] {
+        let ended = server.ctl(&["zone", "notify", zone]);
+        assert!(ended.status == 1 && ended.stderr.contains(expected), "{}", ended.text());
+    }
+}

@@ -1,0 +1,187 @@
+//! DNS cookies beside BIND's and Knot's: servers with one secret take each other's cookies (RFC 9018), and their clients
+//! come through with ours.
+
+use crate::common;
+use common::{KEYS_ORIGIN, Running, installed, prepared, run, start_peer};
+use nonesuch_proto::edns::{self, DO, Opt};
+use nonesuch_proto::message::{HEADER, Message, Rcode, push_query};
+use nonesuch_proto::{Name, Rtype};
+use nonesuch_server::cookies::{CookieStatus, Cookies};
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const SECRET: &str = "e5e973e5a6b2a43f48e7dc849e37bfcf";
+const CLIENT_COOKIE: [u8; 8] = [0x24, 0x64, 0xc4, 0xab, 0xcf, 0x10, 0xc9, 0x57];
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// How long a server may take to have its zone.
+const LOAD: Duration = Duration::from_secs(15);
+
+fn cookies() -> Cookies {
+    Cookies::parse_secrets(SECRET).ok().and_then(Cookies::with_secrets).expect("a secret")
+}
+
+fn now() -> u32 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() as u32
+}
+
+/// Asks for the apex's SOA record with a cookie option: response code, and the response's cookie option.
+fn ask(server: SocketAddr, cookie: Option<&[u8]>) -> Option<(Rcode, Option<Vec<u8>>)> {
+    let socket = UdpSocket::bind((CLIENT, 0)).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a limit");
+    let mut query = Vec::new();
+    push_query(&KEYS_ORIGIN.parse::<Name>().expect("a name"), Rtype::SOA, 7, 0, &mut query);
+    query[HEADER - 1] = 1;
+    let start = query.len();
+    edns::push_opt(1232, 0, DO, &mut query);
+    if let Some(cookie) = cookie {
+        edns::push_option(edns::COOKIE, &[cookie], &mut query);
+    }
+    edns::set_options_length(start, &mut query);
+    socket.send_to(&query, server).expect("sent");
+    let mut response = [0; 4096];
+    let (length, _) = socket.recv_from(&mut response).ok()?;
+    let message = Message::parse(&response[..length]).expect("a message");
+    let opt = message.opt().map(|opt| Opt::from_parts(opt.class.0, opt.ttl, &opt.rdata).expect("options"));
+    let cookie = opt.and_then(|opt| opt.option(edns::COOKIE));
+    Some((message.rcode(), cookie.map(<[u8]>::to_vec)))
+}
+
+/// Starts a server whose configuration is made for an address, and waits for the zone.
+fn start(folder: &Path, program: &str, options: &[&str], configuration: impl Fn(u16) -> String) -> Running {
+    let running = start_peer(&folder.join("log"), |address| {
+        let file = folder.join("configuration");
+        fs::write(&file, configuration(address.port())).expect("written");
+        let mut command = Command::new(program);
+        command.args(options).arg(file);
+        command
+    });
+    let end = Instant::now() + LOAD;
+    // With a cookie: without one, a limited answer is empty and does not say that the zone is not there yet.
+    let made = cookies().check(Some(&CLIENT_COOKIE), CLIENT, now()).reply.expect("a cookie");
+    while ask(running.address, Some(&made)).is_none_or(|(rcode, _)| rcode != Rcode::NOERROR) {
+        let said = || fs::read_to_string(folder.join("log")).unwrap_or_default();
+        assert!(Instant::now() < end, "{program} does not load the zone: {}", said());
+    }
+    running
+}
+
+/// BIND, which answers with BADCOOKIE where a client with cookies has no valid one.
+fn start_bind(folder: &Path) -> Running {
+    start(folder, "named", &["-g", "-n", "1", "-c"], |port| {
+        format!(
+            "options {{\n directory \"{at}\";\n listen-on port {port} {{ 127.0.0.1; }};\n listen-on-v6 {{ none; }};\n pid-file none;\n \
+             session-keyfile none;\n recursion no;\n dnssec-validation no;\n cookie-algorithm siphash24;\n \
+             cookie-secret \"{SECRET}\";\n answer-cookie yes;\n require-server-cookie yes;\n}};\ncontrols {{ }};\n\
+             zone \"{KEYS_ORIGIN}\" {{ type primary; file \"{at}/zone\"; check-integrity no; }};\n",
+            at = folder.display()
+        )
+    })
+}
+
+/// Knot DNS likewise.
+fn start_knot(folder: &Path) -> Running {
+    start(folder, "knotd", &["-c"], |port| {
+        format!(
+            "server:\n  listen: 127.0.0.1@{port}\n  rundir: \"{at}\"\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n\
+             database:\n  storage: \"{at}\"\nmod-cookies:\n  - id: c\n    secret: 0x{SECRET}\n    badcookie-slip: 1\n\
+             template:\n  - id: default\n    storage: \"{at}\"\n    semantic-checks: off\n    global-module: mod-cookies/c\n    \
+             zonefile-sync: -1\n    zonefile-load: whole\n    journal-content: none\n\
+             zone:\n  - domain: {KEYS_ORIGIN}\n    file: \"{at}/zone\"\n",
+            at = folder.display()
+        )
+    })
+}
+
+/// A server with our secret takes what we make, and we take what it makes.
+fn exchange(server: SocketAddr) {
+    let (rcode, learned) = ask(server, Some(&CLIENT_COOKIE)).expect("a response");
+    assert_eq!(rcode, Rcode::BADCOOKIE);
+    let learned = learned.expect("a cookie");
+    let ours = cookies();
+    assert_eq!(ours.check(Some(&learned), CLIENT, now()).status, CookieStatus::Valid, "{learned:02x?}");
+    let made = ours.check(Some(&CLIENT_COOKIE), CLIENT, now()).reply.expect("a cookie");
+    assert_eq!(ask(server, Some(&made)).expect("a response").0, Rcode::NOERROR);
+    let mut forged = made;
+    forged[23] ^= 1;
+    assert_eq!(ask(server, Some(&forged)).expect("a response").0, Rcode::BADCOOKIE);
+    // As old as can be, and older.
+    let at = |age: u32| ours.check(Some(&CLIENT_COOKIE), CLIENT, now() - age).reply.expect("a cookie");
+    assert_eq!(ask(server, Some(&at(3500))).expect("a response").0, Rcode::NOERROR);
+    assert_eq!(ask(server, Some(&at(3700))).expect("a response").0, Rcode::BADCOOKIE);
+}
+
+#[test]
+fn bind_with_our_secret_takes_our_cookies_and_we_take_its() {
+    if installed("named") {
+        let folder = prepared();
+        exchange(start_bind(folder.path()).address);
+    }
+}
+
+#[test]
+fn knot_with_our_secret_takes_our_cookies_and_we_take_its() {
+    if installed("knotd") {
+        let folder = prepared();
+        exchange(start_knot(folder.path()).address);
+    }
+}
+
+/// Ours, with the same secret, and one response a second to whoever has no cookie.
+fn start_ours(folder: &Path) -> Running {
+    fs::write(folder.join("secret"), format!("{SECRET}\n")).expect("written");
+    start(folder, env!("CARGO_BIN_EXE_nonesuch"), &["serve", "--config"], |port| {
+        format!(
+            "version = 1\nlisten = [\"127.0.0.1:{port}\"]\nworkers = 1\n\n[limits]\nexempt = []\nresponses-per-second = 1\nslip = 1\n\n\
+             [cookies]\nsecret-file = \"secret\"\n\n[zone.\"{KEYS_ORIGIN}\"]\nfile = \"zone\"\n"
+        )
+    })
+}
+
+#[test]
+fn clients_with_cookies_come_through_where_others_are_limited() {
+    let folder = prepared();
+    let running = start_ours(folder.path());
+    let server = running.address;
+    // Whoever has no cookie is limited, and who has one of ours is not.
+    let made = cookies().check(Some(&CLIENT_COOKIE), CLIENT, now()).reply.expect("a cookie");
+    let (mut limited, mut asked) = (0, 0);
+    for _ in 0..20 {
+        let (rcode, cookie) = ask(server, Some(&made)).expect("a response");
+        assert_eq!((rcode, cookie.as_deref()), (Rcode::NOERROR, Some(&made[..])));
+        if ask(server, Some(&CLIENT_COOKIE)).is_some_and(|(rcode, _)| rcode == Rcode::BADCOOKIE) {
+            limited += 1;
+        }
+        asked += 1;
+    }
+    assert!(limited >= asked / 2, "{limited} of {asked}");
+    // Errors are limited too: one that waits is answered in the end.
+    let malformed = (0..10).find_map(|_| ask(server, Some(&[1; 9])));
+    assert_eq!(malformed, Some((Rcode::FORMERR, None)));
+}
+
+/// The other programs' clients learn a cookie of ours by BADCOOKIE, and ask again with it.
+#[test]
+fn dig_and_kdig_ask_again_with_our_cookie() {
+    let folder = prepared();
+    let running = start_ours(folder.path());
+    for (program, options) in [("dig", &["+cookie", "+tries=1"][..]), ("kdig", &["+cookie", "+badcookie=3"])]
+    {
+        if !installed(program) {
+            continue;
+        }
+        for _ in 0..5 {
+            // The first takes the response of this second, if there is one.
+            let _ = ask(running.address, Some(&CLIENT_COOKIE));
+            let port = running.address.port().to_string();
+            let mut command = Command::new(program);
+            command.args(["@127.0.0.1", "-p", &port, KEYS_ORIGIN, "SOA", "+norecurse"]).args(options);
+            let said = run(&mut command).expect_done(program).text();
+            assert!(said.contains("NOERROR") && said.contains("COOKIE: "), "{said}");
+            assert!(said.contains("ns.keys.example. h.keys.example."), "{said}");
+            assert!(program == "kdig" || said.contains("(good)"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Reloading a running server: zones come, go, change; what is refused leaves what was there; no query is lost.
+//!
+//! `NONESUCH_RELOAD_SECONDS` and `NONESUCH_RELOAD_RATE` make the test under load as long and as heavy as wanted (`just reloads`).
+
+use crate::common;
+use common::configured::{Configured, ask, configure, plain_zone, write_beside};
+use common::{folder, generate_key, nonesuch, run, text};
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::Rcode;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const KEYS: &str = common::KEYS_ORIGIN;
+
+fn zone_table(names: &[&str]) -> String {
+    names.iter().map(|name| format!("[zone.\"{name}.example.\"]\nfile = \"{name}\"\n")).collect()
+}
+
+#[test]
+fn zones_come_and_go_and_change_their_settings() {
+    let folder = folder();
+    let dir = folder.path();
+    for name in ["a", "b", "c"] {
+        write_beside(&dir.join(name), &plain_zone(&format!("{name}.example."), 1));
+    }
+    let server = Configured::start(&configure(dir, &zone_table(&["a", "b"])));
+    configure(dir, &zone_table(&["b", "c"]));
+    let told = server.ctl(&["reload"]).expect_done("reload").stdout;
+    assert!(told.contains("1 added, 1 removed, 0 updated, 0 refused, 1 unchanged"), "{told}");
+    assert_eq!((server.serial("b.example."), server.serial("c.example.")), (Some(1), Some(1)));
+    assert_eq!(ask(server.address, "a.example.", Rtype::SOA).rcode(), Rcode::REFUSED);
+    // A zone that is taken out by mistake comes back with its journal and timers: what is kept goes on command.
+    let kept = dir.join("state/zones/a.example.kept");
+    assert!(kept.exists());
+    let ended = server.ctl(&["zone", "purge", "b.example."]);
+    assert!(ended.status == 1 && ended.stderr.contains("zone b.example. is served"), "{}", ended.text());
+    server.ctl(&["zone", "purge", "a.example."]).expect_done("purge");
+    assert!(!kept.exists());
+    let ended = server.ctl(&["zone", "purge", "a.example."]);
+    assert!(
+        ended.status == 1 && ended.stderr.contains("nothing is kept of a zone a.example."),
+        "{}",
+        ended.text()
+    );
+    configure(dir, &zone_table(&["b"]));
+    server.ctl(&["reload"]).expect_done("reload");
+    let told = server.ctl(&["purge"]).expect_done("purge").stdout;
+    assert_eq!(told, "removed what was kept of 1 zone: c.example\n");
+    let told = server.ctl(&["purge"]).expect_done("purge").stdout;
+    assert_eq!(told, "nothing is kept but of zones that are there\n");
+    configure(dir, &zone_table(&["b", "c"]));
+    server.ctl(&["reload"]).expect_done("reload");
+    assert_eq!(server.serial("c.example."), Some(1));
+    configure(dir, &format!("{}verify = \"structural\"\n", zone_table(&["b", "c"])));
+    let told = server.ctl(&["reload"]).expect_done("reload").stdout;
+    assert!(told.contains("0 added, 0 removed, 1 updated, 0 refused, 1 unchanged"), "{told}");
+}
+
+#[test]
+fn a_faulty_configuration_leaves_the_old_one() {
+    let folder = folder();
+    let dir = folder.path();
+    write_beside(&dir.join("a"), &plain_zone("a.example.", 1));
+    let server = Configured::start(&configure(dir, &zone_table(&["a"])));
+    configure(dir, "[zone.\"b.example.\"]\nfiel = \"b\"\n");
+    let before = fs::read_to_string(dir.join("c.toml")).expect("a configuration");
+    // The socket's place is not read of a faulty configuration.
+    let socket = dir.join("control");
+    let ended = run(&mut nonesuch(["ctl", "--socket", text(&socket), "reload"]));
+    assert!(
+        ended.status == 1 && ended.stderr.contains("c.toml:7:1: zone.\"b.example.\".fiel: unknown key"),
+        "{}",
+        ended.text()
+    );
+    assert_eq!(server.serial("a.example."), Some(1));
+    let changed = before.replace("fiel", "file").replace("workers = 1", "workers = 2");
+    write_beside(&dir.join("b"), &plain_zone("b.example.", 1));
+    write_beside(&dir.join("c.toml"), &changed);
+    let told = server.ctl(&["reload"]).expect_done("reload").stdout;
+    assert!(told.contains("these need a new start: workers"), "{told}");
+}
+
+/// A signed zone in the folder, of this serial.
+fn sign(dir: &Path, serial: u32) -> PathBuf {
+    let keys = dir.join("keys");
+    if !keys.exists() {
+        generate_key(&keys, KEYS, "ecdsap256sha256", &["--csk"]);
+    }
+    let unsigned = dir.join("unsigned");
+    fs::write(&unsigned, common::KEYS_ZONE.replace("h 1 7200", &format!("h {serial} 7200")))
+        .expect("written");
+    let signed = dir.join(format!("signed-{serial}"));
+    common::sign(&unsigned, KEYS, &keys, "nsec", &signed);
+    signed
+}
+
+#[test]
+fn a_zone_that_fails_verification_is_refused_and_the_old_one_stays() {
+    let folder = folder();
+    let dir = folder.path();
+    let (first, second) = (sign(dir, 1), sign(dir, 2));
+    let file = dir.join("zone");
+    for verify in ["full", "changed", "structural"] {
+        fs::copy(&first, dir.join("copy")).expect("copied");
+        fs::rename(dir.join("copy"), &file).expect("renamed");
+        let table = format!("[zone.\"{KEYS}\"]\nfile = \"zone\"\nverify = \"{verify}\"\n");
+        let server = Configured::start(&configure(dir, &table));
+        assert_eq!(server.serial(KEYS), Some(1), "{verify}");
+        let sound = fs::read_to_string(&second).expect("a zone");
+        let altered = match verify {
+            "structural" => {
+                sound.lines().filter(|line| !line.contains("NSEC ")).collect::<Vec<_>>().join("\n")
+            }
+            _ => sound.replace("192.0.2.1", "192.0.2.9"),
+        };
+        write_beside(&file, &altered);
+        let ended = server.ctl(&["reload"]);
+        assert!(
+            ended.status == 1 && ended.stdout.contains("not fit to be served"),
+            "{verify}: {}",
+            ended.text()
+        );
+        assert_eq!(server.serial(KEYS), Some(1), "{verify}");
+        let status = server.ctl_json(&["status"]);
+        assert_eq!((&status["troubled"][0], &status["serving"]), (&KEYS.into(), &1.into()), "{status}");
+        // Over a restart too.
+        server.kill();
+        let server = Configured::start(&dir.join("c.toml"));
+        assert_eq!(server.serial(KEYS), Some(1), "{verify}: {}", server.logged());
+        write_beside(&file, &sound);
+        server.ctl(&["reload"]).expect_done("reload");
+        assert_eq!(server.serial(KEYS), Some(2), "{verify}");
+        assert_eq!(server.ctl_json(&["status"])["troubled"].as_array().map(Vec::len), Some(0), "{verify}");
+        if verify == "changed" {
+            let zone = server.ctl_json(&["zone", "status", KEYS]);
+            let words = zone[0]["verified"].as_str().unwrap_or_default().to_owned();
+            assert!(words.starts_with("changed: "), "{words}");
+        }
+        server.kill();
+        fs::remove_dir_all(dir.join("state")).expect("removed");
+    }
+}
+
+#[test]
+fn other_keys_and_mechanisms_take_effect() {
+    let folder = folder();
+    let dir = folder.path();
+    fs::write(dir.join("zone"), common::KEYS_ZONE).expect("written");
+    let keys = dir.join("keys");
+    generate_key(&keys, KEYS, "ed25519", &["--csk"]);
+    let table = |more: &str| format!("[zone.\"{KEYS}\"]\nfile = \"zone\"\n{more}");
+    let server = Configured::start(&configure(dir, &table("")));
+    let denial = |server: &Configured| ask(server.address, &format!("none.{KEYS}"), Rtype::A);
+    assert_eq!(denial(&server).rcode(), Rcode::NXDOMAIN);
+    configure(dir, &table("denial = \"compact\"\nkeys = \"keys\"\n"));
+    server.ctl(&["reload"]).expect_done("reload");
+    let answer = denial(&server);
+    assert_eq!(answer.rcode(), Rcode::NOERROR, "compact denial");
+    assert!(answer.records.iter().any(|record| record.rtype == Rtype::RRSIG));
+    // Out of the state folder after a restart: the image that was made is mapped.
+    let verified = |server: &Configured| {
+        let zone = &server.ready["zones"][0];
+        assert!(zone["served"].as_str().is_some_and(|served| served.contains("compact")), "{zone}");
+        assert_eq!(denial(server).rcode(), Rcode::NOERROR);
+        zone["verified"].as_str().unwrap_or_default().to_owned()
+    };
+    server.kill();
+    let server = Configured::start(&dir.join("c.toml"));
+    assert_eq!(verified(&server), "when its image was made");
+    // Another key is published at once, also where it came while the server was down.
+    server.kill();
+    generate_key(&keys, KEYS, "ed25519", &["--csk"]);
+    let server = Configured::start(&dir.join("c.toml"));
+    assert_eq!(verified(&server), "unsigned zone, keys tried");
+    let keys_of = |server: &Configured| {
+        let answer = ask(server.address, KEYS, Rtype::DNSKEY);
+        answer.records.iter().filter(|record| record.rtype == Rtype::DNSKEY).count()
+    };
+    assert_eq!(keys_of(&server), 2);
+    // Without its chain the image is none of a zone that is served as it is.
+    server.kill();
+    configure(dir, &table(""));
+    let server = Configured::start(&dir.join("c.toml"));
+    assert_eq!((denial(&server).rcode(), keys_of(&server)), (Rcode::NXDOMAIN, 0));
+}
+
+/// Queries at a steady rate while all zones are reloaded each second: each is answered.
+#[test]
+fn no_query_is_lost_while_zones_are_reloaded() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
+    let seconds = number("NONESUCH_RELOAD_SECONDS").unwrap_or(6);
+    let rate = number("NONESUCH_RELOAD_RATE").unwrap_or(2000);
+    let folder = folder();
+    let dir = folder.path();
+    let names = ["a", "b", "c", "d"];
+    let write = |serial| {
+        names
+            .iter()
+            .for_each(|name| write_beside(&dir.join(name), &plain_zone(&format!("{name}.example."), serial)))
+    };
+    write(1);
+    let server = Configured::start(&configure(dir, &zone_table(&names)));
+    let queries: String = names
+        .iter()
+        .map(|name| format!("{name}.example. SOA\nt.{name}.example. TXT\nnone.{name}.example. A\n"))
+        .collect();
+    fs::write(dir.join("queries"), queries).expect("written");
+    let load = nonesuch([
+        "load",
+        "--server",
+        &server.address.to_string(),
+        "--queries",
+        text(&dir.join("queries")),
+        "--json",
+        "--sleep",
+    ])
+    .args(["--rate", &rate.to_string(), "--seconds", &seconds.to_string(), "--timeout", "5"])
+    .stdout(std::process::Stdio::piped())
+    .spawn()
+    .expect("nonesuch starts");
+    let end = Instant::now() + Duration::from_secs(u64::from(seconds));
+    let mut serial = 1;
+    while Instant::now() + Duration::from_millis(1500) < end {
+        let begun = Instant::now();
+        serial += 1;
+        write(serial);
+        let told = server.ctl(&["reload"]).expect_done("reload").stdout;
+        assert!(told.contains("4 updated, 0 refused"), "{told}");
+        std::thread::sleep(Duration::from_secs(1).saturating_sub(begun.elapsed()));
+    }
+    let output = load.wait_with_output().expect("ended");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rcodes = report["rcodes"].as_object().expect("response codes").clone();
+    assert_eq!((&report["lost"], &report["unexpected"]), (&0.into(), &0.into()), "{report}");
+    assert!(rcodes.keys().all(|rcode| rcode == "NOERROR" || rcode == "NXDOMAIN"), "{rcodes:?}");
+    assert!(report["received"].as_u64() >= Some(u64::from(rate * seconds) * 9 / 10), "{report}");
+    assert!(serial >= 3, "there were reloads");
+    assert_eq!(server.serial("a.example."), Some(serial));
+    println!("{} queries answered, {} reloads, none lost", report["received"], serial - 1);
+}

@@ -1,0 +1,138 @@
+//! `nonesuch serve FILE` is the server of a configuration that says nothing else: it reloads, warns, logs and ends as that
+//! does, and keeps nothing.
+
+use crate::common;
+use common::configured::{Configured, plain_zone, write_beside};
+use common::{listing, nonesuch, run, run_on, text};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const ZONE: &str = "example.";
+
+/// Serves the file at `path` on a free port.
+fn serve(path: &Path, more: &[&str]) -> Configured {
+    let arguments = [&["--listen", "127.0.0.1:0", "--workers", "1", text(path)], more].concat();
+    Configured::start_with(&arguments, path, Stdio::null())
+}
+
+#[test]
+fn a_hang_up_has_the_file_read_again_and_a_bad_one_refused() {
+    let folder = common::folder();
+    let file = folder.path().join("example");
+    fs::write(&file, plain_zone(ZONE, 1)).expect("written");
+    let server = serve(&file, &[]);
+    assert_eq!((server.ready["zone"].as_str(), server.serial(ZONE)), (Some(ZONE), Some(1)));
+    write_beside(&file, &plain_zone(ZONE, 2));
+    server.signal("-HUP");
+    server.wait_for(ZONE, 2);
+    write_beside(&file, &plain_zone("other.", 3));
+    server.signal("-HUP");
+    let refused = "zone example.: refused, the version of before stays: ";
+    server.wait_until("it is refused", || server.logged().contains(refused));
+    assert_eq!(server.serial(ZONE), Some(2));
+    write_beside(&file, &plain_zone(ZONE, 4));
+    server.signal("-HUP");
+    server.wait_for(ZONE, 4);
+    // What other servers do at these signals is not to end this one.
+    for signal in ["-USR1", "-USR2", "-ALRM"] {
+        server.signal(signal);
+    }
+    assert_eq!(server.serial(ZONE), Some(4));
+    let stopped = server.stop();
+    assert!(stopped["datagrams_in"].as_u64() >= Some(4) && stopped["online"].is_null(), "{stopped}");
+    assert_eq!(listing(folder.path()), ["example", "example.log"], "nothing is kept");
+}
+
+/// The same lines as with a configuration, where they are asked for.
+#[test]
+fn a_reload_is_logged_as_that_of_a_configuration() {
+    let folder = common::folder();
+    let file = folder.path().join("example");
+    fs::write(&file, plain_zone(ZONE, 1)).expect("written");
+    let server = serve(&file, &["-v"]);
+    let words = "zone example.: serial 1, unsigned; verified: nothing: unsigned";
+    assert!(server.logged().contains(words), "{}", server.logged());
+    server.signal("-HUP");
+    let words = "reload: 0 added, 0 removed, 0 updated, 0 refused, 1 unchanged";
+    server.wait_until("the reload is told of", || server.logged().contains(words));
+}
+
+#[test]
+fn standard_input_cannot_be_read_again() {
+    let folder = common::folder();
+    let file = folder.path().join("example");
+    fs::write(&file, plain_zone(ZONE, 1)).expect("written");
+    let input = Stdio::from(fs::File::open(&file).expect("a file"));
+    let server = Configured::start_with(&["--listen", "127.0.0.1:0", "-"], &file, input);
+    server.signal("-HUP");
+    let words = "standard input cannot be read again: serve a file";
+    server.wait_until("it is refused", || server.logged().contains(words));
+    assert_eq!(server.serial(ZONE), Some(1));
+    // What is no zone is told of by the same name.
+    fs::write(&file, "nonsense\n").expect("written");
+    let ended = run_on(&mut nonesuch(["serve", "--listen", "127.0.0.1:0", "-"]), &file);
+    assert!(ended.status == 2 && ended.stderr.contains("standard input:1:"), "{}", ended.text());
+}
+
+/// Tools send these whenever they like; what ends a server ends it then too.
+#[test]
+fn signals_that_come_while_the_zone_is_read_do_not_end_it() {
+    for (last, text, status) in [(None, plain_zone(ZONE, 1), Some(0)), (Some("-TERM"), String::new(), None)] {
+        let mut child = nonesuch(["serve", "--listen", "127.0.0.1:0", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("nonesuch starts");
+        let id = child.id().to_string();
+        let signal = |signal: &str| {
+            assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
+        };
+        wait_until_taken(&id);
+        ["-HUP", "-USR1", "-USR2", "-ALRM"].into_iter().chain(last).for_each(signal);
+        let mut input = child.stdin.take().expect("piped");
+        // Who was ended takes nothing.
+        let _ = input.write_all(text.as_bytes());
+        if last.is_none() {
+            drop(input);
+            let mut ready = String::new();
+            BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut ready).expect("a line");
+            assert!(ready.starts_with("ready: listening on 127.0.0.1:"), "{ready}");
+            signal("-TERM");
+        }
+        assert_eq!(child.wait().expect("ended").code(), status);
+    }
+}
+
+/// Waits until the process of this number takes SIGHUP.
+fn wait_until_taken(id: &str) {
+    let end = Instant::now() + Duration::from_secs(20);
+    let is_taken = || {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).expect("a process");
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = u64::from_str_radix(caught.expect("a line").trim(), 16).expect("a number");
+        // The bit of signal 1, which is taken last.
+        caught & 1 == 1
+    };
+    while !is_taken() {
+        assert!(Instant::now() < end, "it takes no signal");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Options that exclude each other, whatever zone the file has.
+#[test]
+fn options_that_do_not_go_together_are_refused() {
+    for (options, says) in [
+        (&["--denial", "compact", "--keys", "k", "--nsec5-keys", "n"][..], "--nsec5-keys"),
+        (&["--keys", "k"], "leave --keys out"),
+        (&["--denial", "nsec3", "--keys", "k"], "zone sign --denial nsec3"),
+        (&["--check"], "--config"),
+    ] {
+        let ended = run(&mut nonesuch([&["serve", "zone"], options].concat()));
+        assert!(ended.status == 2 && ended.stderr.contains(says), "{options:?}: {}", ended.text());
+    }
+}

@@ -1,0 +1,263 @@
+//! When a zone expires (EDNS EXPIRE, RFC 7314): what is asked and answered, and that no secondary of a secondary has a zone for longer
+//! than its primary, with BIND and Knot DNS as judges, over restarts too.
+
+use crate::common;
+use crate::common::transferring;
+use common::configured::{Configured, configure, write_beside};
+use common::{folder, installed, nonesuch, run, start_peer, text};
+use nonesuch_testing::require_peer;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use transferring::{SECRET, ZONE, bind_with, free_port, start_at};
+
+/// EXPIRE of the zone's SOA record, in seconds. BIND takes no less than REFRESH and RETRY together, which are 500 s each at least.
+const EXPIRE: u64 = 2000;
+/// What is left when enough was waited for to tell it from all of it.
+const LATER: u64 = EXPIRE - 3;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn zone_text(serial: u32) -> String {
+    format!(
+        "$ORIGIN {ZONE}\n@ 60 SOA ns h {serial} 600 600 {EXPIRE} 60\n@ 60 NS ns\nns 60 A 192.0.2.1\nt 60 TXT \"{serial}\"\n"
+    )
+}
+
+/// A primary of ours that gives the zone to everybody here.
+fn start_primary(dir: &Path) -> Configured {
+    write_beside(&dir.join("zone"), &zone_text(1));
+    start_at(dir, free_port(), &format!("[zone.\"{ZONE}\"]\nfile = \"zone\"\ntransfer = [\"127.0.0.1\"]\n"))
+}
+
+/// A secondary of ours that is one of `primary`.
+fn start_secondary(dir: &Path, port: u16, primary: SocketAddr) -> Configured {
+    let zones = format!(
+        "[zone.\"{ZONE}\"]\nprimaries = [\"{primary} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\n"
+    );
+    start_at(dir, port, &zones)
+}
+
+/// The options in the answer of a server, as `nonesuch query` tells them.
+fn options(server: SocketAddr, question: &[&str]) -> Vec<String> {
+    let at = format!("@{server}");
+    let words = ["query", "--json", &at].into_iter().chain(question.iter().copied());
+    let said = run(&mut nonesuch(words)).stdout;
+    let last = said.lines().last().unwrap_or_default();
+    let value: serde_json::Value = serde_json::from_str(last).unwrap_or_default();
+    let list = value.pointer("/edns/options").or_else(|| value.get("options"));
+    let list = list.and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
+    list.iter()
+        .map(|option| {
+            format!("{} {}", option["name"].as_str().unwrap_or("?"), option["text"].as_str().unwrap_or("?"))
+        })
+        .collect()
+}
+
+/// Seconds that a server says are left to the zone.
+fn left(server: SocketAddr) -> Option<u64> {
+    let options = options(server, &[ZONE, "SOA", "--expire"]);
+    let told = options.iter().find_map(|option| option.strip_prefix("EXPIRE ")?.strip_suffix(" s"))?;
+    Some(told.parse().expect("a number"))
+}
+
+/// Waits until a server says that no more than `most` seconds are left to the zone, and returns what it says.
+#[track_caller]
+fn wait_until_left(server: SocketAddr, most: u64, log: impl Fn() -> String) -> u64 {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let found = left(server);
+        if let Some(found) = found.filter(|left| *left <= most) {
+            return found;
+        }
+        assert!(Instant::now() < end, "{server}: {found:?}, not {most} or less: {}", log());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The two servers say the same, but for the time between the questions.
+#[track_caller]
+fn assert_alike(one: SocketAddr, other: SocketAddr) {
+    assert_within(0, one, other);
+}
+
+/// The two servers say the same, but for the time between the questions and so many seconds.
+#[track_caller]
+fn assert_within(seconds: u64, one: SocketAddr, other: SocketAddr) {
+    // A server that was just started says nothing of it yet.
+    let told = |server| wait_until_left(server, EXPIRE, String::new);
+    told(other);
+    let (first, second, third) = (told(one), told(other), told(one));
+    assert!(first + 1 + seconds >= second && second + 1 + seconds >= third, "{first} {second} {third}");
+}
+
+/// Has a secondary ask its primary, and waits until that has answered.
+fn refresh(server: &Configured) {
+    let refreshed = || server.ctl_json(&["zone", "status", ZONE])[0]["refreshed"].as_u64();
+    let before = refreshed();
+    // Times are told in whole seconds.
+    server.wait_until("a refresh", || {
+        server.ctl(&["zone", "refresh", ZONE]).expect_done("refresh");
+        refreshed() > before
+    });
+}
+
+#[test]
+fn a_primary_tells_it_to_those_who_ask() {
+    let home = folder();
+    let server = start_primary(home.path());
+    server.wait_for(ZONE, 1);
+    let expected = [format!("EXPIRE {EXPIRE} s")];
+    for question in [
+        &[ZONE, "SOA", "--expire"][..],
+        &[ZONE, "SOA", "--expire", "--tcp"],
+        &[ZONE, "--axfr", "--expire"],
+        &[ZONE, "--ixfr", "1", "--expire"],
+        &[ZONE, "--ixfr", "0", "--expire"],
+    ] {
+        let found: Vec<String> = options(server.address, question)
+            .into_iter()
+            .filter(|option| option.starts_with("EXPIRE"))
+            .collect();
+        assert_eq!(found, expected, "{question:?}");
+    }
+    let other = format!("nothing.{ZONE}");
+    for question in [
+        &[ZONE, "SOA"][..],
+        &[ZONE, "--axfr"],
+        &[ZONE, "NS", "--expire"],
+        &[&other, "SOA", "--expire"],
+        &["elsewhere.", "SOA", "--expire"],
+        // Not empty: it is no question (RFC 7314 §2).
+        &[ZONE, "SOA", "--edns-option", "9:00000001"],
+        &[ZONE, "SOA", "--edns-option", "9:00"],
+    ] {
+        let found = options(server.address, question);
+        assert!(found.iter().all(|option| !option.starts_with("EXPIRE")), "{question:?}: {found:?}");
+    }
+    let shown =
+        run(&mut nonesuch(["query", ZONE, "SOA", "--expire", &format!("@{}", server.address)])).stdout;
+    assert!(shown.contains("EXPIRE 2000 s"), "{shown}");
+}
+
+/// What others make of our answers.
+#[test]
+fn dig_and_kdig_read_it() {
+    let home = folder();
+    let server = start_primary(home.path());
+    server.wait_for(ZONE, 1);
+    let port = server.address.port().to_string();
+    for (program, said) in [("dig", "EXPIRE: 2000"), ("kdig", "EXPIRE: 2000")] {
+        if !installed(program) {
+            continue;
+        }
+        let shown =
+            run(Command::new(program).args(["@127.0.0.1", "-p", &port, "+expire", "+norec", ZONE, "SOA"]))
+                .stdout;
+        assert!(shown.lines().any(|line| line.contains(said)), "{program}: {shown}");
+    }
+}
+
+/// BIND, then ours, then ours: when the first is gone, the last has the zone for no longer than the second, however often it asks.
+#[test]
+fn expiry_is_the_same_along_a_chain_of_secondaries() {
+    require_peer!("named");
+    let [first, second, third] = [folder(), folder(), folder()];
+    fs::write(first.path().join("zone"), zone_text(1)).expect("written");
+    let zones = format!("zone \"{ZONE}\" {{ type primary; file \"zone\"; }};\n");
+    let peer =
+        start_peer(&first.path().join("log"), |address| bind_with(first.path(), address.port(), 9, &zones));
+    let ports = [free_port(), free_port()];
+    let near = start_secondary(second.path(), ports[0], peer.address);
+    near.wait_for(ZONE, 1);
+    assert!(left(near.address).is_some_and(|left| left <= EXPIRE && left + 2 > EXPIRE));
+    let far = start_secondary(third.path(), ports[1], near.address);
+    far.wait_for(ZONE, 1);
+    drop(peer);
+    wait_until_left(near.address, LATER, || near.logged());
+    refresh(&far);
+    assert_alike(near.address, far.address);
+    assert!(left(far.address).is_some_and(|left| left <= LATER));
+    // Over restarts of both, of which each may cost two seconds: two times are stored in whole ones.
+    far.kill();
+    let far = start_secondary(third.path(), ports[1], near.address);
+    assert_within(2, near.address, far.address);
+    near.kill();
+    let near = start_secondary(second.path(), ports[0], ([127, 0, 0, 1], 9).into());
+    refresh(&far);
+    assert_within(4, near.address, far.address);
+    assert!(left(far.address).is_some_and(|left| left <= LATER));
+}
+
+/// A zone that was had from a file, and is had from primaries now which nobody reaches.
+#[test]
+fn what_is_kept_of_a_file_expires_when_primaries_take_its_place() {
+    let home = folder();
+    let dir = home.path();
+    write_beside(&dir.join("zone"), &zone_text(1));
+    let server = Configured::start(&configure(dir, &format!("[zone.\"{ZONE}\"]\nfile = \"zone\"\n")));
+    server.wait_for(ZONE, 1);
+    let nobody = free_port();
+    let zones = format!(
+        "[zone.\"{ZONE}\"]\nprimaries = [\"127.0.0.1:{nobody}\"]\nexpire-max = \"2s\"\nexpire-min = \"2s\"\n"
+    );
+    configure(dir, &zones);
+    server.ctl(&["reload"]).expect_done("reload");
+    server.wait_until("it expires", || server.ctl_json(&["status"])["expired"] == 1);
+    assert_eq!(server.ctl_json(&["status"])["troubled"][0], ZONE);
+}
+
+fn bind_secondary(dir: &Path, port: u16, primary: SocketAddr) -> Command {
+    let from = primary.port();
+    let zones = format!(
+        "zone \"{ZONE}\" {{ type secondary; file \"copy\"; primaries {{ 127.0.0.1 port {from}; }}; }};\n"
+    );
+    bind_with(dir, port, 9, &zones)
+}
+
+fn knot_secondary(dir: &Path, port: u16, primary: SocketAddr) -> Command {
+    let (dir, from) = (text(dir), primary.port());
+    let configuration = format!(
+        "server:\n  rundir: {dir}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n\
+         database:\n  storage: {dir}\nlog:\n  - target: stderr\n    any: info\n\
+         key:\n  - id: transfer.key\n    algorithm: hmac-sha256\n    secret: {SECRET}\n\
+         remote:\n  - id: from\n    address: 127.0.0.1@{from}\n\
+         acl:\n  - id: us\n    address: 127.0.0.1\n    key: transfer.key\n    action: transfer\n\
+         zone:\n  - domain: {ZONE}\n    file: {dir}/copy\n    master: from\n    acl: us\n"
+    );
+    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
+    let mut command = Command::new("knotd");
+    command.args(["-c", &format!("{dir}/peer.conf")]);
+    command
+}
+
+/// Ours, then another server, then ours: what the other counts down is taken with the transfer, and with a refresh.
+fn goes_through(program: &str, command: fn(&Path, u16, SocketAddr) -> Command) {
+    require_peer!(program);
+    let [first, second, third] = [folder(), folder(), folder()];
+    let primary = start_primary(first.path());
+    primary.wait_for(ZONE, 1);
+    let log = second.path().join("log");
+    let peer = start_peer(&log, |address| command(second.path(), address.port(), primary.address));
+    let said = || fs::read_to_string(&log).unwrap_or_default();
+    wait_until_left(peer.address, EXPIRE, said);
+    primary.kill();
+    wait_until_left(peer.address, LATER, said);
+    let far = start_secondary(third.path(), free_port(), peer.address);
+    far.wait_for(ZONE, 1);
+    assert_alike(peer.address, far.address);
+    assert!(left(far.address).is_some_and(|left| left <= LATER), "{}", far.logged());
+    refresh(&far);
+    assert_alike(peer.address, far.address);
+}
+
+#[test]
+fn what_bind_has_left_is_what_we_have() {
+    goes_through("named", bind_secondary);
+}
+
+#[test]
+fn what_knot_has_left_is_what_we_have() {
+    goes_through("knotd", knot_secondary);
+}

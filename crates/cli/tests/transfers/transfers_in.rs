@@ -1,0 +1,374 @@
+//! `nonesuch serve --config` as a secondary: of NSD, Knot DNS and BIND, and of itself; versions that fail verification,
+//! catalog zones, zones with NSEC5, restarts.
+
+use crate::common;
+use crate::common::transferring;
+use common::configured::{Configured, ask, plain_zone, write_beside};
+use common::{Running, done, folder, generate_keys, installed, made, start_peer, text};
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::{Rcode, push_query};
+use nonesuch_server::clock::seconds_now;
+use nonesuch_server::tsig::{self, AnswerFault, Key, sign_request};
+use nonesuch_testing::require_peer;
+use std::fs;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use transferring::{
+    SECRET, ZONE, assert_serves, bind, bind_with, free_port, hang_up, knot, nsd, plain, sign_version,
+    start_at, transferred,
+};
+
+/// How a primary is started in a folder, at a port, with the port that it tells of changes.
+type Primary = fn(&Path, u16, u16) -> Command;
+
+/// Signed versions that a peer has, each verified here and compared; one that is broken; a restart.
+fn follow(program: &str, mechanism: &str, command: fn(&Path, u16, u16) -> Command) {
+    require_peer!(program);
+    let (home, theirs) = (folder(), folder());
+    let dir = theirs.path();
+    generate_keys(&made(dir, "keys"), ZONE, "ecdsap256sha256");
+    sign_version(dir, 1, mechanism);
+    let port = free_port();
+    let peer = start_peer(&dir.join("log"), |address| command(dir, address.port(), port));
+    let zones = format!(
+        "[zone.\"{ZONE}\"]\nprimaries = [\"{} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\nverify = \"full\"\non-fault = \"reject\"\nretry-min = \"1s\"\n",
+        peer.address
+    );
+    let server = start_at(home.path(), port, &zones);
+    server.wait_for(ZONE, 1);
+    assert_serves(&server, ZONE, &dir.join("zone"));
+    for serial in 2..=6 {
+        sign_version(dir, serial, mechanism);
+        hang_up(&peer);
+        server.wait_for(ZONE, serial);
+        assert_serves(&server, ZONE, &dir.join("zone"));
+    }
+    refuse_broken(&server, &peer, dir, mechanism);
+    // Killed and started again, it serves what it had before it asks anyone.
+    drop(peer);
+    server.kill();
+    let server = start_at(home.path(), port, &zones);
+    server.wait_for(ZONE, 8);
+    assert_serves(&server, ZONE, &dir.join("zone"));
+}
+
+/// Version 7 lacks a signature: 6 stays. Version 8 is sound.
+fn refuse_broken(server: &Configured, peer: &Running, dir: &Path, mechanism: &str) {
+    sign_version(dir, 7, mechanism);
+    let zone = fs::read_to_string(dir.join("zone")).expect("a zone");
+    let is_target = |line: &&str| line.starts_with("t.") && line.contains("\tRRSIG\tTXT");
+    assert_eq!(zone.lines().filter(is_target).count(), 1);
+    let broken: String = zone.lines().filter(|line| !is_target(line)).flat_map(|line| [line, "\n"]).collect();
+    write_beside(&dir.join("zone"), &broken);
+    hang_up(peer);
+    server.wait_until("a refusal", || server.logged().contains("refused"));
+    assert_eq!(server.serial(ZONE), Some(6));
+    sign_version(dir, 8, mechanism);
+    hang_up(peer);
+    server.wait_for(ZONE, 8);
+    assert_serves(server, ZONE, &dir.join("zone"));
+}
+
+#[test]
+fn knot_is_followed() {
+    follow("knotd", "nsec", knot);
+}
+
+#[test]
+fn bind_is_followed() {
+    follow("named", "nsec3", bind);
+}
+
+#[test]
+fn nsd_is_followed() {
+    follow("nsd", "nsec3-opt-out", nsd);
+}
+
+/// BIND with a key whose signatures have half of the hash alone.
+fn bind_truncating(dir: &Path, port: u16, notified: u16) -> Command {
+    let command = bind(dir, port, notified);
+    let path = dir.join("peer.conf");
+    let text = fs::read_to_string(&path).expect("a configuration");
+    write_beside(&path, &text.replace("algorithm hmac-sha256;", "algorithm hmac-sha256-128;"));
+    command
+}
+
+#[test]
+fn bind_is_followed_by_truncated_signatures() {
+    follow("named", "nsec", bind_truncating);
+}
+
+/// What comes of a question to a peer that was signed so many seconds before now.
+fn ask_signed(server: SocketAddr, before: i64) -> Result<(), AnswerFault> {
+    let key = Key::from_argument(&format!("transfer.key:{SECRET}")).expect("a key");
+    let now = seconds_now();
+    let mut message = Vec::new();
+    push_query(&ZONE.parse().expect("a name"), Rtype::SOA, 7, 0, &mut message);
+    let mut verifier = sign_request(&Arc::new(key), &mut message, now.wrapping_add_signed(-before));
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("bound");
+    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+    socket.send_to(&message, server).expect("sent");
+    let mut answer = [0; 4096];
+    let length = socket.recv(&mut answer).expect("an answer");
+    verifier.verify(&answer[..length], now.wrapping_add_signed(-before)).map(drop)
+}
+
+/// Peers refuse what was signed at another time, and we understand why.
+#[test]
+fn peers_are_heard_about_expired_signatures() {
+    let peers: [(&str, Primary); 3] = [("nsd", nsd), ("knotd", knot), ("named", bind)];
+    for (program, command) in peers {
+        if !installed(program) {
+            continue;
+        }
+        let theirs = folder();
+        let dir = theirs.path();
+        fs::write(dir.join("zone"), plain(1)).expect("written");
+        let peer = start_peer(&dir.join("log"), |address| command(dir, address.port(), free_port()));
+        assert_eq!(ask_signed(peer.address, 0), Ok(()), "{program}");
+        for before in [400, -400] {
+            let found = ask_signed(peer.address, before);
+            match found {
+                Err(AnswerFault::RefusedTime { server: told }) => {
+                    assert!(seconds_now().abs_diff(told) < 60, "{program}: {told}");
+                }
+                // NSD does not sign what it says of the time.
+                Err(AnswerFault::Refused(tsig::Error::BadTime)) if program == "nsd" => {}
+                other => panic!("{program} {before}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// BIND with a zone that it signs by this policy, or not at all; few records at a time, so that there are versions in between.
+fn bind_signing(dir: &Path, port: u16, notified: u16, policy: Option<&str>) -> Command {
+    let signing = policy.map(|policy| {
+        format!("dnssec-policy {policy}; inline-signing yes; sig-signing-nodes 2; sig-signing-signatures 2;")
+    });
+    let algorithm = "keys { csk lifetime unlimited algorithm ecdsap256sha256; };";
+    let zones = format!(
+        "dnssec-policy nsec {{ {algorithm} }};\n\
+         dnssec-policy nsec3 {{ {algorithm} nsec3param iterations 0 optout no salt-length 0; }};\n\
+         zone \"{ZONE}\" {{ type primary; file \"zone\"; {} }};\n",
+        signing.unwrap_or_default()
+    );
+    bind_with(dir, port, notified, &zones)
+}
+
+/// A zone is signed for the first time, and goes from NSEC to NSEC3, while it is transferred: it is answered for all the time.
+#[test]
+fn bind_signs_for_the_first_time_and_changes_its_chain() {
+    require_peer!("named");
+    let (home, theirs) = (folder(), folder());
+    let dir = theirs.path();
+    fs::write(dir.join("zone"), plain(1)).expect("written");
+    let port = free_port();
+    let peer = start_peer(&dir.join("log"), |address| bind_signing(dir, address.port(), port, None));
+    let zones = format!(
+        "[zone.\"{ZONE}\"]\nprimaries = [\"{} key:transfer.key.\"]\nrefresh-min = \"1s\"\nrefresh-max = \"1s\"\n",
+        peer.address
+    );
+    let server = start_at(home.path(), port, &zones);
+    server.wait_for(ZONE, 1);
+    for (policy, served) in [("nsec", "signed with NSEC"), ("nsec3", "signed with NSEC3")] {
+        bind_signing(dir, peer.address.port(), port, Some(policy));
+        hang_up(&peer);
+        server.wait_until(served, || {
+            for (name, rcode) in [("t", Rcode::NOERROR), ("no-such-name", Rcode::NXDOMAIN)] {
+                let answer = ask(server.address, &format!("{name}.{ZONE}"), Rtype::TXT);
+                assert_eq!(answer.rcode(), rcode, "{name} {}", server.logged());
+            }
+            let status = server.ctl_json(&["zone", "status", ZONE]);
+            status[0]["served"] == served && status[0]["warnings"] == serde_json::json!([])
+        });
+    }
+    // There were versions with faults, and none was rejected.
+    assert!(server.logged().contains("verification found"), "{}", server.logged());
+    assert!(!server.logged().contains("refused"), "{}", server.logged());
+}
+
+fn catalog(serial: u32, members: &str) -> String {
+    format!(
+        "$ORIGIN catalog.example.\n$TTL 0\n@ SOA invalid. invalid. {serial} 60 60 3600 0\n@ NS invalid.\nversion TXT 2\n{members}"
+    )
+}
+
+#[test]
+fn members_of_a_catalog_of_bind_come_and_go() {
+    require_peer!("named");
+    let (home, theirs) = (folder(), folder());
+    let dir = theirs.path();
+    let mut zones = String::from("zone \"catalog.example\" { type primary; file \"catalog\"; };\n");
+    for zone in ["a.example", "b.example", "c.example"] {
+        fs::write(dir.join(zone), plain_zone(&format!("{zone}."), 1)).expect("written");
+        zones.push_str(&format!("zone \"{zone}\" {{ type primary; file \"{zone}\"; }};\n"));
+    }
+    fs::write(dir.join("catalog"), catalog(1, "1.zones PTR a.example.\n2.zones PTR b.example.\n"))
+        .expect("written");
+    let port = free_port();
+    let peer = start_peer(&dir.join("log"), |address| bind_with(dir, address.port(), port, &zones));
+    let primary = format!("primaries = [\"{} key:transfer.key.\"]\n", peer.address);
+    let configuration = format!(
+        "[template.member]\n{primary}[template.other]\n{primary}transfer = [\"127.0.0.1\"]\n\
+         [zone.\"catalog.example.\"]\n{primary}catalog = \"consumer\"\nmember-template = \"member\"\ngroup-templates = {{ special = \"other\" }}\n"
+    );
+    let server = start_at(home.path(), port, &configuration);
+    server.wait_for("a.example.", 1);
+    server.wait_for("b.example.", 1);
+    assert_eq!(server.serial("c.example."), None);
+    let change = |serial, members: &str| {
+        write_beside(&dir.join("catalog"), &catalog(serial, members));
+        hang_up(&peer);
+        server.wait_until("a catalog", || {
+            let status = server.ctl_json(&["zone", "status", "catalog.example."]);
+            status.to_string().contains(&format!("\"serial\":{serial}"))
+        });
+    };
+    // One goes, one comes, one gets other settings.
+    change(2, "1.zones PTR a.example.\ngroup.1.zones TXT special\n3.zones PTR c.example.\n");
+    server.wait_for("c.example.", 1);
+    server.wait_until("b.example. goes", || server.serial("b.example.").is_none());
+    server.wait_until("a.example. may be transferred", || {
+        let zone = std::panic::catch_unwind(|| transferred(server.address, "a.example."));
+        zone.is_ok_and(|zone| zone.soa().is_some_and(|soa| soa.serial == 1))
+    });
+    // A broken one changes nothing; another label has the zone transferred anew.
+    write_beside(&dir.join("catalog"), &catalog(3, "1.zones PTR a.example.\nversion TXT 3\n"));
+    hang_up(&peer);
+    server.wait_until("a broken catalog", || server.logged().contains("broken"));
+    assert_eq!((server.serial("a.example."), server.serial("c.example.")), (Some(1), Some(1)));
+    change(4, "9.zones PTR a.example.\n");
+    server.wait_until("c.example. goes", || server.serial("c.example.").is_none());
+    server.wait_for("a.example.", 1);
+}
+
+#[test]
+fn members_of_a_catalog_of_knot_come_and_go() {
+    require_peer!("knotd");
+    let (home, theirs) = (folder(), folder());
+    let dir = theirs.path();
+    for zone in ["a.example.", "b.example.", "c.example."] {
+        fs::write(dir.join(zone), plain_zone(zone, 1)).expect("written");
+    }
+    let port = free_port();
+    let configure = |peer: u16, zones: &[&str]| {
+        let dir = text(dir);
+        let mut configuration = format!(
+            "server:\n  rundir: {dir}\n  listen: 127.0.0.1@{peer}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n\
+             database:\n  storage: {dir}\nlog:\n  - target: stderr\n    any: info\n\
+             key:\n  - id: transfer.key\n    algorithm: hmac-sha256\n    secret: {SECRET}\n\
+             remote:\n  - id: us\n    address: 127.0.0.1@{port}\n    key: transfer.key\n\
+             acl:\n  - id: us\n    address: 127.0.0.1\n    key: transfer.key\n    action: transfer\n\
+             zone:\n  - domain: catalog.example.\n    file: {dir}/catalog.example.\n    catalog-role: generate\n    notify: us\n    acl: us\n"
+        );
+        for zone in zones {
+            configuration.push_str(&format!(
+                "  - domain: {zone}\n    file: {dir}/{zone}\n    acl: us\n    catalog-role: member\n    catalog-zone: catalog.example.\n    catalog-group: g\n"
+            ));
+        }
+        write_beside(&Path::new(dir).join("peer.conf"), &configuration);
+        let mut command = Command::new("knotd");
+        command.args(["-c", &format!("{dir}/peer.conf")]);
+        command
+    };
+    let peer =
+        start_peer(&dir.join("log"), |address| configure(address.port(), &["a.example.", "b.example."]));
+    let primary = format!("primaries = [\"{} key:transfer.key.\"]\n", peer.address);
+    let configuration = format!(
+        "[template.member]\n{primary}\
+         [zone.\"catalog.example.\"]\n{primary}catalog = \"consumer\"\nmember-template = \"member\"\nrefresh-min = \"1s\"\nrefresh-max = \"1s\"\n"
+    );
+    let server = start_at(home.path(), port, &configuration);
+    server.wait_for("a.example.", 1);
+    server.wait_for("b.example.", 1);
+    drop(configure(peer.address.port(), &["a.example.", "c.example."]));
+    hang_up(&peer);
+    server.wait_for("c.example.", 1);
+    server.wait_until("b.example. goes", || server.serial("b.example.").is_none());
+    assert_eq!(server.serial("a.example."), Some(1));
+}
+
+/// Two of ours: a catalog with an NSEC5 zone and an unsigned one; the VRF key and the proofs are brought to the secondary by
+/// hand.
+#[test]
+fn ours_follows_ours() {
+    let (home, theirs) = (folder(), folder());
+    let dir = theirs.path();
+    fs::write(dir.join("plain"), plain(1)).expect("written");
+    common::generate_key(&made(dir, "keys"), ZONE, "ecdsap256sha256", &["--nsec5", "--ksk"]);
+    common::generate_key(&dir.join("keys"), ZONE, "ecdsap256sha256", &["--nsec5"]);
+    let sign_nsec5 = |serial: u32| {
+        fs::write(dir.join("plain"), plain(serial)).expect("written");
+        let (plain, keys, vrf, next) =
+            (dir.join("plain"), dir.join("keys"), dir.join("vrf"), dir.join("next"));
+        let fixed = ["zone", "sign", text(&plain), "-o", ZONE, "--keys", text(&keys), "--denial", "nsec5"];
+        done([&fixed[..], &["--nsec5-keys", text(&vrf), "-f", text(&next)]].concat());
+        fs::rename(next, dir.join("signed")).expect("renamed");
+    };
+    sign_nsec5(1);
+    fs::write(dir.join("unsigned"), plain_zone("unsigned.example.", 1)).expect("written");
+    let (port, their_port) = (free_port(), free_port());
+    let rights = format!(
+        "transfer = [\"key:transfer.key.\"]\nalso-notify = [\"127.0.0.1:{port} key:transfer.key.\"]\n"
+    );
+    let primary = start_at(
+        dir,
+        their_port,
+        &format!(
+            "[zone.\"{ZONE}\"]\nfile = \"signed\"\nnsec5-keys = \"vrf\"\n{rights}\
+             [zone.\"unsigned.example.\"]\nfile = \"unsigned\"\ncatalog-zone = \"catalog.example.\"\ngroup = \"g\"\n{rights}\
+             [zone.\"catalog.example.\"]\ncatalog = \"producer\"\n{rights}"
+        ),
+    );
+    copy_folder(&dir.join("vrf"), &home.path().join("vrf"));
+    let from =
+        format!("primaries = [\"{} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\n", primary.address);
+    let server = start_at(
+        home.path(),
+        port,
+        &format!(
+            "[zone.\"{ZONE}\"]\n{from}nsec5-keys = \"vrf\"\n[template.member]\n{from}\
+             [zone.\"catalog.example.\"]\n{from}catalog = \"consumer\"\nmember-template = \"member\"\n"
+        ),
+    );
+    server.wait_for(ZONE, 1);
+    server.wait_for("unsigned.example.", 1);
+    assert_serves(&server, ZONE, &dir.join("signed"));
+    for serial in 2..=4 {
+        sign_nsec5(serial);
+        copy_folder(&dir.join("vrf"), &home.path().join("vrf"));
+        write_beside(&dir.join("unsigned"), &plain_zone("unsigned.example.", serial));
+        primary.ctl(&["reload"]).expect_done("reload");
+        server.wait_for(ZONE, serial);
+        server.wait_for("unsigned.example.", serial);
+        assert_serves(&server, ZONE, &dir.join("signed"));
+        assert_serves(&server, "unsigned.example.", &dir.join("unsigned"));
+    }
+    // What is stored, or the VRF key, is what names are matched by.
+    for server in [&primary, &server] {
+        assert!(!server.logged().contains("names were not matched"), "{}", server.logged());
+    }
+    // After a restart, primary and secondary map what they have of the zone with NSEC5.
+    let was_mapped = |server: &Configured| {
+        let status = server.ctl_json(&["zone", "status", ZONE]);
+        assert_eq!(status[0]["verified"], "when its image was made", "{status}");
+        assert!(status[0]["served"].as_str().is_some_and(|served| served.contains("NSEC5")), "{status}");
+    };
+    for server in [primary, server] {
+        let path = server.configuration.clone();
+        server.kill();
+        let server = Configured::start(&path);
+        assert_eq!(server.serial(ZONE), Some(4));
+        was_mapped(&server);
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder").flatten() {
+        fs::copy(entry.path(), to.join(entry.file_name())).expect("copied");
+    }
+}

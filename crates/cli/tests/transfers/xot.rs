@@ -1,0 +1,270 @@
+//! Zone transfers over TLS (RFC 9103), signed with TSIG: `nonesuch serve --config` as primary of BIND, NSD and itself, and as their
+//! secondary; servers that are not who they should be. Knot DNS speaks TLS from version 3.4 on.
+
+use crate::common;
+use crate::common::certificates;
+use crate::common::transferring;
+use certificates::{Certificates, HOST};
+use common::configured::Configured;
+use common::{Running, folder, free_address, generate_keys, installed, made, run, start_peer, text};
+use nonesuch_testing::require_peer;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use transferring::{
+    SECRET, ZONE, assert_serves, bind_over_tls, free_port, hang_up, nsd_over_tls, sign_next, sign_version,
+    start_with, wait_for_zone,
+};
+
+/// Versions that a secondary follows.
+const LAST: u32 = 4;
+
+/// Top of the configuration of a server that is reached over TLS.
+fn identity(files: &Certificates) -> String {
+    format!(
+        "listen-tls = [\"127.0.0.1:0\"]\ntls-certificate = \"{}\"\ntls-key = \"{}\"\ntls-authorities = \"{}\"\n",
+        text(&files.server),
+        text(&files.key),
+        text(&files.authority)
+    )
+}
+
+fn tls_address(server: &Configured) -> SocketAddr {
+    server.ready["tls_addresses"][0].as_str().and_then(|text| text.parse().ok()).expect("an address")
+}
+
+/// A primary of ours with version 1, which gives it over TLS alone.
+fn start_primary(dir: &Path, files: &Certificates, notified: &str) -> Configured {
+    generate_keys(&made(dir, "keys"), ZONE, "ecdsap256sha256");
+    sign_version(dir, 1, "nsec");
+    let zones = format!(
+        "[zone.\"{ZONE}\"]\nfile = \"zone\"\ntransfer = [\"127.0.0.1 key:transfer.key. tls\"]\nalso-notify = [\"{notified}\"]\n"
+    );
+    let server = start_with(dir, free_port(), &identity(files), &zones);
+    server.wait_for(ZONE, 1);
+    server
+}
+
+/// Publishes the versions one after the other; each is to be had from `secondary`, which is told of it.
+fn publish_to(primary: &Configured, dir: &Path, secondary: SocketAddr, log: impl Fn() -> String) {
+    for serial in 1..=LAST {
+        if serial > 1 {
+            sign_next(dir, serial);
+            primary.ctl(&["reload"]).expect_done("reload");
+        }
+        wait_for_zone(secondary, ZONE, &dir.join("zone"), || format!("{}\n{}", log(), primary.logged()));
+    }
+    let log = primary.logged();
+    let sent = |kind: &str| {
+        let is_one = |line: &&str| line.contains("transfer sent") && line.contains(kind);
+        log.lines().filter(is_one).count()
+    };
+    assert_eq!((sent("kind=AXFR"), sent("kind=IXFR")), (1, LAST as usize - 1), "{log}");
+}
+
+fn is_followed_by(program: &str, command: fn(&Path, u16, SocketAddr, &Certificates) -> Command) {
+    require_peer!(program);
+    let (home, theirs) = (folder(), folder());
+    let files = Certificates::make(home.path());
+    let port = free_port();
+    let primary = start_primary(home.path(), &files, &format!("127.0.0.1:{port}"));
+    let log = theirs.path().join("log");
+    let output = fs::File::create(&log).expect("a file");
+    let mut command = command(theirs.path(), port, tls_address(&primary), &files);
+    let child =
+        command.stdout(output.try_clone().expect("a handle")).stderr(output).spawn().expect("started");
+    let _peer = Running::of(child, ([127, 0, 0, 1], port).into());
+    let said = || fs::read_to_string(&log).unwrap_or_default();
+    publish_to(&primary, home.path(), ([127, 0, 0, 1], port).into(), said);
+}
+
+fn bind_secondary(dir: &Path, port: u16, primary: SocketAddr, files: &Certificates) -> Command {
+    let (from, authority) = (primary.port(), text(&files.authority));
+    let dir = text(dir);
+    let configuration = format!(
+        "tls ours {{ ca-file \"{authority}\"; remote-hostname \"{HOST}\"; }};\n\
+         key \"transfer.key\" {{ algorithm hmac-sha256; secret \"{SECRET}\"; }};\n\
+         options {{ directory \"{dir}\"; listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }}; recursion no;\n\
+         pid-file \"pid\"; session-keyfile \"session\"; dnssec-validation no; notify no; allow-transfer {{ 127.0.0.1; }};\n\
+         serial-query-rate 1000; }};\ncontrols {{ }};\n\
+         zone \"{ZONE}\" {{ type secondary; file \"copy\"; allow-notify {{ 127.0.0.1; }};\n\
+         primaries {{ 127.0.0.1 port {from} key \"transfer.key\" tls ours; }}; }};\n"
+    );
+    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
+    let mut command = Command::new("named");
+    command.args(["-g", "-n", "1", "-c", &format!("{dir}/peer.conf")]);
+    command
+}
+
+fn nsd_secondary(dir: &Path, port: u16, primary: SocketAddr, files: &Certificates) -> Command {
+    let (from, authority) = (primary.port(), text(&files.authority));
+    let dir = text(dir);
+    let configuration = format!(
+        "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{dir}\"\n  pidfile: \"{dir}/pid\"\n\
+         \x20 database: \"\"\n  zonelistfile: \"{dir}/list\"\n  xfrdfile: \"{dir}/xfrd\"\n  xfrdir: \"{dir}\"\n  xfrd-reload-timeout: 0\n\
+         \x20 tls-cert-bundle: \"{authority}\"\nremote-control:\n  control-enable: no\n\
+         tls-auth:\n  name: \"ours\"\n  auth-domain-name: \"{HOST}\"\n\
+         key:\n  name: \"transfer.key\"\n  algorithm: hmac-sha256\n  secret: \"{SECRET}\"\n\
+         zone:\n  name: \"{ZONE}\"\n  zonefile: \"{dir}/copy\"\n  allow-notify: 127.0.0.1 NOKEY\n  provide-xfr: 127.0.0.1 NOKEY\n\
+         \x20 request-xfr: 127.0.0.1@{from} transfer.key ours\n"
+    );
+    fs::write(Path::new(dir).join("peer.conf"), configuration).expect("written");
+    let mut command = Command::new("nsd");
+    command.args(["-d", "-c", &format!("{dir}/peer.conf")]);
+    command
+}
+
+#[test]
+fn bind_follows_over_tls() {
+    is_followed_by("named", bind_secondary);
+}
+
+#[test]
+fn nsd_follows_over_tls() {
+    is_followed_by("nsd", nsd_secondary);
+}
+
+/// Both ways over TLS: the secondary is told over TLS as well.
+#[test]
+fn ours_follows_ours_over_tls() {
+    let (home, theirs) = (folder(), folder());
+    let files = Certificates::make(home.path());
+    let secondary_tls = free_address();
+    let primary = start_primary(
+        home.path(),
+        &files,
+        &format!("127.0.0.1:{} tls:{HOST} key:transfer.key.", secondary_tls.port()),
+    );
+    let top = identity(&files).replace("127.0.0.1:0", &secondary_tls.to_string());
+    let zones = format!(
+        "[zone.\"{ZONE}\"]\nprimaries = [\"{} tls:{HOST} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\n",
+        tls_address(&primary)
+    );
+    let secondary = start_with(theirs.path(), free_port(), &top, &zones);
+    publish_to(&primary, home.path(), secondary.address, || secondary.logged());
+}
+
+/// A secondary of ours that has this over TLS from `primary`.
+fn start_secondary(dir: &Path, port: u16, primary: u16, host: &str, authority: &Path) -> Configured {
+    let top = format!("tls-authorities = \"{}\"\n", text(authority));
+    let zones = format!(
+        "[zone.\"{ZONE}\"]\nprimaries = [\"127.0.0.1:{primary} {host} key:transfer.key.\"]\ntransfer = [\"127.0.0.1\"]\nretry-min = \"1s\"\n"
+    );
+    start_with(dir, port, &top, &zones)
+}
+
+/// Versions that a peer has come over TLS; and nothing comes where it is not the one that is named.
+fn follow(program: &str, command: fn(&Path, u16, [u16; 2], [&Path; 2]) -> Command) {
+    require_peer!(program);
+    let (home, theirs) = (folder(), folder());
+    let dir = theirs.path();
+    let files = Certificates::make(dir);
+    generate_keys(&made(dir, "keys"), ZONE, "ecdsap256sha256");
+    sign_version(dir, 1, "nsec");
+    let (port, tls) = (free_port(), free_port());
+    let peer = start_peer(&dir.join("log"), |address| {
+        command(dir, address.port(), [tls, port], [&files.server, &files.key])
+    });
+    let server = start_secondary(home.path(), port, tls, &format!("tls:{HOST}"), &files.authority);
+    server.wait_for(ZONE, 1);
+    assert_serves(&server, ZONE, &dir.join("zone"));
+    for serial in 2..=LAST {
+        sign_version(dir, serial, "nsec");
+        hang_up(&peer);
+        server.wait_for(ZONE, serial);
+        assert_serves(&server, ZONE, &dir.join("zone"));
+    }
+    drop(server);
+    is_refused(tls, &files);
+}
+
+/// Another name and another authority: nothing is asked, and the log says why.
+fn is_refused(primary: u16, files: &Certificates) {
+    let named = format!("tls:{HOST}");
+    let cases: [(&str, &Path, &str); 2] = [
+        ("tls:other.example", &files.authority, "give the name that the server's certificate is for"),
+        (&named, &files.stranger, "not of an authority"),
+    ];
+    is_refused_as(primary, &cases);
+}
+
+/// What is asked for by a name, with an authority, and why nothing comes of it.
+fn is_refused_as(primary: u16, cases: &[(&str, &Path, &str)]) {
+    for &(host, authority, reason) in cases {
+        let home = folder();
+        let server = start_secondary(home.path(), free_port(), primary, host, authority);
+        server.wait_until("a refusal", || {
+            let log = server.logged();
+            log.lines().any(|line| line.contains("WARN") && line.contains(ZONE) && line.contains(reason))
+        });
+        assert_eq!(server.serial(ZONE), None);
+        let status = server.ctl_json(&["zone", "status", ZONE]).to_string();
+        assert!(status.contains(reason), "{status}");
+    }
+}
+
+/// Whoever the primary is: with a certificate that has expired nothing is had of it, and the log and the zone's status say why.
+#[test]
+fn a_primary_whose_certificate_has_expired_is_refused() {
+    let home = folder();
+    let files = Certificates::make(home.path());
+    let expired = Certificates { server: files.expired.clone(), ..files.clone() };
+    let reason = "the server's certificate expired";
+    let primary = start_primary(home.path(), &expired, "127.0.0.1:9");
+    let named = format!("tls:{HOST}");
+    is_refused_as(
+        tls_address(&primary).port(),
+        &[(&named, &files.authority, reason), (&named, &files.expired, reason)],
+    );
+    for (program, command) in
+        [("named", bind_over_tls as fn(&Path, u16, [u16; 2], [&Path; 2]) -> Command), ("nsd", nsd_over_tls)]
+    {
+        if !installed(program) {
+            continue;
+        }
+        let theirs = folder();
+        fs::copy(home.path().join("zone"), theirs.path().join("zone")).expect("copied");
+        let tls = free_port();
+        let _peer = start_peer(&theirs.path().join("log"), |address| {
+            command(theirs.path(), address.port(), [tls, 9], [&files.expired, &files.key])
+        });
+        is_refused_as(tls, &[(&named, &files.authority, reason)]);
+    }
+}
+
+#[test]
+fn bind_is_followed_over_tls() {
+    follow("named", bind_over_tls);
+}
+
+#[test]
+fn nsd_is_followed_over_tls() {
+    follow("nsd", nsd_over_tls);
+}
+
+/// What is for TLS alone is refused over TCP, with the key too; what is not authenticated is still encrypted.
+#[test]
+fn ours_gives_nothing_without_tls_and_is_believed_where_it_is_who_it_should_be() {
+    let home = folder();
+    let files = Certificates::make(home.path());
+    let primary = start_primary(home.path(), &files, "127.0.0.1:9");
+    let tls = tls_address(&primary);
+    is_refused(tls.port(), &files);
+    let blind = folder();
+    let server = start_secondary(blind.path(), free_port(), tls.port(), "tls", &files.stranger);
+    server.wait_for(ZONE, 1);
+    assert_serves(&server, ZONE, &home.path().join("zone"));
+    require_peer!("dig");
+    let key = format!("hmac-sha256:transfer.key:{SECRET}");
+    let dig = |address: SocketAddr, more: &[&str]| {
+        let port = address.port().to_string();
+        let fixed =
+            ["@127.0.0.1", "-p", &port, "+tries=1", "+time=10", "+comments", ZONE, "AXFR", "-y", &key];
+        run(Command::new("dig").args(fixed).args(more)).stdout
+    };
+    let plain = dig(primary.address, &[]);
+    assert!(plain.contains("Transfer failed") && !plain.contains("XFR size"), "{plain}");
+    let encrypted = dig(tls, &["+tls"]);
+    assert!(encrypted.contains("XFR size"), "{encrypted}");
+}

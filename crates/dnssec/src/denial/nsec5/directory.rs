@@ -1,0 +1,101 @@
+//! The directory of a zone with NSEC5, as names and contents that the caller has read: VRF keys in files
+//! `N<zone>+<algorithm>+<tag>.private`, and the stored proofs.
+
+use super::{Proofs, ProofsFileError};
+use crate::keys::Nsec5Key;
+use crate::keys::directory::zone_of;
+use nonesuch_crypto::vrf::{VrfKeyError, VrfPrivateKey};
+use nonesuch_proto::Name;
+use nonesuch_zone::read::read_remedy;
+use std::io;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Why the files in the directory of a zone with NSEC5 cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Nsec5DirectoryError {
+    /// A file or the directory cannot be read.
+    #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
+    Read {
+        /// The file or the directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file holds no usable VRF key.
+    #[error("{}: {source}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// The fault.
+        source: VrfKeyError,
+    },
+    /// A file's name says another key.
+    #[error("{}: the file holds another key than its name says: it should be named {expected}.private", path.display())]
+    KeyName {
+        /// The file.
+        path: PathBuf,
+        /// Base name of the key that the file holds.
+        expected: String,
+    },
+    /// The file of proofs is malformed.
+    #[error("{}: {source}", path.display())]
+    Proofs {
+        /// The file.
+        path: PathBuf,
+        /// The fault.
+        source: ProofsFileError,
+    },
+}
+
+/// A VRF key and its file.
+#[derive(Debug)]
+pub struct StoredVrfKey {
+    /// The file.
+    pub path: PathBuf,
+    /// The key.
+    pub key: VrfPrivateKey,
+}
+
+/// Whether the base name of a file is that of a VRF key of `zone`.
+#[must_use]
+pub fn is_vrf_key_of(base: &str, zone: &Name) -> bool {
+    zone_of(base, 'N').is_some_and(|owner| owner == *zone)
+}
+
+impl StoredVrfKey {
+    /// Reads the text of the file at `path`, which must be named as a key of `zone` is.
+    ///
+    /// # Errors
+    /// Where the file could not be read, holds no VRF key, or another one than its name says.
+    pub fn parse(
+        path: PathBuf,
+        zone: &Name,
+        text: io::Result<Zeroizing<String>>,
+    ) -> Result<Self, Nsec5DirectoryError> {
+        let text = match text {
+            Ok(text) => text,
+            Err(source) => return Err(Nsec5DirectoryError::Read { path, source }),
+        };
+        let key = match VrfPrivateKey::from_text(&text) {
+            Ok(key) => key,
+            Err(source) => return Err(Nsec5DirectoryError::Key { path, source }),
+        };
+        let expected = Nsec5Key::of(&key).base_name(zone);
+        let base = path.file_stem().and_then(|base| base.to_str()).unwrap_or_default();
+        if !expected.eq_ignore_ascii_case(base) {
+            return Err(Nsec5DirectoryError::KeyName { path, expected });
+        }
+        Ok(Self { path, key })
+    }
+}
+
+/// Reads the octets of the file of proofs at `path`.
+///
+/// # Errors
+/// Where the file could not be read or is malformed.
+pub fn parse_proofs(path: &Path, octets: io::Result<Vec<u8>>) -> Result<Proofs, Nsec5DirectoryError> {
+    let octets = octets.map_err(|source| Nsec5DirectoryError::Read { path: path.to_path_buf(), source })?;
+    Proofs::read(&octets).map_err(|source| Nsec5DirectoryError::Proofs { path: path.to_path_buf(), source })
+}

@@ -1,0 +1,82 @@
+//! Why the key files in a directory cannot be used.
+
+use crate::keys::{KeyFileError, KeySetError};
+use nonesuch_proto::Name;
+use nonesuch_proto::timestamp::Rfc3339;
+use nonesuch_zone::read::read_remedy;
+use std::io;
+use std::path::PathBuf;
+
+/// Why the key files in a directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyDirectoryError {
+    /// A file or the directory cannot be read.
+    #[error("{}: cannot be read: {source}{}", path.display(), read_remedy(source))]
+    Read {
+        /// The file or the directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file is malformed, or of another key than it should be.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The fault.
+        source: KeyFileError,
+    },
+    /// There is no `.key` file of the zone.
+    #[error(
+        "{}: no key files of {zone} (K*.key beside K*.private); make them with `nonesuch key generate {zone} --dir DIR`",
+        dir.display()
+    )]
+    NoKeys {
+        /// The directory.
+        dir: PathBuf,
+        /// The zone.
+        zone: Name,
+    },
+    /// A `.key` file has no `.private` file beside it.
+    #[error(
+        "{}: there is no private key file beside it: restore it from a copy, or move this file away; a key that is to be published \
+         and not to sign stands in the zone file, as DNSKEY record",
+        path.display()
+    )]
+    NoPrivateFile {
+        /// The `.key` file.
+        path: PathBuf,
+    },
+    /// A `.private` file has no `.key` file beside it.
+    #[error(
+        "{}: there is no public key file (.key) beside it: restore it from a copy, or move this file away if the key is no longer \
+         used",
+        path.display()
+    )]
+    NoPublicFile {
+        /// The `.private` file.
+        path: PathBuf,
+    },
+    /// By the times in the files, no key signs.
+    #[error(
+        "{}: no key of {zone} is active at {}{}: activate one with dnssec-settime, make one with `nonesuch key generate {zone}`, \
+         or ignore the times with --ignore-key-times; `nonesuch key list` shows them",
+        dir.display(),
+        Rfc3339((*now).into()),
+        next.as_ref().map_or_else(String::new, |(base, time)| format!(" ({base} becomes active at {})", Rfc3339((*time).into())))
+    )]
+    NoActiveKey {
+        /// The directory.
+        dir: PathBuf,
+        /// The zone.
+        zone: Name,
+        /// The time that the keys are wanted for, in seconds since 1970.
+        now: u32,
+        /// Base name of the next key to become active, and when.
+        next: Option<(String, u32)>,
+    },
+    /// The keys do not sign a zone together.
+    #[error(transparent)]
+    KeySet(#[from] KeySetError),
+}

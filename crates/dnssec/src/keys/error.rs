@@ -1,0 +1,78 @@
+//! What is wrong with key files.
+
+use nonesuch_crypto::{Algorithm, KeyError};
+use nonesuch_proto::{NameError, rdata};
+
+/// Why two files are no key pair.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyFileError {
+    /// The `.key` file holds no DNSKEY record.
+    #[error("the .key file holds no DNSKEY record (expected: \"example. IN DNSKEY 257 3 13 BASE64\")")]
+    NoRecord,
+    /// The `.key` file holds more than one record.
+    #[error("the .key file holds more than one record: write each key to files of its own")]
+    SecondRecord,
+    /// The owner is no name.
+    #[error("the owner in the .key file is no domain name: {0}")]
+    Owner(NameError),
+    /// The fields of the DNSKEY record are malformed.
+    #[error("the DNSKEY record in the .key file is malformed: {0}")]
+    Record(rdata::RdataFault),
+    /// The flags or the protocol are not those of a zone's key.
+    #[error(
+        "the .key file has flags {flags} and protocol {protocol}: a zone key has flags 256 or 257 and protocol 3"
+    )]
+    NotAZoneKey {
+        /// The flags.
+        flags: u16,
+        /// The protocol.
+        protocol: u8,
+    },
+    /// The public key is malformed, or of a kind that is not used.
+    #[error("the public key in the .key file: {0}; restore the file from a copy, or make another key")]
+    Public(KeyError),
+    /// The private key is unusable.
+    #[error("the .private file: {0}; restore it from a copy")]
+    Private(#[from] KeyError),
+    /// The two files are of different algorithms.
+    #[error(
+        "the .key file is of algorithm {public}, the .private file of {private}: they are not of one key; restore the .key or .private file that belongs to the other"
+    )]
+    Algorithm {
+        /// In the `.key` file.
+        public: Algorithm,
+        /// In the `.private` file.
+        private: Algorithm,
+    },
+    /// The two files hold different public keys.
+    #[error(
+        "the .key file holds the public key {public}, but the .private file belongs to {private}: they are not of one key; restore the .key or .private file that belongs to the other"
+    )]
+    PublicKey {
+        /// Tag of the key in the `.key` file.
+        public: u16,
+        /// Tag of the public key that belongs to the `.private` file.
+        private: u16,
+    },
+    /// A time of the key's life is malformed.
+    #[error(
+        "the .private file has a malformed time, \"{event}: {value}\": expected YYYYMMDDHHmmSS; set it with dnssec-settime, or remove the line"
+    )]
+    Time {
+        /// The event.
+        event: &'static str,
+        /// The time as the file has it.
+        value: String,
+    },
+    /// The files' name says another key.
+    #[error(
+        "the files are named {found}, but hold the key {expected}: rename them, or restore the .key file if it was altered"
+    )]
+    BaseName {
+        /// Base name of the key that the files hold.
+        expected: String,
+        /// Base name of the files.
+        found: String,
+    },
+}

@@ -1,0 +1,48 @@
+//! Policies for the SOA serial number.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What becomes of the SOA serial number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum SerialPolicy {
+    /// It stays.
+    #[default]
+    Keep,
+    /// One more, in serial arithmetic (RFC 1982), never 0.
+    Increment,
+    /// Seconds since 1970.
+    Unixtime,
+    /// `YYYYMMDDnn`.
+    Date,
+}
+
+const POLICIES: [(SerialPolicy, &str); 4] = [
+    (SerialPolicy::Keep, "keep"),
+    (SerialPolicy::Increment, "increment"),
+    (SerialPolicy::Unixtime, "unixtime"),
+    (SerialPolicy::Date, "date"),
+];
+
+impl fmt::Display for SerialPolicy {
+    /// The name on the command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = POLICIES.iter().find(|(policy, _)| policy == self).map_or("", |(_, name)| name);
+        f.pad(name)
+    }
+}
+
+/// The text names no serial policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown serial policy (known: keep, increment, unixtime, date)")]
+pub struct UnknownPolicy;
+
+impl FromStr for SerialPolicy {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
+        let found = POLICIES.iter().find(|(_, name)| name.eq_ignore_ascii_case(text));
+        found.map(|(policy, _)| *policy).ok_or(UnknownPolicy)
+    }
+}

@@ -1,0 +1,67 @@
+//! What the checks of signatures and of the chain share.
+
+use super::report::{Findings, Reason};
+use super::watch::{Progress, Watch};
+use crate::denial::nsec5;
+use nonesuch_proto::{Rtype, bitmap};
+use nonesuch_zone::{Contents, Node, Rrset, Standing, standings};
+
+/// What the checks need of a zone.
+pub(crate) struct Zone<'z> {
+    pub(crate) contents: &'z Contents,
+    pub(crate) standings: Vec<Standing>,
+    /// TTL that RFC 9077 wants of the chain's records.
+    pub(crate) chain_ttl: u32,
+    pub(super) watch: Watch<'z>,
+}
+
+impl<'z> Zone<'z> {
+    pub(super) fn new(contents: &'z Contents, chain_ttl: u32, progress: Option<Progress<'z>>) -> Self {
+        Self { contents, standings: standings(contents), chain_ttl, watch: Watch::new(contents, progress) }
+    }
+
+    /// Nodes that have records of their own: neither the chain's nor signatures. Those of the zone are its chain.
+    pub(crate) fn chained(&self) -> Vec<u32> {
+        let nodes = self.contents.nodes().zip(&self.standings);
+        let chained = nodes.filter(|(node, standing)| standing.is_in_zone() && self.owns_data(*node));
+        chained.map(|(node, _)| node.index() as u32).collect()
+    }
+
+    pub(crate) fn standing(&self, node: Node<'z>) -> Standing {
+        self.standings[node.index()]
+    }
+
+    /// Whether a node has records other than signatures and those of the chain.
+    pub(crate) fn owns_data(&self, node: Node<'_>) -> bool {
+        self.rtypes(node).any(|rtype| !matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3))
+    }
+
+    /// The types of a node without the NSEC5 records of a chain.
+    pub(crate) fn rtypes<'n>(&self, node: Node<'n>) -> impl Iterator<Item = Rtype> + use<'n, '_, 'z> {
+        let apex = self.contents.apex().view();
+        let is_chain =
+            move |rtype: &Rtype| *rtype == Rtype::NSEC5 && nsec5::is_chain_owner(node.name(), apex);
+        node.rrsets().map(Rrset::rtype).filter(move |rtype| !is_chain(rtype))
+    }
+}
+
+/// Compares the bit map of a chain's record at `owner` with the types that it should show.
+pub(crate) fn check_bitmap(
+    node: Node<'_>,
+    rtype: Rtype,
+    expected: &[Rtype],
+    map: &[u8],
+    findings: &mut Findings,
+) {
+    if !bitmap::is_valid(map) {
+        findings.fault(node.name(), Some(rtype), Reason::MalformedRecord);
+        return;
+    }
+    let has = |found: Rtype| bitmap::contains(map, found);
+    for &missing in expected.iter().filter(|expected| !has(**expected)) {
+        findings.fault(node.name(), Some(rtype), Reason::BitmapMissing(missing));
+    }
+    for extra in bitmap::types(map).filter(|found| expected.binary_search(found).is_err()) {
+        findings.fault(node.name(), Some(rtype), Reason::BitmapExtra(extra));
+    }
+}

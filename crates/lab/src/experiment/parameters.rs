@@ -1,0 +1,243 @@
+//! Kinds of parameters that experiments share: numbers within bounds, CPUs, denial mechanisms.
+
+use super::error::RunError;
+use crate::machine;
+use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::denial::UnknownMechanism;
+use serde::{Deserialize, Serialize};
+
+/// Why a value is no value of a parameter.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// A number is out of its bounds.
+    #[error("{value} is not {bounds}")]
+    Bounds {
+        /// The number.
+        value: f64,
+        /// The bounds, in words.
+        bounds: &'static str,
+    },
+    /// There is no such mechanism.
+    #[error(transparent)]
+    Mechanism(#[from] UnknownMechanism),
+    /// The mechanism needs a key in the server.
+    #[error(
+        "{0} is not measured here: zones are served by their files alone, and it needs a key in the server; leave it out"
+    )]
+    Online(Mechanism),
+    /// There is no such CPU.
+    #[error("'{0}' is no CPU: expected a number, \"last\" or \"none\"")]
+    Cpu(String),
+}
+
+/// A number within bounds: its name, its type here, its type in files, the bounds in words and as a condition.
+macro_rules! bounded {
+    ($(#[$meta:meta])* $name:ident: $number:ty, $form:ty as $form_name:literal, $bounds:literal, $fits:expr) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(try_from = $form_name, into = $form_name)]
+        pub struct $name($number);
+
+        impl $name {
+            /// A number that is known to be within the bounds.
+            pub(super) const fn of(number: $number) -> Self {
+                Self(number)
+            }
+
+            /// The number.
+            #[must_use]
+            pub const fn value(self) -> $number {
+                self.0
+            }
+        }
+
+        impl TryFrom<$form> for $name {
+            type Error = ParameterError;
+
+            fn try_from(value: $form) -> Result<Self, ParameterError> {
+                let fits: fn(&$form) -> bool = $fits;
+                let bounds = $bounds;
+                let out = ParameterError::Bounds { value: value as f64, bounds };
+                fits(&value).then_some(Self(value as $number)).ok_or(out)
+            }
+        }
+
+        impl From<$name> for $form {
+            fn from(number: $name) -> Self {
+                number.0.into()
+            }
+        }
+    };
+}
+
+bounded!(
+    /// A whole number from 1 to a million.
+    Count: u32, i64 as "i64", "from 1 to 1000000", |value| (1..=1_000_000).contains(value)
+);
+bounded!(
+    /// Octets of an answer, from a header to the most that the server has room for.
+    Octets: u16, i64 as "i64", "from 12 to 4096 octets", |value| (12..=4096).contains(value)
+);
+bounded!(
+    /// Workers of a server.
+    Workers: u16, i64 as "i64", "from 1 to 256 workers", |value| (1..=256).contains(value)
+);
+bounded!(
+    /// Seconds, above 0 and at most an hour.
+    Seconds: f64, f64 as "f64", "above 0 and at most 3600", |value| *value > 0.0 && *value <= 3600.0
+);
+bounded!(
+    /// Minutes, at most a year; 0 is no limit.
+    Minutes: f64, f64 as "f64", "from 0 (no limit) to 525600", |value| (0.0..=525_600.0).contains(value)
+);
+bounded!(
+    /// A share, from 0 to a half.
+    Share: f64, f64 as "f64", "from 0 to 0.5", |value| (0.0..=0.5).contains(value)
+);
+
+impl Octets {
+    /// The nearest size that an answer can have.
+    pub(super) fn near(octets: f64) -> Self {
+        Self(octets.round().clamp(12.0, 4096.0) as u16)
+    }
+}
+
+/// A denial mechanism, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Denial(pub Mechanism);
+
+impl TryFrom<String> for Denial {
+    type Error = ParameterError;
+
+    fn try_from(text: String) -> Result<Self, ParameterError> {
+        let mechanism: Mechanism = text.parse()?;
+        let is_measured = mechanism.entry().is_served_without_keys();
+        is_measured.then_some(Self(mechanism)).ok_or(ParameterError::Online(mechanism))
+    }
+}
+
+impl From<Denial> for String {
+    fn from(denial: Denial) -> Self {
+        denial.0.to_string()
+    }
+}
+
+/// A CPU to keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "CpuForm", into = "CpuForm")]
+#[non_exhaustive]
+pub enum Cpu {
+    /// The last of those that may be used: interrupts mostly go to the first.
+    Last,
+    /// None: the system moves the work about.
+    None,
+    /// This one.
+    Number(u32),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected the number of a CPU, \"last\" or \"none\"")]
+enum CpuForm {
+    Number(u32),
+    Word(String),
+}
+
+impl TryFrom<CpuForm> for Cpu {
+    type Error = ParameterError;
+
+    fn try_from(form: CpuForm) -> Result<Self, ParameterError> {
+        match form {
+            CpuForm::Number(number) => Ok(Self::Number(number)),
+            CpuForm::Word(word) if word == "last" => Ok(Self::Last),
+            CpuForm::Word(word) if word == "none" => Ok(Self::None),
+            CpuForm::Word(word) => Err(ParameterError::Cpu(word)),
+        }
+    }
+}
+
+impl From<Cpu> for CpuForm {
+    fn from(cpu: Cpu) -> Self {
+        match cpu {
+            Cpu::Last => Self::Word("last".to_owned()),
+            Cpu::None => Self::Word("none".to_owned()),
+            Cpu::Number(number) => Self::Number(number),
+        }
+    }
+}
+
+impl Cpu {
+    /// Keeps `work` on the CPU, in a thread of its own, so that the caller's is not bound; programs that it starts keep to
+    /// the CPU too. `work` is told the CPU's number.
+    pub(super) fn keep<T: Send>(
+        self,
+        work: impl FnOnce(Option<u64>) -> Result<T, RunError> + Send,
+    ) -> Result<T, RunError> {
+        let measured = std::thread::scope(|scope| scope.spawn(|| work(self.pin()?)).join());
+        measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn pin(self) -> Result<Option<u64>, RunError> {
+        let number = match self {
+            Self::None => return Ok(None),
+            Self::Number(number) => number as usize,
+            Self::Last => match machine::allowed_cpus().last() {
+                Some(last) => *last,
+                None => return Ok(None),
+            },
+        };
+        nonesuch_net::pin_current_thread(number).map_err(|source| RunError::Pin { cpu: number, source })?;
+        Ok(Some(number as u64))
+    }
+}
+
+/// The values, each once, in their order.
+pub(crate) fn each_once<T: PartialEq + Clone>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut once = Vec::new();
+    for value in values {
+        if !once.contains(&value) {
+            once.push(value);
+        }
+    }
+    once
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_in_all_forms() {
+        let read = |text: &str| serde_json::from_str::<Cpu>(text).map_err(|error| error.to_string());
+        assert_eq!(read("3"), Ok(Cpu::Number(3)));
+        assert_eq!(read("\"last\""), Ok(Cpu::Last));
+        assert_eq!(read("\"none\""), Ok(Cpu::None));
+        for wrong in ["-1", "\"first\"", "[]", "1.5"] {
+            assert!(read(wrong).expect_err(wrong).contains("expected"), "{wrong}");
+        }
+        for cpu in [Cpu::Last, Cpu::None, Cpu::Number(7)] {
+            assert_eq!(read(&serde_json::json!(cpu).to_string()), Ok(cpu));
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused() {
+        for wrong in [0, -1, i64::MAX, 1_000_001] {
+            assert!(Count::try_from(wrong).is_err() && Workers::try_from(wrong).is_err());
+            assert!(Octets::try_from(wrong).is_err());
+        }
+        assert!(Workers::try_from(257).is_err() && Octets::try_from(11).is_err());
+        for wrong in [-0.1, f64::NAN, f64::INFINITY, 1e9] {
+            assert!(Seconds::try_from(wrong).is_err() && Minutes::try_from(wrong).is_err());
+            assert!(Share::try_from(wrong).is_err());
+        }
+        assert!(Seconds::try_from(0.0).is_err() && Seconds::try_from(3600.1).is_err());
+        assert!(Minutes::try_from(0.0).is_ok() && Share::try_from(0.6).is_err());
+        assert_eq!((Count::try_from(1), Seconds::try_from(3600.0)), (Ok(Count(1)), Ok(Seconds(3600.0))));
+        assert_eq!(
+            [0.4, 289.5, 1e9].map(Octets::near),
+            [Octets(12), Octets(290), Octets(nonesuch_net::udp::RESPONSE_CAPACITY as u16)]
+        );
+    }
+}

@@ -1,0 +1,213 @@
+//! What a run needs before anything is measured: programs, zones, keys.
+
+use super::Runner;
+use super::parameters::ZoneChoice;
+use crate::experiment::error::RunError;
+use crate::experiment::parameters::each_once;
+use crate::generate::{GenerateOptions, Like, generate};
+use crate::measure::job::{self, JobError};
+use crate::measure::level::{Level, LevelProgram, unmasked};
+use crate::measure::{Changes, Examined};
+use serde::Serialize;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A zone that is signed.
+pub(super) struct Zone {
+    /// The unsigned zone.
+    pub(super) file: PathBuf,
+    /// A changed form of it, where it is to be signed again.
+    pub(super) changed: Option<PathBuf>,
+    /// Whether it is also served, transferred and signed again.
+    pub(super) extras: bool,
+    pub(super) facts: ZoneFacts,
+}
+
+/// What is known of a zone before it is signed.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct ZoneFacts {
+    /// Its name in the data.
+    pub(super) zone: String,
+    /// Where it comes from.
+    pub(super) source: String,
+    /// The apex.
+    pub(super) origin: String,
+    pub(super) records: u64,
+    /// Names that own records, glue among them.
+    pub(super) names: u64,
+    /// Zone cuts.
+    pub(super) delegations: u64,
+    /// Those with DS records.
+    pub(super) signed_delegations: u64,
+    /// Octets of the zone file.
+    pub(super) octets: u64,
+    /// What differs in the changed form of the zone; nothing where none was made.
+    pub(super) changes: Option<Changes>,
+}
+
+/// A program that signs and verifies.
+pub(super) struct Signer {
+    pub(super) name: &'static str,
+    pub(super) program: LevelProgram,
+    pub(super) facts: LevelFacts,
+}
+
+/// A program that keeps to an instruction level.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct LevelFacts {
+    level: &'static str,
+    /// Version, as the program tells it.
+    version: String,
+    /// What was put into its environment.
+    environment: Vec<(String, String)>,
+}
+
+/// The apex of generated zones: two letters, as those that they are like have, which are nobody's (ISO 3166-1 leaves
+/// them to users).
+const ORIGIN: &str = "zz.";
+
+impl Runner<'_> {
+    /// Where none of the levels has its program, and nobody chose them, this program is measured as it is.
+    pub(super) fn add_levels(&mut self) -> Result<(), RunError> {
+        for level in self.parameters.levels.clone() {
+            if self.signers.iter().all(|signer| signer.name != level.name()) {
+                self.add_level(level)?;
+            }
+        }
+        if self.signers.is_empty() && !self.parameters.levels.contains(&Level::Native) {
+            self.findings.note(
+                "No program of these levels is there: this program is measured as it is, at level native."
+                    .to_owned(),
+            );
+            self.add_level(Level::Native)?;
+        }
+        Ok(())
+    }
+
+    fn add_level(&mut self, level: Level) -> Result<(), RunError> {
+        let ours = || LevelProgram { program: self.options.program.to_path_buf(), environment: Vec::new() };
+        let found = level.find(self.options.program).and_then(|found| {
+            let program = found.unwrap_or_else(ours);
+            program.version().map(|version| (program, version))
+        });
+        let (program, version) = match found {
+            Ok(found) => found,
+            Err(source) if self.options.levels_chosen => return Err(RunError::Level { source }),
+            Err(source) => {
+                self.findings.note(format!("Left out: {source}."));
+                return Ok(());
+            }
+        };
+        if version != env!("CARGO_PKG_VERSION") {
+            self.findings.note(format!("The program of level {} is of version {version}.", level.name()));
+        }
+        let (version, environment) = (format!("Nonesuch {version}"), program.environment.clone());
+        let facts = LevelFacts { level: level.name(), version, environment };
+        self.signers.push(Signer { name: level.name(), program, facts });
+        Ok(())
+    }
+
+    /// Leaves each zone in the folder, and a changed form of those that are signed again.
+    pub(super) fn add_zones(&mut self) -> Result<(), RunError> {
+        let choices = each_once(self.parameters.zones.iter().cloned());
+        let count = choices.len();
+        for (place, choice) in choices.into_iter().enumerate() {
+            self.options.begin(0, 1, &format!("making {choice}"));
+            self.add_zone(place, &choice, self.parameters.served.holds(place, count))?;
+        }
+        Ok(())
+    }
+
+    fn add_zone(&mut self, place: usize, choice: &ZoneChoice, extras: bool) -> Result<(), RunError> {
+        let file = self.folder.path().join(format!("zone-{place}"));
+        let changed = (extras && self.parameters.change_share.value() > 0.0)
+            .then(|| self.folder.path().join(format!("changed-{place}")));
+        let mut examine = self.examiner();
+        let source = match choice {
+            ZoneChoice::Like { like, names } => {
+                self.generate(*like, *names, &file)?;
+                examine.arg(&file).args(["--origin", ORIGIN]);
+                format!("generated like {like} with {names} names, seed {}", self.options.seed)
+            }
+            ZoneChoice::File { path, origin } => {
+                examine.arg(path).arg("--unsigned").arg(&file);
+                origin.iter().for_each(|origin| _ = examine.args(["--origin", origin]));
+                path.display().to_string()
+            }
+        };
+        if let Some(changed) = &changed {
+            let (share, seed) = (self.parameters.change_share.value(), self.options.seed);
+            examine
+                .arg("--changed")
+                .arg(changed)
+                .arg(format!("--share={share}"))
+                .arg(format!("--seed={seed}"));
+        }
+        let found = self.examine(&mut examine)?;
+        let facts = ZoneFacts {
+            zone: choice.to_string(),
+            source,
+            origin: found.origin,
+            records: found.records,
+            names: found.names,
+            delegations: found.delegations,
+            signed_delegations: found.signed_delegations,
+            octets: fs::metadata(&file).map_or(0, |data| data.len()),
+            changes: found.changes,
+        };
+        self.zones.push(Zone { file, changed, extras, facts });
+        Ok(())
+    }
+
+    fn generate(&self, like: Like, names: u64, file: &Path) -> Result<(), RunError> {
+        let failed = |reason: String| RunError::Zone { zone: file.display().to_string(), reason };
+        let mut out = File::create(file).map_err(|error| failed(error.to_string()))?;
+        let options = GenerateOptions { like, names, seed: self.options.seed, origin: ORIGIN };
+        generate(&options, &mut out).map_err(|error| failed(error.to_string()))?;
+        Ok(())
+    }
+
+    /// `nonesuch lab zone`, by this program: what it does is not measured.
+    pub(super) fn examiner(&self) -> Command {
+        let mut command = unmasked(self.options.program);
+        command.args(["lab", "zone"]);
+        command
+    }
+
+    pub(super) fn examine(&self, command: &mut Command) -> Result<Examined, RunError> {
+        let program = self.options.program.display().to_string();
+        let ended = job::run(command).map_err(|error| match error {
+            JobError::Start(_) => RunError::Probe { program: program.clone(), reason: error.to_string() },
+            // What it says of a file begins with that file.
+            JobError::Failed { .. } => {
+                RunError::Zone { zone: "a zone cannot be taken".to_owned(), reason: error.to_string() }
+            }
+        })?;
+        let unread = |error: serde_json::Error| RunError::Probe { program, reason: error.to_string() };
+        serde_json::from_str(&ended.output).map_err(unread)
+    }
+
+    /// A folder with a KSK and a ZSK of a zone's own, the same for all programs.
+    pub(super) fn keys(&mut self, zone: usize, algorithm: usize) -> Result<PathBuf, JobError> {
+        let folder = self.folder.path().join(format!("keys-{zone}-{algorithm}"));
+        if self.keys.contains(&folder) {
+            return Ok(folder);
+        }
+        fs::create_dir_all(&folder)?;
+        let choice = self.choices[algorithm].choice;
+        for kind in [Some("--ksk"), None] {
+            let mut command = unmasked(self.options.program);
+            command.args(["key", "generate", &self.zones[zone].facts.origin, "--algorithm"]);
+            command.arg(choice.algorithm.to_string()).arg("--dir").arg(&folder).args(kind);
+            // The keys are active when the experiment signs.
+            command.args(["--now", &self.options.now.to_string()]);
+            if let Some(bits) = choice.bits {
+                command.args(["--force", "--bits", &bits.to_string()]);
+            }
+            job::run(&mut command)?;
+        }
+        self.keys.insert(folder.clone());
+        Ok(folder)
+    }
+}

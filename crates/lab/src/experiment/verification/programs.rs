@@ -1,0 +1,303 @@
+//! The programs that measure: ours at each instruction level, and `openssl`.
+
+use super::Parameters;
+use crate::experiment::error::RunError;
+use crate::experiment::parameters::each_once;
+use crate::experiment::run::{Findings, RunOptions};
+use crate::measure::bench::{Key, make_key};
+use crate::measure::level::{Level, LevelProgram};
+use crate::measure::openssl::{self, Scheme};
+use crate::measure::probe::{self, Answer, Benches, Counted, Order, Ready, SubjectFacts, push_line};
+use crate::measure::{Operation, Subject};
+use serde::Serialize;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Beside the seconds that were asked for: reading keys, making signatures.
+const SPARE: Duration = Duration::from_secs(120);
+
+/// All programs, and what they measure.
+#[derive(Default)]
+pub(super) struct Programs {
+    pub(super) probes: Vec<Probe>,
+    /// What our programs measure.
+    pub(super) measured: Vec<Subject>,
+    /// What `openssl` is to time.
+    pub(super) openssl: Vec<Scheme>,
+    /// The levels at which it does.
+    pub(super) openssl_levels: Vec<OpensslLevel>,
+    /// All of them, in the order of columns and bars.
+    pub(super) backends: Vec<Backend>,
+    /// What was told of the subjects, by the first that told it.
+    pub(super) subjects: Vec<SubjectFacts>,
+    /// Octets of every message that is signed; 0 where none is.
+    pub(super) message_octets: u64,
+}
+
+/// A level, and the environment that keeps `openssl` to it.
+pub(super) struct OpensslLevel {
+    pub(super) level: Level,
+    pub(super) environment: Vec<(String, String)>,
+}
+
+/// A program that measures at one instruction level.
+#[derive(Serialize)]
+pub(super) struct Backend {
+    /// `nonesuch` or `openssl`.
+    name: &'static str,
+    level: &'static str,
+    /// Version, as the program tells it.
+    version: String,
+    /// What was put into its environment.
+    environment: Vec<(String, String)>,
+    /// Instructions above the architecture's baseline that the compiler was allowed to use anywhere.
+    compiled_for: Vec<String>,
+}
+
+impl Programs {
+    pub(super) fn prepare(
+        parameters: &Parameters,
+        options: &RunOptions<'_>,
+        findings: &mut Findings,
+    ) -> Result<Self, RunError> {
+        let mut measured = Subject::list(&parameters.algorithms, parameters.batch, parameters.vrf_batch);
+        measured.retain(|subject| parameters.operations.iter().any(|operation| subject.has(*operation)));
+        options.begin(0, 1, "making keys");
+        let mut programs = Self::default();
+        let keys = make_keys(&measured, findings);
+        programs.measured = measured;
+        let levels = each_once(parameters.levels.iter().copied());
+        for level in &levels {
+            programs.add_level(*level, &keys, options, findings)?;
+        }
+        if parameters.openssl_iterations > 0 {
+            programs.add_openssl(&levels, findings);
+        }
+        if programs.backends.is_empty() || (programs.subjects.is_empty() && programs.openssl.is_empty()) {
+            let reason = match findings.notes.is_empty() {
+                true => "name at least one operation, and one level or iterations of openssl".to_owned(),
+                false => findings.notes.join(" "),
+            };
+            return Err(RunError::Nothing { reason });
+        }
+        Ok(programs)
+    }
+
+    fn add_level(
+        &mut self,
+        level: Level,
+        keys: &[SubjectKey],
+        options: &RunOptions<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), RunError> {
+        let found = match level.find(options.program) {
+            Ok(found) => found,
+            Err(source) if options.levels_chosen => return Err(RunError::Level { source }),
+            Err(reason) => {
+                findings.note(format!("Left out: {reason}."));
+                return Ok(());
+            }
+        };
+        let (form, ready) = match &found {
+            None => Form::here(keys, options.seed),
+            Some(program) => Form::start(program, keys, options.seed)?,
+        };
+        if ready.version != env!("CARGO_PKG_VERSION") {
+            findings.note(format!("The program of level {} is of version {}.", level.name(), ready.version));
+        }
+        for (subject, reason) in &ready.failed {
+            findings.note(format!("Left out: {subject} at level {}: {reason}.", level.name()));
+        }
+        for facts in &ready.subjects {
+            if !self.subjects.iter().any(|known| known.subject == facts.subject) {
+                self.subjects.push(facts.clone());
+            }
+        }
+        self.message_octets = self.message_octets.max(ready.message_octets);
+        self.backends.push(Backend {
+            name: probe::NAME,
+            level: level.name(),
+            version: format!("Nonesuch {}", ready.version),
+            environment: found.map(|program| program.environment).unwrap_or_default(),
+            compiled_for: ready.compiled_for,
+        });
+        let subjects = ready.subjects.into_iter().map(|facts| facts.subject).collect();
+        self.probes.push(Probe { level, subjects, form });
+        Ok(())
+    }
+
+    /// Its own instructions are those of every x86-64; what it chooses when it starts heeds the same mask as aws-lc.
+    fn add_openssl(&mut self, levels: &[Level], findings: &mut Findings) {
+        let version = match openssl::version() {
+            Ok(version) => version,
+            Err(reason) => return findings.note(format!("Left out: {reason}.")),
+        };
+        self.openssl = openssl::chosen(&self.measured).collect();
+        if self.openssl.is_empty() {
+            return;
+        }
+        for level in levels {
+            // Why a level is left out was said of our own programs.
+            let Ok(environment) = level.environment() else { continue };
+            self.backends.push(Backend {
+                name: openssl::NAME,
+                level: level.name(),
+                version: version.clone(),
+                environment: environment.clone(),
+                compiled_for: Vec::new(),
+            });
+            self.openssl_levels.push(OpensslLevel { level: *level, environment });
+        }
+    }
+}
+
+/// The key of a subject, the same at every level.
+struct SubjectKey {
+    subject: Subject,
+    key: Key,
+}
+
+fn make_keys(subjects: &[Subject], findings: &mut Findings) -> Vec<SubjectKey> {
+    let mut keys = Vec::new();
+    for subject in subjects {
+        match make_key(*subject) {
+            Ok(key) => keys.push(SubjectKey { subject: *subject, key }),
+            Err(error) => findings.note(format!("Left out: {subject}: {error}.")),
+        }
+    }
+    keys
+}
+
+/// One of our programs.
+pub(super) struct Probe {
+    pub(super) level: Level,
+    /// The names of what it can measure.
+    subjects: Vec<String>,
+    form: Form,
+}
+
+enum Form {
+    /// This one.
+    Here(Benches),
+    /// Another one.
+    Child(Follower),
+}
+
+impl Form {
+    fn here(keys: &[SubjectKey], seed: u64) -> (Self, Ready) {
+        let read = |own: &SubjectKey| (own.subject, Key::read(own.subject, &own.key.to_text()));
+        let (benches, ready) = Benches::prepare(keys.iter().map(read), seed);
+        (Self::Here(benches), ready)
+    }
+
+    fn start(program: &LevelProgram, keys: &[SubjectKey], seed: u64) -> Result<(Self, Ready), RunError> {
+        let mut follower = Follower::start(program)?;
+        // These keys protect nothing: they are forgotten after the run.
+        let keys = keys.iter().map(|own| (own.subject, own.key.to_text())).collect();
+        let answer = follower.ask(&Order::Prepare { keys, seed }, 0.0)?;
+        let Answer::Ready(ready) = answer else { return Err(follower.fault("answers out of turn")) };
+        Ok((Self::Child(follower), ready))
+    }
+}
+
+impl Probe {
+    pub(super) fn has(&self, subject: Subject) -> bool {
+        self.subjects.contains(&subject.to_string())
+    }
+
+    pub(super) fn count(
+        &mut self,
+        subject: Subject,
+        operation: Operation,
+        seconds: f64,
+    ) -> Result<Counted, RunError> {
+        match &mut self.form {
+            Form::Here(benches) => benches.count(subject, operation, seconds).map_err(|_| {
+                RunError::Operation { subject: subject.to_string(), operation: operation.name() }
+            }),
+            Form::Child(follower) => {
+                match follower.ask(&Order::Count { subject, operation, seconds }, seconds)? {
+                    Answer::Counted(counted) => Ok(counted),
+                    Answer::Failed(reason) => Err(follower.fault(&reason)),
+                    Answer::Ready(_) => Err(follower.fault("answers out of turn")),
+                }
+            }
+        }
+    }
+}
+
+/// A child process that follows orders. It is ended with this value.
+struct Follower {
+    program: String,
+    child: Child,
+    orders: ChildStdin,
+    answers: Receiver<String>,
+}
+
+impl Follower {
+    fn start(program: &LevelProgram) -> Result<Self, RunError> {
+        let name = program.program.display().to_string();
+        let fault = |reason: String| RunError::Probe { program: name.clone(), reason };
+        let mut child = program
+            .command()
+            .args(["lab", "measure", "--follow"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| fault(format!("cannot be started: {error}")))?;
+        let (Some(orders), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(fault("has no standard input and output".to_owned()));
+        };
+        let (sender, answers) = channel();
+        // It ends with the child's output.
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Self { program: name, child, orders, answers })
+    }
+
+    fn ask(&mut self, order: &Order, seconds: f64) -> Result<Answer, RunError> {
+        // One that has ended may have said something before, and else its output is at its end.
+        let _ = push_line(order, &mut self.orders);
+        let limit = SPARE + Duration::try_from_secs_f64(seconds * 2.0).unwrap_or_default();
+        match self.answers.recv_timeout(limit) {
+            Ok(line) => serde_json::from_str(&line).map_err(|_| {
+                self.fault("does not answer as this version does: build it anew from the same sources")
+            }),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(self.fault(&format!("did not answer within {} s", limit.as_secs())))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(self.ended()),
+        }
+    }
+
+    fn fault(&self, reason: &str) -> RunError {
+        RunError::Probe { program: self.program.clone(), reason: reason.to_owned() }
+    }
+
+    /// An illegal instruction shows as its signal.
+    fn ended(&mut self) -> RunError {
+        let end = Instant::now() + Duration::from_secs(2);
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return self.fault(&format!("ended with {status}")),
+                Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+                _ => return self.fault("closed its output"),
+            }
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,345 @@
+//! Continuous operation, counted: the loop that every figure of the benchmark comes from.
+
+mod vrf;
+
+use self::vrf::VrfBench;
+use super::probe::Counted;
+use super::subject::{Operation, Subject};
+use nonesuch_crypto::vrf::{BadProof, ProveError, VrfKeyError, VrfPrivateKey};
+use nonesuch_crypto::{
+    Algorithm, BadSignature, KeyError, PrivateKey, PublicKey, SignError, VerifyItem, verify_batch,
+};
+use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
+use nonesuch_proto::{Name, NameError, Rtype};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
+use std::fs;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Messages that are gone through in turn: one message over and over would let the processor learn its branches.
+const MESSAGES: usize = 16;
+/// The clock is read about this often: often enough for short iterations, and too seldom to count in the figures.
+const CLOCK_PERIOD: Duration = Duration::from_micros(500);
+
+/// Why a subject cannot be measured.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PrepareError {
+    /// Its key cannot be made or read.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The key of a VRF cannot be made or read.
+    #[error(transparent)]
+    VrfKey(#[from] VrfKeyError),
+    /// The text is the key of something else.
+    #[error("this is no key of the subject")]
+    OtherKey,
+    /// It does not sign.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    /// It does not prove.
+    #[error(transparent)]
+    Prove(#[from] ProveError),
+    /// The message cannot be made.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Its own signature or proof is refused.
+    #[error("what it made itself is not verified")]
+    Unsound,
+}
+
+/// What fails while it is measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OperationError {
+    /// Signing.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    /// Verifying.
+    #[error(transparent)]
+    Verify(#[from] BadSignature),
+    /// Proving.
+    #[error(transparent)]
+    Prove(#[from] ProveError),
+    /// Verifying a proof.
+    #[error(transparent)]
+    VerifyProof(#[from] BadProof),
+    /// The subject has no such operation.
+    #[error("there is no such operation")]
+    Absent,
+}
+
+/// The private key of a subject.
+pub(crate) enum Key {
+    /// Of signatures.
+    Signatures(PrivateKey),
+    /// Of a VRF.
+    Vrf(VrfPrivateKey),
+}
+
+impl Key {
+    /// The text of its file. Keys of a benchmark protect nothing.
+    pub(crate) fn to_text(&self) -> String {
+        match self {
+            Self::Signatures(key) => key.to_bind().to_string(),
+            Self::Vrf(key) => key.to_text().to_string(),
+        }
+    }
+
+    /// Reads the text of the file of a subject's key.
+    pub(crate) fn read(subject: Subject, text: &str) -> Result<Self, PrepareError> {
+        Ok(match subject.is_vrf() {
+            true => Self::Vrf(VrfPrivateKey::from_text(text)?),
+            false => Self::Signatures(PrivateKey::from_bind(text)?),
+        })
+    }
+}
+
+/// A subject that is ready.
+pub(crate) enum Bench {
+    /// Of signatures.
+    Signatures(SignatureBench),
+    /// Of a VRF.
+    Vrf(VrfBench),
+}
+
+/// Signatures that are ready: a key, messages, and signatures over them.
+pub(crate) struct SignatureBench {
+    subject: Subject,
+    private: PrivateKey,
+    public: PublicKey,
+    messages: Vec<Vec<u8>>,
+    signatures: Vec<Vec<u8>>,
+}
+
+/// Makes the key of a subject. RSA of 1024 bits too: zones still have such keys.
+pub(crate) fn make_key(subject: Subject) -> Result<Key, PrepareError> {
+    Ok(match subject {
+        Subject::Signature(choice) => {
+            Key::Signatures(PrivateKey::generate_forced(choice.algorithm, choice.bits)?)
+        }
+        Subject::Batch { algorithm, .. } => Key::Signatures(PrivateKey::generate_forced(algorithm, None)?),
+        Subject::Vrf(algorithm) | Subject::VrfBatch { algorithm, .. } => {
+            Key::Vrf(VrfPrivateKey::generate(algorithm)?)
+        }
+    })
+}
+
+impl Bench {
+    /// Prepares a subject with a key, and messages that are drawn from `seed`.
+    pub(crate) fn new(subject: Subject, key: Key, seed: u64) -> Result<Self, PrepareError> {
+        match (subject, key) {
+            (Subject::Vrf(_), Key::Vrf(key)) => VrfBench::new(key, seed, 1).map(Self::Vrf),
+            (Subject::VrfBatch { size, .. }, Key::Vrf(key)) => VrfBench::new(key, seed, size).map(Self::Vrf),
+            (Subject::Signature(_) | Subject::Batch { .. }, Key::Signatures(key)) => {
+                SignatureBench::new(subject, key, seed).map(Self::Signatures)
+            }
+            _ => Err(PrepareError::OtherKey),
+        }
+    }
+
+    /// Octets of every message that is signed; nothing for VRFs.
+    pub(crate) fn message_octets(&self) -> Option<usize> {
+        match self {
+            Self::Signatures(bench) => Some(bench.messages.first().map_or(0, Vec::len)),
+            Self::Vrf(_) => None,
+        }
+    }
+
+    pub(crate) fn key_octets(&self) -> usize {
+        match self {
+            Self::Signatures(bench) => bench.private.public_key().len(),
+            Self::Vrf(bench) => bench.key_octets(),
+        }
+    }
+
+    /// Octets of a signature or proof.
+    pub(crate) fn signature_octets(&self) -> usize {
+        match self {
+            Self::Signatures(bench) => bench.private.signature_octets(),
+            Self::Vrf(bench) => bench.proof_octets(),
+        }
+    }
+
+    /// Does `operation` continuously for `seconds`.
+    pub(crate) fn count(&self, operation: Operation, seconds: f64) -> Result<Counted, OperationError> {
+        let counted = match self {
+            Self::Signatures(bench) => bench.count(operation, seconds),
+            Self::Vrf(bench) => bench.count(operation, seconds),
+        };
+        counted.unwrap_or(Err(OperationError::Absent))
+    }
+}
+
+impl SignatureBench {
+    fn new(subject: Subject, private: PrivateKey, seed: u64) -> Result<Self, PrepareError> {
+        let public = PublicKey::parse(private.algorithm(), private.public_key())?;
+        let count = if let Subject::Batch { size, .. } = subject { usize::from(size) } else { MESSAGES };
+        let messages = messages(private.algorithm(), seed, count)?;
+        let mut signatures = Vec::with_capacity(count);
+        for message in &messages {
+            let mut signature = Vec::with_capacity(private.signature_octets());
+            private.sign(message, &mut signature)?;
+            public.verify(message, &signature).map_err(|BadSignature| PrepareError::Unsound)?;
+            signatures.push(signature);
+        }
+        Ok(Self { subject, private, public, messages, signatures })
+    }
+
+    /// Does `operation` continuously for `seconds`; nothing where there is no such operation.
+    fn count(&self, operation: Operation, seconds: f64) -> Option<Result<Counted, OperationError>> {
+        match (self.subject, operation) {
+            (_, Operation::Prove) => None,
+            (Subject::Batch { .. }, Operation::Verify) => Some(self.count_batches(seconds)),
+            (_, Operation::Verify) => Some(self.count_verifications(seconds)),
+            (_, Operation::Sign) => Some(self.count_signings(seconds)),
+        }
+    }
+
+    fn count_verifications(&self, seconds: f64) -> Result<Counted, OperationError> {
+        let mut pairs = self.messages.iter().zip(&self.signatures).cycle();
+        repeat(seconds, 1, || {
+            let Some((message, signature)) = pairs.next() else { return Ok(()) };
+            Ok(black_box(self.public.verify(black_box(message), black_box(signature)))?)
+        })
+    }
+
+    fn count_signings(&self, seconds: f64) -> Result<Counted, OperationError> {
+        let mut messages = self.messages.iter().cycle();
+        let mut out = Vec::with_capacity(self.private.signature_octets());
+        repeat(seconds, 1, || {
+            let Some(message) = messages.next() else { return Ok(()) };
+            out.clear();
+            self.private.sign(black_box(message), &mut out)?;
+            black_box(&out);
+            Ok(())
+        })
+    }
+
+    fn count_batches(&self, seconds: f64) -> Result<Counted, OperationError> {
+        let pairs = self.messages.iter().zip(&self.signatures);
+        let items: Vec<VerifyItem<'_>> =
+            pairs.map(|(message, signature)| VerifyItem { key: &self.public, message, signature }).collect();
+        let mut outcome = Vec::with_capacity(items.len());
+        repeat(seconds, items.len() as u64, || {
+            verify_batch(black_box(&items), &mut outcome);
+            Ok(outcome.drain(..).collect::<Result<(), _>>()?)
+        })
+    }
+}
+
+/// Calls `once`, which does `each` operations, until `seconds` are over.
+fn repeat(
+    seconds: f64,
+    each: u64,
+    mut once: impl FnMut() -> Result<(), OperationError>,
+) -> Result<Counted, OperationError> {
+    let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let (mut calls, mut chunk) = (0_u64, 1_u64);
+    let cpu_before = thread_cpu_seconds();
+    let start = Instant::now();
+    let mut last = Duration::ZERO;
+    let elapsed = loop {
+        for _ in 0..chunk {
+            once()?;
+        }
+        calls += chunk;
+        let elapsed = start.elapsed();
+        if elapsed >= limit {
+            break elapsed;
+        }
+        if elapsed - last < CLOCK_PERIOD / 2 {
+            chunk *= 2;
+        }
+        last = elapsed;
+    };
+    let cpu_seconds = cpu_before.zip(thread_cpu_seconds()).map(|(before, after)| after - before);
+    Ok(Counted { operations: calls * each, seconds: elapsed.as_secs_f64(), cpu_seconds })
+}
+
+/// CPU time of this thread, up to the last tick of the system's clock; nothing where the system does not tell.
+fn thread_cpu_seconds() -> Option<f64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanoseconds: u64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(nanoseconds as f64 / 1e9)
+}
+
+/// What signatures of DNSSEC are mostly made over: the RRSIG fields and an RRset of two AAAA records of
+/// `www.example.`, signed by `example.` (RFC 4034 §3.1.8.1).
+fn messages(algorithm: Algorithm, seed: u64, count: usize) -> Result<Vec<Vec<u8>>, NameError> {
+    let (owner, signer): (Name, Name) = ("www.example.".parse()?, "example.".parse()?);
+    let fields = Rrsig {
+        covered: Rtype::AAAA,
+        algorithm,
+        labels: owner.view().rrsig_labels(),
+        original_ttl: 3600,
+        // A day in January 2026 and 30 days later: their value costs nothing.
+        expiration: 1_770_854_400,
+        inception: 1_768_262_400,
+        tag: 20_326,
+        signer: signer.view(),
+        signature: &[],
+    };
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let message = |_| {
+        let mut addresses = [[0_u8; 16]; 2];
+        for address in &mut addresses {
+            random.fill_bytes(address);
+            // 2001:db8::/32 is for documentation (RFC 3849).
+            address[..4].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8]);
+        }
+        // Canonical order (RFC 4034 §6.3).
+        addresses.sort_unstable();
+        let mut out = Vec::new();
+        push_signed_data(&fields, owner.view(), addresses.iter().map(<[u8; 16]>::as_slice), &mut out);
+        out
+    };
+    Ok((0..count).map(message).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bench(name: &str) -> Bench {
+        let subject: Subject = name.parse().expect("a subject");
+        Bench::new(subject, make_key(subject).expect("a key"), 1).expect("prepared")
+    }
+
+    #[test]
+    fn operations_are_counted() {
+        for (name, operation) in [
+            ("ED25519", Operation::Verify),
+            ("ED25519", Operation::Sign),
+            ("RSASHA256/1024", Operation::Verify),
+        ] {
+            let counted = bench(name).count(operation, 0.002).expect("counted");
+            assert!(counted.operations > 0 && counted.seconds >= 0.002, "{name}: {counted:?}");
+        }
+        let counted = bench("ED25519*5").count(Operation::Verify, 0.002).expect("counted");
+        assert!(counted.operations > 0 && counted.operations.is_multiple_of(5), "{counted:?}");
+    }
+
+    #[test]
+    fn a_signature_that_is_refused_is_an_error_and_no_figure() {
+        for name in ["ED25519", "ED25519*4"] {
+            let mut bench = bench(name);
+            let Bench::Signatures(signatures) = &mut bench else { panic!("{name} has no signatures") };
+            signatures.signatures[3][0] ^= 1;
+            let outcome = bench.count(Operation::Verify, 0.5);
+            assert!(matches!(outcome, Err(OperationError::Verify(BadSignature))), "{name}");
+        }
+        let outcome = bench("ED25519").count(Operation::Prove, 0.5);
+        assert!(matches!(outcome, Err(OperationError::Absent)));
+    }
+
+    #[test]
+    fn messages_are_signed_data_of_the_size_that_is_told() {
+        let one = messages(Algorithm::ED25519, 7, 3).expect("messages");
+        assert_eq!(one, messages(Algorithm::ED25519, 7, 3).expect("messages"));
+        assert_ne!(one, messages(Algorithm::ED25519, 8, 3).expect("messages"));
+        // RRSIG fields with the signer; twice owner, type, class, TTL, length and address.
+        assert!(one.iter().all(|message| message.len() == 18 + 9 + 2 * (13 + 10 + 16)));
+        assert_ne!(one[0], one[1]);
+    }
+}

@@ -1,0 +1,279 @@
+//! Instruction levels of x86-64: which program runs within a level, and what its environment must hold.
+//!
+//! A level is a set of instructions that a processor has (x86-64 psABI, "Micro-Architecture Levels"). A program stays
+//! within one if it is built for it and if code that looks for better instructions when it starts is kept from finding
+//! any: the level's own program does the first, the environment the second. Libraries read that environment before
+//! `main`, so each level is measured by a child process.
+
+use super::job::{self, JobError};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// An instruction level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Level {
+    /// All that this machine has.
+    #[serde(rename = "native")]
+    Native,
+    /// AVX2, BMI and FMA, but no AVX-512.
+    #[serde(rename = "x86-64-v3")]
+    X86_64V3,
+    /// SSE4.2, but no AVX.
+    #[serde(rename = "x86-64-v2")]
+    X86_64V2,
+}
+
+/// How a level is kept to.
+struct Row {
+    level: Level,
+    name: &'static str,
+    /// Environment variable with the path of the level's program.
+    variable: &'static str,
+    /// Name of that program beside ours.
+    file: &'static str,
+    /// Set before the program starts.
+    environment: &'static [(&'static str, &'static str)],
+    /// Features that the processor must have, as `/proc/cpuinfo` calls them.
+    features: &'static [&'static str],
+}
+
+/// Takes away what aws-lc (as OpenSSL) finds with CPUID: `~` and the bits of leaf 1, then of leaf 7.
+const CRYPTO_MASK: &str = "OPENSSL_ia32cap";
+/// Takes away what the C library chooses its copying functions by.
+const GLIBC_MASK: &str = "GLIBC_TUNABLES";
+/// Variables that mask instructions. What a user has set in them holds for no level.
+pub(crate) const MASKS: [&str; 2] = [CRYPTO_MASK, GLIBC_MASK];
+
+/// Besides what lies above the level, AES-NI, PCLMULQDQ, SHA, ADX and RDRAND are masked in both: no level has them.
+const LEVELS: &[Row] = &[
+    Row {
+        level: Level::X86_64V3,
+        name: "x86-64-v3",
+        variable: "NONESUCH_X86_64_V3",
+        file: "nonesuch-x86-64-v3",
+        environment: &[
+            (CRYPTO_MASK, "~0x4200080200000000:~0xfffffffffffffed7"),
+            (GLIBC_MASK, "glibc.cpu.hwcaps=-ERMS,-FSRM,-AVX512F,-AVX512VL,-AVX512BW"),
+        ],
+        features: &["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"],
+    },
+    Row {
+        level: Level::X86_64V2,
+        name: "x86-64-v2",
+        variable: "NONESUCH_X86_64_V2",
+        file: "nonesuch-x86-64-v2",
+        environment: &[
+            (CRYPTO_MASK, "~0x7240180200000000:~0xffffffffffffffff"),
+            (
+                GLIBC_MASK,
+                "glibc.cpu.hwcaps=-AVX,-AVX2,-BMI1,-BMI2,-LZCNT,-MOVBE,-ERMS,-FSRM,-AVX512F,-AVX512VL,-AVX512BW,\
+                 -AVX_Fast_Unaligned_Load",
+            ),
+        ],
+        features: &["cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"],
+    },
+];
+
+/// A program that stays within a level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelProgram {
+    /// The program.
+    pub program: PathBuf,
+    /// What its environment must hold; other masks are taken out of it.
+    pub environment: Vec<(String, String)>,
+}
+
+/// Why a level is not measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LevelError {
+    /// The machine has another architecture.
+    #[error("{0}: this is no x86-64 machine")]
+    Architecture(&'static str),
+    /// The processor lacks instructions.
+    #[error("{0}: this processor does not have all instructions of that level")]
+    Processor(&'static str),
+    /// The environment variable names no program.
+    #[error("{name}: {variable} is {}, which is no file", path.display())]
+    Named {
+        /// The level.
+        name: &'static str,
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        path: PathBuf,
+    },
+    /// The level's program was not built.
+    #[error("{name}: there is no {}; `tools/build-level {name}` builds it, or name one with {variable}", path.display())]
+    Missing {
+        /// The level.
+        name: &'static str,
+        /// The variable that can name it.
+        variable: &'static str,
+        /// Where it is looked for.
+        path: PathBuf,
+    },
+    /// The program fails.
+    #[error("{}: {source}", path.display())]
+    Program {
+        /// The program.
+        path: PathBuf,
+        /// How.
+        source: JobError,
+    },
+    /// The program is another one.
+    #[error("{}: is no nonesuch: --version says otherwise", .0.display())]
+    Other(PathBuf),
+}
+
+impl LevelProgram {
+    /// Its version, as it says.
+    ///
+    /// # Errors
+    /// Where it fails, or is no nonesuch.
+    pub fn version(&self) -> Result<String, LevelError> {
+        let path = || self.program.clone();
+        let ended = job::run(self.command().arg("--version"));
+        let output = ended.map_err(|source| LevelError::Program { path: path(), source })?.output;
+        let version = output.trim().strip_prefix("nonesuch ").map(str::to_owned);
+        version.ok_or_else(|| LevelError::Other(path()))
+    }
+
+    /// The command that starts it, without arguments.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        let mut command = unmasked(&self.program);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+/// The command that starts a program with all instructions of the machine, without arguments.
+pub(crate) fn unmasked(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    MASKS.iter().for_each(|mask| _ = command.env_remove(mask));
+    command
+}
+
+impl Level {
+    /// The name, as experiments have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().map_or("native", |row| row.name)
+    }
+
+    /// What the environment of any program must hold to keep the libraries in it within this level, where they heed it.
+    ///
+    /// # Errors
+    /// Where this machine does not have the level.
+    pub fn environment(self) -> Result<Vec<(String, String)>, LevelError> {
+        let Some(row) = self.row() else { return Ok(Vec::new()) };
+        row.require()?;
+        Ok(row.environment())
+    }
+
+    fn row(self) -> Option<&'static Row> {
+        LEVELS.iter().find(|row| row.level == self)
+    }
+
+    /// The program of this level beside the program `ours`, or where the level's environment variable says. Nothing for
+    /// [`Level::Native`] where this process itself has it, since no mask is set in its environment.
+    ///
+    /// # Errors
+    /// Where the machine does not have the level, or there is no program.
+    pub fn find(self, ours: &Path) -> Result<Option<LevelProgram>, LevelError> {
+        let Some(row) = self.row() else {
+            let masked = MASKS.iter().any(|mask| std::env::var_os(mask).is_some());
+            return Ok(masked.then(|| LevelProgram { program: ours.to_path_buf(), environment: Vec::new() }));
+        };
+        row.require()?;
+        locate(row, ours, std::env::var_os(row.variable)).map(Some)
+    }
+}
+
+impl Row {
+    /// That this machine has the level.
+    fn require(&self) -> Result<(), LevelError> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(LevelError::Architecture(self.name));
+        }
+        let has_all = crate::machine::has_features(self.features);
+        has_all.then_some(()).ok_or(LevelError::Processor(self.name))
+    }
+
+    fn environment(&self) -> Vec<(String, String)> {
+        self.environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+}
+
+fn locate(row: &Row, ours: &Path, variable: Option<OsString>) -> Result<LevelProgram, LevelError> {
+    let named = variable.filter(|path| !path.is_empty()).map(PathBuf::from);
+    let program = match &named {
+        Some(path) => path.clone(),
+        None => ours.with_file_name(row.file),
+    };
+    if program.is_file() {
+        return Ok(LevelProgram { program, environment: row.environment() });
+    }
+    let name = row.name;
+    let variable = row.variable;
+    Err(match named {
+        Some(path) => LevelError::Named { name, variable, path },
+        None => LevelError::Missing { name, variable, path: program },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_by_variable_then_beside_ours() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ours = folder.path().join("nonesuch");
+        let row = Level::X86_64V2.row().expect("a row");
+        let missing = locate(row, &ours, None).expect_err("nothing there").to_string();
+        assert!(
+            missing.starts_with("x86-64-v2: there is no ")
+                && missing.contains("`tools/build-level x86-64-v2`")
+        );
+        let wrong = locate(row, &ours, Some("/nothing/there".into())).expect_err("nothing there").to_string();
+        assert_eq!(wrong, "x86-64-v2: NONESUCH_X86_64_V2 is /nothing/there, which is no file");
+        let beside = folder.path().join("nonesuch-x86-64-v2");
+        std::fs::write(&beside, "").expect("written");
+        let found = locate(row, &ours, None).expect("found");
+        assert_eq!(found.program, beside);
+        assert_eq!(found.environment.len(), row.environment.len());
+        std::fs::write(&ours, "").expect("written");
+        let found = locate(row, Path::new("/x/nonesuch"), Some(ours.clone().into())).expect("found");
+        assert_eq!(found.program, ours);
+    }
+
+    #[test]
+    fn names_are_those_of_the_files() {
+        for row in LEVELS {
+            assert_eq!(serde_json::json!(row.level), row.name);
+            assert_eq!(row.level.name(), row.name);
+        }
+        assert_eq!(serde_json::json!(Level::Native), Level::Native.name());
+    }
+
+    #[test]
+    fn masks_of_the_user_do_not_leak_into_a_level() {
+        let program = |environment| LevelProgram { program: "x".into(), environment };
+        let masks = |command: &Command| -> Vec<Option<String>> {
+            let text = |value: &std::ffi::OsStr| value.to_string_lossy().into_owned();
+            let found = |mask: &&str| command.get_envs().find(|(name, _)| name == mask);
+            MASKS.iter().map(|mask| found(mask).expect("set or removed").1.map(text)).collect()
+        };
+        assert_eq!(masks(&program(Vec::new()).command()), [None, None]);
+        let environment = vec![(CRYPTO_MASK.to_owned(), "~1".to_owned())];
+        assert_eq!(masks(&program(environment).command()), [Some("~1".to_owned()), None]);
+        for row in LEVELS {
+            assert_eq!(row.environment.iter().map(|(name, _)| *name).collect::<Vec<_>>(), MASKS);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `openssl speed`, where it is installed: the same operations by another library.
+//!
+//! It times signing, then verification, of a short digest with one key; the time on the wall is asked for, as with our
+//! own loop. Counts come as lines `+R1:operations:bits:seconds`, one for each operation.
+
+use super::probe::Counted;
+use super::subject::{Operation, Subject};
+use crate::measure::level::unmasked;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// What rows and bars of it are called.
+pub(crate) const NAME: &str = "openssl";
+
+/// A scheme that it times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Scheme {
+    /// Its name there.
+    pub(crate) name: &'static str,
+    /// Its name here.
+    pub(crate) scheme: &'static str,
+}
+
+const SCHEMES: &[Scheme] = &[
+    Scheme { name: "rsa1024", scheme: "RSA-1024" },
+    Scheme { name: "rsa2048", scheme: "RSA-2048" },
+    Scheme { name: "rsa3072", scheme: "RSA-3072" },
+    Scheme { name: "rsa4096", scheme: "RSA-4096" },
+    Scheme { name: "ecdsap256", scheme: "ECDSA P-256" },
+    Scheme { name: "ecdsap384", scheme: "ECDSA P-384" },
+    Scheme { name: "ed25519", scheme: "Ed25519" },
+    Scheme { name: "ed448", scheme: "Ed448" },
+];
+
+/// Numbers of the lines of counts: RSA, ECDSA, EdDSA; signing, verification.
+const LINES: &[(&str, Operation)] = &[
+    ("+R1:", Operation::Sign),
+    ("+R2:", Operation::Verify),
+    ("+R5:", Operation::Sign),
+    ("+R6:", Operation::Verify),
+    ("+R8:", Operation::Sign),
+    ("+R9:", Operation::Verify),
+];
+
+/// Beside what was asked for: starting, and making a key.
+const SPARE: Duration = Duration::from_secs(30);
+
+/// Each scheme that `subjects` have too.
+pub(crate) fn chosen(subjects: &[Subject]) -> impl Iterator<Item = Scheme> + use<> {
+    let schemes: Vec<String> = subjects.iter().map(Subject::scheme).collect();
+    SCHEMES.iter().copied().filter(move |known| schemes.iter().any(|scheme| scheme == known.scheme))
+}
+
+/// Why `openssl` is left out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpensslError {
+    /// It is not there.
+    #[error("{0} is not installed")]
+    Missing(String),
+    /// It cannot be started.
+    #[error("{program} cannot be started: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It takes too long.
+    #[error("{program} did not end within {seconds} s")]
+    Late {
+        /// The program.
+        program: String,
+        /// How long it had.
+        seconds: u64,
+    },
+    /// Its output cannot be read.
+    #[error("{program}: its output cannot be read: {source}")]
+    Output {
+        /// The program.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It fails.
+    #[error("{program}: {status}: {said}")]
+    Failed {
+        /// The program.
+        program: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// Its last line.
+        said: String,
+    },
+    /// It tells no counts.
+    #[error("{NAME} speed {0} tells no counts that can be read")]
+    Uncounted(String),
+}
+
+/// The counts of one operation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Count {
+    pub(crate) operation: Operation,
+    pub(crate) counted: Counted,
+}
+
+/// The first line of `openssl version`.
+pub(crate) fn version() -> Result<String, OpensslError> {
+    let text = run(unmasked(Path::new(NAME)).arg("version"), SPARE)?;
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+/// Times both operations of a scheme, by its name there, for so many seconds each, with `environment` set.
+pub(crate) fn speed(
+    name: &str,
+    seconds: u32,
+    environment: &[(String, String)],
+) -> Result<Vec<Count>, OpensslError> {
+    let mut command = unmasked(Path::new(NAME));
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    command.args(["speed", "-elapsed", "-mr", "-seconds"]).arg(seconds.to_string()).arg(name);
+    let limit = Duration::from_secs(u64::from(seconds)) * 3 + SPARE;
+    let counts = parse(&run(&mut command, limit)?);
+    if counts.is_empty() {
+        return Err(OpensslError::Uncounted(name.to_owned()));
+    }
+    Ok(counts)
+}
+
+/// The counts among what it printed.
+fn parse(text: &str) -> Vec<Count> {
+    let count = |line: &str| {
+        let (rest, operation) =
+            LINES.iter().find_map(|(start, operation)| Some((line.strip_prefix(start)?, *operation)))?;
+        let operations: u64 = rest.split(':').next()?.trim().parse().ok()?;
+        let seconds: f64 = rest.rsplit(':').next()?.trim().parse().ok()?;
+        let sound = operations > 0 && seconds > 0.0 && seconds.is_finite();
+        sound.then_some(Count { operation, counted: Counted { operations, seconds, cpu_seconds: None } })
+    };
+    text.lines().filter_map(count).collect()
+}
+
+/// Runs a program to its end and gives both of its outputs, which are short. One that takes too long is ended.
+fn run(command: &mut Command, limit: Duration) -> Result<String, OpensslError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => OpensslError::Missing(program.clone()),
+        _ => OpensslError::Start { program: program.clone(), source: error },
+    })?;
+    let end = Instant::now() + limit;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+            _ => {
+                // It may have ended meanwhile.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(OpensslError::Late { program, seconds: limit.as_secs() });
+            }
+        }
+    };
+    let mut text = String::new();
+    let stdout = child.stdout.take().map_or(Ok(0), |mut pipe| pipe.read_to_string(&mut text));
+    let stderr = child.stderr.take().map_or(Ok(0), |mut pipe| pipe.read_to_string(&mut text));
+    match stdout.and(stderr) {
+        Err(source) => Err(OpensslError::Output { program, source }),
+        Ok(_) if status.success() => Ok(text),
+        Ok(_) => {
+            let said = text.lines().last().unwrap_or_default().trim().to_owned();
+            Err(OpensslError::Failed { program, status, said })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read() {
+        let text = "+DTP:1024:private:rsa:1\n+R1:6286:1024:1.00\n+DTP:1024:public:rsa:1\n+R2:110387:1024:1.00\n\
+            +F2:1:1024:6286.000000:110387.000000\n+R8:2919:456:Ed448:1.01\n+R9:x:456:Ed448:1.00\n+R6:0:256:1.00\n";
+        let count = |operation, operations, seconds| Count {
+            operation,
+            counted: Counted { operations, seconds, cpu_seconds: None },
+        };
+        assert_eq!(
+            parse(text),
+            [
+                count(Operation::Sign, 6286, 1.0),
+                count(Operation::Verify, 110_387, 1.0),
+                count(Operation::Sign, 2919, 1.01),
+            ]
+        );
+        assert_eq!(parse("+R1:5:1:nan\n+R1:5:1:0\n+R1\n"), []);
+    }
+
+    #[test]
+    fn schemes_are_those_of_the_subjects() {
+        let names: Vec<&str> = chosen(&Subject::list(&[], 64, 32)).map(|scheme| scheme.name).collect();
+        assert_eq!(names.len(), SCHEMES.len());
+        let some = ["RSASHA256/1280", "MAYO2", "ED448"].map(|name| name.parse().expect("a subject"));
+        assert_eq!(chosen(&some).collect::<Vec<_>>(), [Scheme { name: "ed448", scheme: "Ed448" }]);
+    }
+
+    #[test]
+    fn programs_that_fail_hang_or_are_missing_are_told() {
+        let fault = |program: &str, arguments: &[&str]| {
+            run(Command::new(program).args(arguments), Duration::from_millis(200))
+                .expect_err("a fault")
+                .to_string()
+        };
+        assert_eq!(fault("nonesuch-is-not-there", &[]), "nonesuch-is-not-there is not installed");
+        assert!(fault("sh", &["-c", "echo no such thing >&2; exit 3"]).ends_with("no such thing"));
+        assert_eq!(fault("sh", &["-c", "exec sleep 100"]), "sh did not end within 0 s");
+    }
+}

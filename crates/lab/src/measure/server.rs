@@ -1,0 +1,280 @@
+//! A server as a child process: started, waited for until it listens, and stopped whatever happens.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Characters of what a server wrote that an error shows.
+const LOG_SHOWN: usize = 600;
+/// The longest line of a server that is looked at, octets.
+const LINE_MAX: u64 = 4096;
+
+/// Why a server does not serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// It cannot be started.
+    #[error("cannot start {}: {source}", program.display())]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file for its messages cannot be made.
+    #[error("cannot write {}: {source}", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It ended before it listened.
+    #[error("it ended before it was ready ({status}); it said: {log}")]
+    Ended {
+        /// How.
+        status: ExitStatus,
+        /// The end of what it wrote to standard error.
+        log: String,
+    },
+    /// It never said that it listens.
+    #[error("it was not ready after {seconds} s; it said: {log}")]
+    NotReady {
+        /// How long it had.
+        seconds: u64,
+        /// The end of what it wrote to standard error.
+        log: String,
+    },
+    /// It says that it is ready, but not where it listens.
+    #[error("its line \"{line}\" says ready, but has no address and port that it listens on")]
+    NoAddress {
+        /// The line.
+        line: String,
+    },
+}
+
+/// A running server. It is killed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    /// From its start to its ready line.
+    pub(crate) ready_after: Duration,
+    /// Whether it was kept on the CPU asked for.
+    pub(crate) pinned: bool,
+}
+
+/// Kills a child that is not handed on.
+struct Guard(Option<Child>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            stop(child);
+        }
+    }
+}
+
+fn stop(child: &mut Child) {
+    // Both fail only where it has ended and was waited for.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+impl Server {
+    /// Starts `command`, kept on `cpu` if given, and waits until it prints a line with the word "ready" and the address
+    /// that it listens on. What it writes to standard error goes to the file `log`.
+    pub(crate) fn start(
+        mut command: Command,
+        cpu: Option<usize>,
+        log: &Path,
+        limit: Duration,
+    ) -> Result<Self, ServerError> {
+        let file = File::create(log).map_err(|source| ServerError::Log { path: log.to_owned(), source })?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
+        let started = Instant::now();
+        let (child, pinned) = spawn_on(&mut command, cpu)
+            .map_err(|source| ServerError::Start { program: command.get_program().into(), source })?;
+        let mut guard = Guard(Some(child));
+        let Some(child) = &mut guard.0 else { unreachable!("it was put there") };
+        let lines = child.stdout.take().map(read_lines);
+        let address = wait_ready(child, lines, log, limit)?;
+        let ready_after = started.elapsed();
+        let Some(child) = guard.0.take() else { unreachable!("it was put there") };
+        Ok(Self { child, address, ready_after, pinned })
+    }
+
+    /// Number of the process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        stop(&mut self.child);
+    }
+}
+
+/// A child inherits the CPUs of the thread that starts it: one of its own, so that this thread keeps all of its CPUs.
+fn spawn_on(command: &mut Command, cpu: Option<usize>) -> io::Result<(Child, bool)> {
+    let Some(cpu) = cpu else { return Ok((command.spawn()?, false)) };
+    thread::scope(|scope| {
+        let starter = scope.spawn(|| {
+            let pinned = nonesuch_net::pin_current_thread(cpu).is_ok();
+            Ok((command.spawn()?, pinned))
+        });
+        starter.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it ended by a panic")))
+    })
+}
+
+/// Passes on the lines of `output` from a thread of its own, to its end: a server must never wait for its reader.
+fn read_lines(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        let mut line = Vec::new();
+        while matches!(output.by_ref().take(LINE_MAX).read_until(b'\n', &mut line), Ok(read) if read > 0) {
+            // Nobody listens any more once the server is ready.
+            let _ = sender.send(String::from_utf8_lossy(&line).trim_end().to_owned());
+            line.clear();
+        }
+    });
+    lines
+}
+
+fn wait_ready(
+    child: &mut Child,
+    lines: Option<Receiver<String>>,
+    log: &Path,
+    limit: Duration,
+) -> Result<SocketAddr, ServerError> {
+    let end = Instant::now() + limit;
+    let not_ready = || ServerError::NotReady { seconds: limit.as_secs(), log: log_end(log) };
+    let lines = lines.ok_or_else(not_ready)?;
+    loop {
+        match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(line) if line.contains("ready") => {
+                return address_in(&line).ok_or(ServerError::NoAddress { line });
+            }
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) => return Err(not_ready()),
+            // Its output is at its end: so is the server, or it never will say that it is ready.
+            Err(RecvTimeoutError::Disconnected) => {
+                let _ = child.kill();
+                let status = child.wait().map_err(|_| not_ready())?;
+                return Err(ServerError::Ended { status, log: log_end(log) });
+            }
+        }
+    }
+}
+
+/// The first address with port in a line, whatever stands around it.
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let foreign = |letter: char| !letter.is_ascii_hexdigit() && !".:[]".contains(letter);
+    line.split(foreign).map(|word| word.trim_matches(['.', ':'])).find_map(|word| word.parse().ok())
+}
+
+fn log_end(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let text = text.trim();
+    if text.is_empty() {
+        return "nothing".to_owned();
+    }
+    let skipped = text.chars().count().saturating_sub(LOG_SHOWN);
+    text.chars().skip(skipped).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn start(script: &str, limit: Duration) -> Result<Server, ServerError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        Server::start(shell(script), None, &folder.path().join("log"), limit)
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn the_ready_line_is_waited_for() {
+        let server =
+            start("echo hello; echo 'ready: listening on 127.0.0.1:5353 (UDP, TCP)'; exec sleep 60", LONG)
+                .expect("ready");
+        assert_eq!(server.address, "127.0.0.1:5353".parse().expect("an address"));
+        let pid = server.pid();
+        assert!(crate::process::cpu_time(pid).is_some());
+        drop(server);
+        assert!(crate::process::cpu_time(pid).is_none(), "it was killed and waited for");
+    }
+
+    #[test]
+    fn addresses_are_found_in_any_clothes() {
+        for line in [
+            "ready 127.0.0.1:53",
+            "ready: [::1]:53.",
+            "ready (udp://127.0.0.1:53),",
+            "is ready, on <[::1]:53>",
+        ] {
+            assert_eq!(address_in(line).map(|address| address.port()), Some(53), "{line}");
+        }
+        assert_eq!(address_in("ready at 12:30, port 53"), None);
+    }
+
+    #[test]
+    fn an_early_end_is_told_with_what_the_server_said() {
+        let error = start("echo 'zone is broken' >&2; exit 3", LONG).expect_err("it ended");
+        let text = error.to_string();
+        assert!(text.contains("exit status: 3") && text.contains("zone is broken"), "{text}");
+    }
+
+    #[test]
+    fn a_server_that_is_never_ready_is_given_up_and_killed() {
+        let error = start("echo $$ >&2; exec sleep 60", Duration::from_millis(300)).expect_err("not ready");
+        let ServerError::NotReady { log, .. } = error else { panic!("{error}") };
+        let pid = log.parse().expect("its number");
+        assert!(crate::process::cpu_time(pid).is_none());
+    }
+
+    #[test]
+    fn a_ready_line_without_address_is_an_error() {
+        let error = start("echo ready; exec sleep 60", LONG).expect_err("no address");
+        assert!(matches!(error, ServerError::NoAddress { line } if line == "ready"));
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let command = Command::new("/nonexistent/server");
+        let error = Server::start(command, None, &folder.path().join("log"), LONG).expect_err("no program");
+        assert!(error.to_string().starts_with("cannot start /nonexistent/server: "));
+    }
+
+    #[test]
+    fn a_server_is_kept_on_its_cpu() {
+        let Some(places) = crate::machine::choose_places() else {
+            return nonesuch_testing::skip("there is one CPU only");
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = "echo ready 127.0.0.1:53; exec sleep 60";
+        let server = Server::start(shell(script), Some(places.server), &folder.path().join("log"), LONG)
+            .expect("ready");
+        let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
+        let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        assert_eq!(allowed.map(str::trim), Some(places.server.to_string().as_str()));
+        assert!(server.pinned);
+    }
+}

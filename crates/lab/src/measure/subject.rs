@@ -1,0 +1,490 @@
+//! What is measured: signature schemes, by the table of algorithms, and the VRFs of NSEC5, by theirs.
+
+use nonesuch_crypto::vrf::{VRF_ALGORITHMS, VrfAlgorithm};
+use nonesuch_crypto::{ALGORITHMS, Algorithm, AlgorithmEntry};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Algorithms with a form of `verify_batch` that is faster than a loop, and what does its arithmetic.
+const BATCHED: &[(Algorithm, &str)] = &[(Algorithm::ED25519, "crrl")];
+
+/// What does the arithmetic of batches; nothing where there is only the loop.
+fn batch_library(algorithm: Algorithm) -> Option<&'static str> {
+    BATCHED.iter().find(|(batched, _)| *batched == algorithm).map(|(_, library)| *library)
+}
+
+/// What the names of VRFs begin with, before the name in their table: `vrf-p256`.
+const VRF_PREFIX: &str = "vrf-";
+
+/// What of a VRF has a form for many at once that is faster than a loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shared {
+    Nothing,
+    /// `prove_batch`.
+    Proving,
+    /// `prove_batch`, and `verify_batch`.
+    ProvingAndVerifying,
+}
+
+/// What does the arithmetic of a VRF; empty where unknown.
+const fn vrf_library(algorithm: VrfAlgorithm) -> &'static str {
+    match algorithm {
+        VrfAlgorithm::P256_SHA256_TAI => "nonesuch",
+        VrfAlgorithm::EDWARDS25519_SHA512_TAI | VrfAlgorithm::EDWARDS25519_SHA512_ELL2 => {
+            "nonesuch + curve25519-dalek"
+        }
+        VrfAlgorithm::RSA_FDH_SHA256 => "aws-lc",
+        _ => "",
+    }
+}
+
+const fn vrf_shares(algorithm: VrfAlgorithm) -> Shared {
+    match algorithm {
+        VrfAlgorithm::P256_SHA256_TAI => Shared::ProvingAndVerifying,
+        VrfAlgorithm::EDWARDS25519_SHA512_TAI | VrfAlgorithm::EDWARDS25519_SHA512_ELL2 => Shared::Proving,
+        _ => Shared::Nothing,
+    }
+}
+
+/// Something with operations that can be counted. Other things than signatures are variants too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
+pub enum Subject {
+    /// Signatures by keys of one algorithm, one by one.
+    Signature(Choice),
+    /// Signatures of one algorithm that are verified together.
+    Batch {
+        /// The algorithm.
+        algorithm: Algorithm,
+        /// Signatures verified together.
+        size: u16,
+    },
+    /// Proofs of one VRF, one by one.
+    Vrf(VrfAlgorithm),
+    /// Proofs of one VRF that are made, and where that shares work verified, together.
+    VrfBatch {
+        /// The VRF.
+        algorithm: VrfAlgorithm,
+        /// Proofs made or verified together.
+        size: u16,
+    },
+}
+
+/// A choice of what to measure: an algorithm of signatures, or a VRF.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[non_exhaustive]
+pub enum Selection {
+    /// Signatures; without a length of keys, every one.
+    Signatures(Choice),
+    /// A VRF.
+    Vrf(VrfAlgorithm),
+}
+
+/// An algorithm, for RSA with the length of its keys. `bits` is absent where keys have one length; in a choice of what
+/// to measure, absence stands for every length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Choice {
+    /// The algorithm; never an alias.
+    pub algorithm: Algorithm,
+    /// Length of keys, bits.
+    pub bits: Option<u16>,
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Operation {
+    /// A signature is verified.
+    Verify,
+    /// A signature is made.
+    Sign,
+    /// A proof of a VRF is made.
+    Prove,
+}
+
+/// Not the name of anything that can be measured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no algorithm: give a mnemonic such as ED25519, for RSA also with a length, as RSASHA256/2048, or a VRF such as \
+     vrf-p256; a batch is ED25519*64 or vrf-p256*32"
+)]
+pub struct SubjectError(String);
+
+/// Not the name of an operation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no operation: there are verify, sign and prove")]
+pub struct OperationNameError(String);
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Verify, Self::Sign, Self::Prove];
+
+    /// The name, as experiments have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Verify => "verify",
+            Self::Sign => "sign",
+            Self::Prove => "prove",
+        }
+    }
+}
+
+impl FromStr for Operation {
+    type Err = OperationNameError;
+
+    fn from_str(text: &str) -> Result<Self, OperationNameError> {
+        let found = Self::ALL.into_iter().find(|operation| operation.name() == text);
+        found.ok_or_else(|| OperationNameError(text.to_owned()))
+    }
+}
+
+impl Choice {
+    /// Every choice that `self` stands for: one for each length of keys where it names none.
+    fn variants(self) -> Vec<Self> {
+        let Some(entry) = self.algorithm.entry() else { return Vec::new() };
+        let lengths = lengths(entry);
+        if self.bits.is_some() || lengths.is_empty() {
+            return vec![self];
+        }
+        lengths.into_iter().map(|bits| Self { bits: Some(bits), ..self }).collect()
+    }
+
+    /// The scheme in words: `RSA-2048`, `ECDSA P-256`. Both hashes of RSA share one.
+    #[must_use]
+    pub fn scheme(&self) -> String {
+        match (self.algorithm, self.bits) {
+            (Algorithm::ECDSAP256SHA256, _) => "ECDSA P-256".to_owned(),
+            (Algorithm::ECDSAP384SHA384, _) => "ECDSA P-384".to_owned(),
+            (Algorithm::ED25519, _) => "Ed25519".to_owned(),
+            (Algorithm::ED448, _) => "Ed448".to_owned(),
+            (Algorithm::MLDSA44, _) => "ML-DSA-44".to_owned(),
+            (Algorithm::FALCON512, _) => "Falcon-512".to_owned(),
+            (Algorithm::MAYO2, _) => "MAYO-2".to_owned(),
+            (_, Some(bits)) => format!("RSA-{bits}"),
+            (algorithm, None) => algorithm.to_string(),
+        }
+    }
+
+    /// Whether it is held to withstand quantum computers.
+    #[must_use]
+    pub const fn is_post_quantum(&self) -> bool {
+        matches!(self.algorithm, Algorithm::MLDSA44 | Algorithm::FALCON512 | Algorithm::MAYO2)
+    }
+}
+
+/// Why the algorithm with this mnemonic, or the scheme of this name, is experimental; nothing where it is not.
+pub(crate) fn experimental(name: &str) -> Option<&'static str> {
+    let is_it = |entry: &&AlgorithmEntry| {
+        entry.mnemonic == name || Choice { algorithm: entry.algorithm, bits: None }.scheme() == name
+    };
+    ALGORITHMS.iter().find(is_it)?.scheme.experimental
+}
+
+/// Lengths of an algorithm's keys, ascending, those too that are known to be weak: zones still have them.
+fn lengths(entry: &AlgorithmEntry) -> Vec<u16> {
+    let lengths = entry.scheme.key_lengths.as_ref();
+    lengths.map_or_else(Vec::new, |lengths| lengths.forced.iter().chain(lengths.offered).copied().collect())
+}
+
+impl Subject {
+    /// What is measured: the chosen algorithms, or all of both tables; batches of `batch` signatures and of `vrf_batch`
+    /// proofs (none for 0). A number and its alias have the same scheme: aliases are left out.
+    #[must_use]
+    pub fn list(chosen: &[Selection], batch: u16, vrf_batch: u16) -> Vec<Self> {
+        let chosen = if chosen.is_empty() { Selection::all() } else { chosen.to_vec() };
+        let mut subjects = Vec::new();
+        for subject in chosen.into_iter().flat_map(|selection| selection.subjects(batch, vrf_batch)) {
+            // What is named twice is measured once.
+            if !subjects.contains(&subject) {
+                subjects.push(subject);
+            }
+        }
+        subjects
+    }
+
+    /// The algorithm and length of its keys, where it is of signatures.
+    #[must_use]
+    pub const fn choice(&self) -> Option<Choice> {
+        match *self {
+            Self::Signature(choice) => Some(choice),
+            Self::Batch { algorithm, .. } => Some(Choice { algorithm, bits: None }),
+            Self::Vrf(_) | Self::VrfBatch { .. } => None,
+        }
+    }
+
+    /// Whether it is a VRF.
+    #[must_use]
+    pub const fn is_vrf(&self) -> bool {
+        matches!(self, Self::Vrf(_) | Self::VrfBatch { .. })
+    }
+
+    /// In words, for readers.
+    #[must_use]
+    pub fn scheme(&self) -> String {
+        match self {
+            Self::Signature(choice) => choice.scheme(),
+            Self::Batch { algorithm, size } => {
+                format!("{} (batch of {size})", Choice { algorithm: *algorithm, bits: None }.scheme())
+            }
+            Self::Vrf(algorithm) => algorithm.to_string(),
+            Self::VrfBatch { algorithm, size } => format!("{algorithm} (batch of {size})"),
+        }
+    }
+
+    /// Whether there is such an operation.
+    #[must_use]
+    pub fn has(&self, operation: Operation) -> bool {
+        match self {
+            Self::Signature(_) => matches!(operation, Operation::Verify | Operation::Sign),
+            Self::Batch { .. } => matches!(operation, Operation::Verify),
+            Self::Vrf(_) => matches!(operation, Operation::Verify | Operation::Prove),
+            Self::VrfBatch { algorithm, .. } => match operation {
+                Operation::Prove => true,
+                Operation::Verify => vrf_shares(*algorithm) == Shared::ProvingAndVerifying,
+                Operation::Sign => false,
+            },
+        }
+    }
+
+    /// What implements it.
+    #[must_use]
+    pub fn library(&self) -> &'static str {
+        match self {
+            Self::Signature(choice) => choice.algorithm.entry().map_or("", |entry| entry.scheme.library),
+            Self::Batch { algorithm, .. } => batch_library(*algorithm).unwrap_or_default(),
+            Self::Vrf(algorithm) | Self::VrfBatch { algorithm, .. } => vrf_library(*algorithm),
+        }
+    }
+}
+
+impl Selection {
+    /// Both tables, without aliases.
+    fn all() -> Vec<Self> {
+        let entries = ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
+        let signatures =
+            entries.map(|entry| Self::Signatures(Choice { algorithm: entry.algorithm, bits: None }));
+        signatures.chain(VRF_ALGORITHMS.iter().map(|entry| Self::Vrf(entry.algorithm))).collect()
+    }
+
+    /// What `self` stands for, each followed by its batch, where batches have a faster form.
+    fn subjects(self, batch: u16, vrf_batch: u16) -> Vec<Subject> {
+        match self {
+            Self::Signatures(choice) => {
+                let batched = batch > 0 && batch_library(choice.algorithm).is_some();
+                let rows = choice.variants().into_iter().map(Subject::Signature);
+                let size = batch;
+                rows.chain(batched.then_some(Subject::Batch { algorithm: choice.algorithm, size })).collect()
+            }
+            Self::Vrf(algorithm) => {
+                let batched = vrf_batch > 0 && vrf_shares(algorithm) != Shared::Nothing;
+                let batch = batched.then_some(Subject::VrfBatch { algorithm, size: vrf_batch });
+                [Some(Subject::Vrf(algorithm)), batch].into_iter().flatten().collect()
+            }
+        }
+    }
+}
+
+/// The VRF of a name such as `vrf-p256`.
+fn vrf(text: &str) -> Option<VrfAlgorithm> {
+    let name = text.get(..VRF_PREFIX.len()).filter(|prefix| prefix.eq_ignore_ascii_case(VRF_PREFIX));
+    name.and_then(|prefix| VrfAlgorithm::from_name(&text[prefix.len()..]))
+}
+
+/// The name of a VRF here.
+fn vrf_name(algorithm: VrfAlgorithm) -> String {
+    format!("{VRF_PREFIX}{}", algorithm.entry().map_or("", |entry| entry.name))
+}
+
+impl fmt::Display for Choice {
+    /// `ED25519`, `RSASHA256/2048`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.bits {
+            Some(bits) => f.pad(&format!("{}/{bits}", self.algorithm)),
+            None => self.algorithm.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Choice {
+    type Err = SubjectError;
+
+    fn from_str(text: &str) -> Result<Self, SubjectError> {
+        let wrong = || SubjectError(text.to_owned());
+        let (name, bits) = match text.split_once('/') {
+            Some((name, bits)) => (name, Some(bits.parse::<u16>().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        let algorithm: Algorithm = name.parse().map_err(|_| wrong())?;
+        let entry = algorithm.entry().filter(|entry| entry.alias_of.is_none()).ok_or_else(wrong)?;
+        match bits {
+            Some(bits) if !lengths(entry).contains(&bits) => Err(wrong()),
+            _ => Ok(Self { algorithm, bits }),
+        }
+    }
+}
+
+impl fmt::Display for Selection {
+    /// `RSASHA256`, `RSASHA256/2048`, `vrf-p256`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signatures(choice) => choice.fmt(f),
+            Self::Vrf(algorithm) => f.pad(&vrf_name(*algorithm)),
+        }
+    }
+}
+
+impl FromStr for Selection {
+    type Err = SubjectError;
+
+    fn from_str(text: &str) -> Result<Self, SubjectError> {
+        vrf(text).map_or_else(|| text.parse().map(Self::Signatures), |algorithm| Ok(Self::Vrf(algorithm)))
+    }
+}
+
+impl fmt::Display for Subject {
+    /// As a choice; a batch with its size, as `ED25519*64` and `vrf-p256*32`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signature(choice) => choice.fmt(f),
+            Self::Batch { algorithm, size } => f.pad(&format!("{algorithm}*{size}")),
+            Self::Vrf(algorithm) => f.pad(&vrf_name(*algorithm)),
+            Self::VrfBatch { algorithm, size } => f.pad(&format!("{}*{size}", vrf_name(*algorithm))),
+        }
+    }
+}
+
+impl FromStr for Subject {
+    type Err = SubjectError;
+
+    fn from_str(text: &str) -> Result<Self, SubjectError> {
+        let wrong = || SubjectError(text.to_owned());
+        let Some((name, size)) = text.split_once('*') else {
+            return match text.parse()? {
+                Selection::Vrf(algorithm) => Ok(Self::Vrf(algorithm)),
+                Selection::Signatures(choice) => {
+                    let complete = choice.bits.is_some() || choice.variants() == [choice];
+                    complete.then_some(Self::Signature(choice)).ok_or_else(wrong)
+                }
+            };
+        };
+        let size = size.parse::<u16>().ok().filter(|size| *size > 0).ok_or_else(wrong)?;
+        match name.parse().map_err(|_| wrong())? {
+            Selection::Vrf(algorithm) if vrf_shares(algorithm) != Shared::Nothing => {
+                Ok(Self::VrfBatch { algorithm, size })
+            }
+            Selection::Signatures(Choice { algorithm, bits: None }) if batch_library(algorithm).is_some() => {
+                Ok(Self::Batch { algorithm, size })
+            }
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// Files have these by their text.
+macro_rules! by_text {
+    ($($name:ident),*) => {$(
+        impl TryFrom<String> for $name {
+            type Error = SubjectError;
+
+            fn try_from(text: String) -> Result<Self, SubjectError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.to_string()
+            }
+        }
+    )*};
+}
+
+by_text!(Choice, Selection, Subject);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn all_subjects_are_the_tables_without_aliases() {
+        let subjects = Subject::list(&[], 64, 32);
+        // Two algorithms with five lengths of RSA keys each, seven with one, and the batch; four VRFs, three with a batch.
+        assert_eq!(subjects.len(), 2 * 5 + 7 + 1 + 4 + 3);
+        assert_eq!(subjects.iter().collect::<HashSet<_>>().len(), subjects.len());
+        for entry in ALGORITHMS {
+            let is_it = |choice: Choice| choice.algorithm == entry.algorithm;
+            let found = subjects.iter().any(|subject| subject.choice().is_some_and(is_it));
+            assert_eq!(found, entry.alias_of.is_none(), "{}", entry.mnemonic);
+        }
+        for entry in &VRF_ALGORITHMS {
+            assert!(subjects.contains(&Subject::Vrf(entry.algorithm)), "{}", entry.mnemonic);
+        }
+        assert_eq!(Subject::list(&[], 0, 0).len(), subjects.len() - 4);
+        for subject in subjects {
+            assert_eq!(subject.to_string().parse(), Ok(subject));
+            assert_eq!(subject.choice().is_none(), subject.is_vrf());
+            assert!(!subject.library().is_empty() && !subject.scheme().is_empty());
+        }
+    }
+
+    #[test]
+    fn choices_stand_for_every_length_they_do_not_name() {
+        let list = |names: &[&str]| {
+            let chosen: Vec<Selection> = names.iter().map(|name| name.parse().expect("a choice")).collect();
+            Subject::list(&chosen, 8, 4).iter().map(Subject::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(list(&["rsasha256/2048", "ED25519", "15"]), ["RSASHA256/2048", "ED25519", "ED25519*8"]);
+        assert_eq!(list(&["RSASHA512"]).len(), 5);
+        assert_eq!(list(&["VRF-P256", "vrf-rsa", "vrf-1"]), ["vrf-p256", "vrf-p256*4", "vrf-rsa"]);
+    }
+
+    #[test]
+    fn what_is_nothing_is_refused() {
+        for wrong in ["", "RSA", "RSASHA256/512", "ED25519/256", "229", "99", "RSASHA256/x", "ED25519*64"] {
+            assert_eq!(wrong.parse::<Choice>(), Err(SubjectError(wrong.to_owned())));
+        }
+        for wrong in [
+            "RSASHA256",
+            "ED25519*0",
+            "ED25519*x",
+            "ED448*64",
+            "ED25519*",
+            "vrf-",
+            "vrf-p384",
+            "vrf-rsa*32",
+            "vrf-p256*0",
+        ] {
+            assert!(wrong.parse::<Subject>().is_err(), "{wrong}");
+        }
+        assert!("vrf-p256*32".parse::<Selection>().is_err());
+        assert!("hash".parse::<Operation>().is_err());
+    }
+
+    #[test]
+    fn batches_are_verified_only() {
+        let batch: Subject = "ED25519*64".parse().expect("a batch");
+        assert!(batch.has(Operation::Verify) && !batch.has(Operation::Sign));
+        assert_eq!(batch.scheme(), "Ed25519 (batch of 64)");
+    }
+
+    #[test]
+    fn vrfs_prove_and_verify_and_their_batches_what_shares_work() {
+        let has = |name: &str| {
+            let subject: Subject = name.parse().expect("a subject");
+            Operation::ALL.map(|operation| subject.has(operation))
+        };
+        assert_eq!(has("ED25519"), [true, true, false]);
+        assert_eq!(has("vrf-ed25519"), [true, false, true]);
+        assert_eq!(has("vrf-ed25519*32"), [false, false, true]);
+        assert_eq!(has("vrf-p256*32"), [true, false, true]);
+        let batch: Subject = "vrf-ed25519*32".parse().expect("a batch");
+        assert_eq!(batch.scheme(), "ECVRF-EDWARDS25519-SHA512-ELL2 (batch of 32)");
+    }
+}

@@ -1,0 +1,136 @@
+//! From the rows of the data to a line for each group of them, with the statistics of its repetitions.
+
+use super::{Evaluator, LinesForm, Presentation, PresentationError, RowsForm, Scope};
+use crate::data::{self, DataTable};
+use crate::statistics::Statistics;
+use minijinja::value::{Serde, Value};
+use std::collections::BTreeMap;
+
+/// The rows of `data` and their lines, as `rows` and `lines` in the scope, beside what the scope has.
+pub(crate) fn lines(
+    presentation: &Presentation,
+    data: &DataTable,
+    scope: &mut Scope,
+) -> Result<(), PresentationError> {
+    presentation.check(data)?;
+    let evaluator = Evaluator::default();
+    let mut rows: Vec<Scope> = data.rows().iter().map(|row| record(data, row)).collect();
+    compute(&presentation.rows, &evaluator, &mut rows, scope)?;
+    let mut lines = group(&presentation.lines, &rows);
+    derive(&presentation.lines, &evaluator, &mut lines, scope)?;
+    scope.insert("lines".to_owned(), lines.into());
+    Ok(())
+}
+
+/// A row by the names of its columns; a missing text is an empty one.
+fn record(data: &DataTable, row: &[data::Value]) -> Scope {
+    let cells = data.columns().iter().zip(row);
+    let value = |column: &data::DataColumn, cell: &data::Value| match cell {
+        data::Value::Missing if column.kind == data::Kind::Text => Value::from(""),
+        data::Value::Missing => Value::from(()),
+        data::Value::Text(text) => text.into(),
+        data::Value::Integer(value) => (*value).into(),
+        data::Value::Number(value) => (*value).into(),
+    };
+    cells.map(|(column, cell)| (column.name.clone(), value(column, cell))).collect()
+}
+
+/// Adds the computed columns; leaves the rows that count.
+fn compute(
+    form: &RowsForm,
+    evaluator: &Evaluator,
+    rows: &mut Vec<Scope>,
+    scope: &mut Scope,
+) -> Result<(), PresentationError> {
+    add(&form.computed, "rows", evaluator, rows, scope)?;
+    if !form.only.is_empty() {
+        let mut counts = Vec::with_capacity(rows.len());
+        for row in &*rows {
+            counts.push(evaluator.value(&form.only, &within(row, scope))?.is_true());
+        }
+        let mut counts = counts.into_iter();
+        rows.retain(|_| counts.next().unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// Adds to each record the values of the definitions, which see all records by the name `all`.
+fn add(
+    definitions: &[super::Definition],
+    all: &str,
+    evaluator: &Evaluator,
+    records: &mut [Scope],
+    scope: &mut Scope,
+) -> Result<(), PresentationError> {
+    scope.insert(all.to_owned(), records.to_vec().into());
+    for definition in definitions {
+        for record in &mut *records {
+            let value = evaluator.define(definition, &within(record, scope))?;
+            record.insert(definition.name.clone(), value);
+        }
+        scope.insert(all.to_owned(), records.to_vec().into());
+    }
+    Ok(())
+}
+
+/// What a record's expressions see: its own names before those of the scope.
+fn within(record: &Scope, scope: &Scope) -> Scope {
+    scope.iter().chain(record).map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// A line for each group, in the order of first occurrence.
+fn group(form: &LinesForm, rows: &[Scope]) -> Vec<Scope> {
+    let mut places: BTreeMap<Vec<&Value>, usize> = BTreeMap::new();
+    let mut groups: Vec<Vec<&Scope>> = Vec::new();
+    for row in rows {
+        let key = form.by.iter().filter_map(|column| row.get(column)).collect();
+        let place = *places.entry(key).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[place].push(row);
+    }
+    groups.iter().map(|group| line(form, group)).collect()
+}
+
+fn line(form: &LinesForm, group: &[&Scope]) -> Scope {
+    let mut line = Scope::new();
+    let Some(first) = group.first() else { return line };
+    for column in form.by.iter().chain(&form.first) {
+        line.insert(column.clone(), first.get(column).cloned().unwrap_or_default());
+    }
+    let numbers = |column: &String| {
+        let cells = group.iter().filter_map(|row| row.get(column));
+        cells
+            .filter_map(|cell| f64::try_from(cell.clone()).ok())
+            .filter(|number| number.is_finite())
+            .collect::<Vec<_>>()
+    };
+    for column in &form.means {
+        let numbers = numbers(column);
+        line.insert(column.clone(), (numbers.iter().sum::<f64>() / numbers.len() as f64).into());
+    }
+    for column in &form.statistics {
+        line.insert(column.clone(), Value::from(Serde(Statistics::of(&numbers(column)))));
+    }
+    line
+}
+
+fn derive(
+    form: &LinesForm,
+    evaluator: &Evaluator,
+    lines: &mut Vec<Scope>,
+    scope: &mut Scope,
+) -> Result<(), PresentationError> {
+    add(&form.derived, "lines", evaluator, lines, scope)?;
+    if form.order.is_empty() {
+        return Ok(());
+    }
+    let mut keyed = Vec::with_capacity(lines.len());
+    for line in lines.drain(..) {
+        keyed.push((evaluator.value(&form.order, &within(&line, scope))?, line));
+    }
+    keyed.sort_by(|(a, _), (b, _)| a.cmp(b));
+    lines.extend(keyed.into_iter().map(|(_, line)| line));
+    Ok(())
+}

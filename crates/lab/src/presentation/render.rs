@@ -1,0 +1,249 @@
+//! The report that a file describes: sentences, tables and charts, made of what is in a scope.
+
+use super::{
+    BlockForm, CellForm, ChartForm, Evaluator, NoteForm, PresentationError, Report, ReportForm, Scope,
+    SectionForm, TableForm, TermForm,
+};
+use crate::report::{Align, Axis, Bar, Block, Chart, Column, Reference, Section, Series, Table, printable};
+use minijinja::value::Value;
+
+type Outcome<T> = Result<T, PresentationError>;
+
+pub(super) fn report(form: &ReportForm, evaluator: &Evaluator, mut scope: Scope) -> Outcome<Report> {
+    for definition in &form.define {
+        let value = evaluator.define(definition, &scope)?;
+        scope.insert(definition.name.clone(), value);
+    }
+    let renderer = Renderer { evaluator };
+    let mut sections = Vec::new();
+    for section in &form.sections {
+        sections.extend(renderer.sections(section, &scope)?);
+    }
+    Ok(Report {
+        title: evaluator.text(&form.title, &scope)?,
+        lead: evaluator.text(&form.lead, &scope)?.trim().to_owned(),
+        facts: renderer.terms(&form.facts, &scope)?,
+        sections,
+        text: renderer.terminal(&form.terminal, &scope)?,
+        summary: summary(form, evaluator, &scope)?,
+    })
+}
+
+/// The lines, and what is defined beside them. Names that begin with an underline are for the report alone.
+fn summary(form: &ReportForm, evaluator: &Evaluator, scope: &Scope) -> Outcome<serde_json::Value> {
+    let mut summary = serde_json::Map::new();
+    let plain = |value: &Value| serde_json::to_value(value).unwrap_or_default();
+    if let Some(lines) = scope.get("lines") {
+        let mut lines = plain(lines);
+        for line in lines.as_array_mut().into_iter().flatten().filter_map(serde_json::Value::as_object_mut) {
+            line.retain(|name, _| !name.starts_with('_'));
+        }
+        summary.insert("lines".to_owned(), lines);
+    }
+    for definition in &form.summary {
+        summary.insert(definition.name.clone(), plain(&evaluator.define(definition, scope)?));
+    }
+    Ok(summary.into())
+}
+
+struct Renderer<'e> {
+    evaluator: &'e Evaluator,
+}
+
+impl Renderer<'_> {
+    fn text(&self, text: &str, scope: &Scope) -> Outcome<String> {
+        Ok(self.evaluator.text(text, scope)?.trim().to_owned())
+    }
+
+    fn sections(&self, form: &SectionForm, scope: &Scope) -> Outcome<Vec<Section>> {
+        let all = self.evaluator.list(&form.each, scope, |scope| self.section(form, scope))?;
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    fn section(&self, form: &SectionForm, scope: &Scope) -> Outcome<Option<Section>> {
+        let mut blocks = Vec::new();
+        for block in &form.blocks {
+            blocks.extend(self.blocks(block, scope)?);
+        }
+        let text = self.text(&form.text, scope)?;
+        let is_missing = blocks.is_empty() && (text.is_empty() || !form.blocks.is_empty());
+        if !is_missing && !text.is_empty() {
+            blocks.insert(0, Block::Paragraph(text));
+        }
+        Ok((!is_missing).then_some(Section { title: self.text(&form.title, scope)?, blocks }))
+    }
+
+    fn blocks(&self, form: &BlockForm, scope: &Scope) -> Outcome<Vec<Block>> {
+        let found = self.evaluator.list(&form.each, scope, |scope| self.block(form, scope))?;
+        let mut blocks: Vec<Block> = found.into_iter().flatten().collect();
+        if form.share_axis {
+            share_axis(blocks.iter_mut().flat_map(|block| match block {
+                Block::Charts(charts) => charts.as_mut_slice(),
+                _ => &mut [],
+            }));
+        }
+        Ok(blocks)
+    }
+
+    fn block(&self, form: &BlockForm, scope: &Scope) -> Outcome<Option<Block>> {
+        if let Some(table) = &form.table {
+            let table = self.table(table, scope)?;
+            return Ok((!table.rows.is_empty()).then_some(Block::Table(table)));
+        }
+        if !form.charts.is_empty() {
+            let mut charts = Vec::new();
+            for chart in &form.charts {
+                let mut alike = self.evaluator.list(&chart.each, scope, |scope| self.chart(chart, scope))?;
+                if chart.share_axis {
+                    share_axis(alike.iter_mut());
+                }
+                charts.extend(alike);
+            }
+            charts.retain(|chart| !chart.groups.is_empty());
+            return Ok((!charts.is_empty()).then_some(Block::Charts(charts)));
+        }
+        if !form.notes.is_empty() {
+            let notes = self.notes(&form.notes, scope)?;
+            return Ok((!notes.is_empty()).then_some(Block::Notes(notes)));
+        }
+        if !form.terms.is_empty() {
+            let terms = self.terms(&form.terms, scope)?;
+            return Ok((!terms.is_empty()).then_some(Block::Terms(terms)));
+        }
+        let text = self.text(&form.text, scope)?;
+        Ok((!text.is_empty()).then_some(Block::Paragraph(text)))
+    }
+
+    fn notes(&self, forms: &[NoteForm], scope: &Scope) -> Outcome<Vec<String>> {
+        let mut notes: Vec<String> = Vec::new();
+        for form in forms {
+            for note in self.evaluator.list(&form.each, scope, |scope| self.text(&form.text, scope))? {
+                if !note.is_empty() && !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+        }
+        Ok(notes)
+    }
+
+    fn terms(&self, forms: &[TermForm], scope: &Scope) -> Outcome<Vec<(String, String)>> {
+        let mut terms = Vec::new();
+        for form in forms {
+            let term = |scope: &Scope| Ok((self.text(&form.word, scope)?, self.text(&form.value, scope)?));
+            terms.extend(self.evaluator.list(&form.each, scope, term)?);
+        }
+        terms.retain(|(_, value)| !value.is_empty());
+        Ok(terms)
+    }
+
+    fn table(&self, form: &TableForm, scope: &Scope) -> Outcome<Table> {
+        let mut columns = Vec::new();
+        for column in &form.columns {
+            columns.extend(self.evaluator.list(&column.each, scope, |scope| self.column(column, scope))?);
+        }
+        let row = |scope: &Scope| -> Outcome<Vec<String>> {
+            let mut cells = Vec::with_capacity(columns.len());
+            for column in &form.columns {
+                cells.extend(
+                    self.evaluator
+                        .list(&column.each, scope, |scope| self.evaluator.cell(&column.cell, scope))?,
+                );
+            }
+            Ok(cells)
+        };
+        let rows = self.evaluator.list(&form.rows, scope, row)?;
+        let mut legend = Vec::new();
+        for line in &form.legend {
+            legend.extend(self.text(line, scope)?.lines().map(str::to_owned));
+        }
+        Ok(Table { columns, rows, legend })
+    }
+
+    fn column(&self, form: &CellForm, scope: &Scope) -> Outcome<Column> {
+        let (title, align) = match (&form.text, &form.figures) {
+            (Some(title), _) => (title, Align::Left),
+            (None, title) => (title.as_ref().unwrap_or(&form.group), Align::Right),
+        };
+        Ok(Column { group: self.text(&form.group, scope)?, title: self.text(title, scope)?, align })
+    }
+
+    fn chart(&self, form: &ChartForm, scope: &Scope) -> Outcome<Chart> {
+        let groups = self.evaluator.list(&form.groups, scope, |scope| Ok(scope.clone()))?;
+        let series = self.evaluator.list(&form.series, scope, |scope| Ok(scope.clone()))?;
+        let mut chart = Chart {
+            title: self.text(&form.title, scope)?,
+            unit: self.text(&form.unit, scope)?,
+            axis: if form.logarithmic { Axis::Logarithmic } else { Axis::Linear },
+            reference: self.reference(form, scope)?,
+            ..Chart::default()
+        };
+        for one in &series {
+            chart.series.push(Series { name: self.evaluator.cell(&form.name, one)?, bars: Vec::new() });
+        }
+        for group in &groups {
+            let mut bars = Vec::with_capacity(series.len());
+            for one in &series {
+                let mut scope = group.clone();
+                scope.extend(one.iter().filter(|(name, _)| !group.contains_key(*name)).map(clone_pair));
+                bars.push(
+                    self.evaluator
+                        .list(&form.bar, &scope, |scope| self.bar(form, scope))?
+                        .into_iter()
+                        .flatten()
+                        .next(),
+                );
+            }
+            if form.empty_groups || bars.iter().any(Option::is_some) {
+                chart.groups.push(self.evaluator.cell(&form.group, group)?);
+                chart.series.iter_mut().zip(bars).for_each(|(series, bar)| series.bars.push(bar));
+            }
+        }
+        Ok(chart)
+    }
+
+    fn reference(&self, form: &ChartForm, scope: &Scope) -> Outcome<Option<Reference>> {
+        let Some(reference) = &form.reference else { return Ok(None) };
+        let value = self.evaluator.number(&reference.value, scope)?;
+        Ok(value.map(|value| Reference { name: reference.name.clone(), value }))
+    }
+
+    fn bar(&self, form: &ChartForm, scope: &Scope) -> Outcome<Option<Bar>> {
+        let number = |text: &str| self.evaluator.number(text, scope);
+        let spread = number(&form.least)?.zip(number(&form.most)?);
+        Ok(number(&form.value)?.map(|value| Bar { value, spread }))
+    }
+
+    /// Tables with an empty line between, and lines of text.
+    fn terminal(&self, forms: &[BlockForm], scope: &Scope) -> Outcome<String> {
+        let mut text = String::new();
+        for form in forms {
+            for block in self.blocks(form, scope)? {
+                match block {
+                    Block::Table(table) => {
+                        text.push_str(if text.is_empty() { "" } else { "\n" });
+                        text.push_str(&table.to_text());
+                    }
+                    Block::Notes(notes) => {
+                        notes
+                            .iter()
+                            .flat_map(|note| note.lines())
+                            .for_each(|line| text.push_str(&(printable(line) + "\n")));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(text)
+    }
+}
+
+fn clone_pair((name, value): (&String, &Value)) -> (String, Value) {
+    (name.clone(), value.clone())
+}
+
+/// All charts have the axis of the one that goes furthest.
+fn share_axis<'c>(charts: impl Iterator<Item = &'c mut Chart>) {
+    let charts: Vec<&mut Chart> = charts.collect();
+    let end = charts.iter().map(|chart| chart.scale().end()).fold(0.0, f64::max);
+    charts.into_iter().for_each(|chart| chart.at_least = end);
+}

@@ -1,0 +1,131 @@
+//! From rows to a report, by small files.
+
+use super::*;
+use crate::report::Block;
+
+const FILE: &str = r#"
+[rows]
+columns = [
+  { name = "run", kind = "integer", meaning = "run" },
+  { name = "what", kind = "text", meaning = "what" },
+  { name = "seconds", kind = "number", meaning = "seconds" },
+]
+computed = [{ name = "double", value = "seconds|times(2)" }]
+only = "what != 'odd'"
+[lines]
+by = ["what"]
+statistics = ["double"]
+derived = [
+  { name = "_base", value = "find(lines, what='a')" },
+  { name = "times_a", value = "double.median|over(_base.double.median)" },
+]
+order = "what"
+[report]
+define = [{ name = "names", each = ["line in lines"], value = "line.what" }]
+lead = "{{ names|join(' and ') }}{% if not lines %}nothing{% endif %}"
+facts = [{ word = "Names", value = "{{ names|length }}" }, { word = "None", value = "" }]
+[[report.sections]]
+title = "Table"
+text = "A table."
+[[report.sections.blocks]]
+[report.sections.blocks.table]
+rows = ["line in lines", "times = line.times_a", "if line.what != 'c'"]
+columns = [
+  { text = "what", cell = "line.what" },
+  { figures = "× a", cell = "times|fixed(1)" },
+  { each = ["other in lines"], group = "over", figures = "{{ other.what }}", cell = "line.double.median|over(other.double.median)|ratio" },
+]
+[[report.sections]]
+title = "Charts"
+[[report.sections.blocks]]
+[[report.sections.blocks.charts]]
+each = ["half in [1, 2]"]
+share-axis = true
+title = "Half {{ half }}"
+groups = ["line in lines"]
+group = "line.what"
+series = ["n in [1]"]
+name = "'one'"
+value = "line.double.median|over(half)"
+[[report.sections]]
+title = "Empty"
+text = "Nothing stands below."
+[[report.sections.blocks]]
+notes = [{ each = ["line in lines", "if line.what == 'z'"], text = "{{ line.what }}" }]
+[[report.terminal]]
+notes = [{ text = "one\ntwo" }]
+"#;
+
+fn data(rows: &[(&str, Option<f64>)], presentation: &Presentation) -> DataTable {
+    let mut data = DataTable::new(presentation.columns());
+    for (run, (what, seconds)) in rows.iter().enumerate() {
+        let row = serde_json::json!({ "run": run, "what": what, "seconds": seconds });
+        data.push_row(&row).expect("a row");
+    }
+    data
+}
+
+fn report(file: &str, rows: &[(&str, Option<f64>)]) -> Result<Report, PresentationError> {
+    let presentation: Presentation = toml::from_str(file).expect("sound");
+    let mut scope = Scope::new();
+    lines(&presentation, &data(rows, &presentation), &mut scope)?;
+    presentation.report(scope)
+}
+
+const ROWS: &[(&str, Option<f64>)] =
+    &[("b", Some(3.0)), ("a", Some(1.0)), ("b", Some(5.0)), ("odd", Some(9.0)), ("c", None)];
+
+#[test]
+fn rows_become_lines_tables_and_charts() {
+    let report = report(FILE, ROWS).expect("a report");
+    assert_eq!((report.lead.as_str(), report.text.as_str()), ("a and b and c", "one\ntwo\n"));
+    assert_eq!(report.facts, [("Names".to_owned(), "3".to_owned())]);
+    let titles: Vec<&str> = report.sections.iter().map(|section| section.title.as_str()).collect();
+    assert_eq!(titles, ["Table", "Charts"], "what is empty is left out");
+    let Block::Table(table) = &report.sections[0].blocks[1] else { panic!("no table") };
+    assert_eq!(table.rows, [["a", "1.0", "1.00", "0.25", "–"], ["b", "4.0", "4.00", "1.00", "–"]]);
+    let Block::Charts(charts) = &report.sections[1].blocks[0] else { panic!("no charts") };
+    assert_eq!(
+        charts.iter().map(|chart| chart.groups.len()).collect::<Vec<_>>(),
+        [2, 2],
+        "groups have a bar"
+    );
+    assert_eq!((charts[0].scale(), charts[1].title.as_str()), (charts[1].scale(), "Half 2"));
+    let lines = report.summary["lines"].as_array().expect("lines");
+    assert_eq!((&lines[1]["double"]["mean"], &lines[2]["double"]), (&8.0.into(), &serde_json::Value::Null));
+    assert!(lines[0].get("_base").is_none(), "names with an underline are for the report alone");
+}
+
+#[test]
+fn no_rows_are_a_report_too() {
+    assert_eq!(report(FILE, &[]).expect("a report").lead, "nothing");
+}
+
+#[test]
+fn faults_are_named_by_their_text() {
+    let fault = |old: &str, new: &str| report(&FILE.replace(old, new), ROWS).expect_err(new).to_string();
+    for (old, new) in [
+        ("line.double.median|over(half)", "line.|over"),
+        ("times|fixed(1)", "times|fixd(1)"),
+        ("{{ half }}", "{% half %}"),
+        ("n in [1]", "n of [1]"),
+    ] {
+        let error = fault(old, new);
+        assert!(error.starts_with("the presentation is at fault: ") && error.contains(new), "{error}");
+    }
+}
+
+#[test]
+fn a_presentation_without_end_is_refused() {
+    let nested = "{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}";
+    let error = report(&FILE.replace("{{ names|length }}", nested), ROWS).expect_err("refused").to_string();
+    assert!(error.contains("fuel"), "{error}");
+}
+
+#[test]
+fn data_without_a_column_are_refused() {
+    let presentation: Presentation = toml::from_str(FILE).expect("sound");
+    let short = DataTable::new(presentation.columns()[1..].to_vec());
+    let error = lines(&presentation, &short, &mut Scope::new()).expect_err("refused").to_string();
+    assert_eq!(error, "the column run is missing or of another kind");
+}

@@ -1,0 +1,142 @@
+//! Figures that others have published, which reports set beside ours: `experiments/published-figures.toml`.
+//!
+//! Absolute figures belong to the hardware that they were measured on; ratios and shapes compare.
+
+use crate::measure::subject::experimental;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+const TEXT: &str = include_str!("../../../experiments/published-figures.toml");
+
+/// A cell of a published table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum Cell {
+    /// A figure.
+    Number(f64),
+    /// A word; empty where nothing was published.
+    Text(String),
+}
+
+impl Cell {
+    /// The cell as it is printed: a dash where nothing was published.
+    #[must_use]
+    pub fn print(&self) -> String {
+        match self {
+            Self::Number(value) => value.to_string(),
+            Self::Text(text) if text.is_empty() => "-".to_owned(),
+            Self::Text(text) => text.clone(),
+        }
+    }
+
+    /// The figure.
+    #[must_use]
+    pub const fn number(&self) -> Option<f64> {
+        if let Self::Number(value) = self { Some(*value) } else { None }
+    }
+}
+
+/// A published table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedTable {
+    /// What experiments name it by.
+    pub id: String,
+    /// What it shows, with the unit.
+    pub title: String,
+    /// The publication.
+    pub source: String,
+    /// What it was measured on; empty where that was not published.
+    #[serde(default)]
+    pub hardware: String,
+    /// How it was measured, and what a reader must know.
+    #[serde(default)]
+    pub note: String,
+    /// Heads.
+    pub columns: Vec<String>,
+    /// As many cells as there are columns in each.
+    pub rows: Vec<Vec<Cell>>,
+    /// The rows as names and cells.
+    #[serde(skip_deserializing)]
+    pub(crate) records: Vec<BTreeMap<String, Cell>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    table: Vec<PublishedTable>,
+}
+
+/// Empty where the text that is built in were at fault, which a test rules out.
+static TABLES: LazyLock<Vec<PublishedTable>> = LazyLock::new(|| {
+    let mut tables = toml::from_str::<Document>(TEXT).map(|document| document.table).unwrap_or_default();
+    for table in &mut tables {
+        let record = |row: &Vec<Cell>| table.columns.iter().cloned().zip(row.iter().cloned()).collect();
+        table.records = table.rows.iter().map(record).collect();
+    }
+    tables
+});
+
+/// All tables.
+#[must_use]
+pub fn tables() -> &'static [PublishedTable] {
+    &TABLES
+}
+
+/// The table that experiments name `id`.
+#[must_use]
+pub fn table(id: &str) -> Option<&'static PublishedTable> {
+    TABLES.iter().find(|table| table.id == id)
+}
+
+/// A cell as reports show it: the name of a scheme that is experimental here has a `*` behind it.
+pub(crate) fn marked(cell: &str) -> String {
+    let mark = if experimental(cell).is_some() { "*" } else { "" };
+    format!("{cell}{mark}")
+}
+
+/// What the tables are named by.
+#[must_use]
+pub fn identifiers() -> Vec<&'static str> {
+    TABLES.iter().map(|table| table.id.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn the_tables_are_sound() {
+        let document: Document = toml::from_str(TEXT).expect("sound");
+        assert_eq!(document.table.len(), tables().len());
+        assert!(tables().len() > 10);
+        assert_eq!(identifiers().iter().collect::<HashSet<_>>().len(), tables().len());
+        for table in tables() {
+            assert!(!table.source.is_empty() && !table.title.is_empty(), "{}", table.id);
+            assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);
+        }
+    }
+
+    #[test]
+    fn experimental_schemes_are_marked() {
+        let print = |name: &str| marked(name);
+        assert_eq!(
+            ["Falcon-512", "MAYO-2", "ECDSA P-256", "3.5"].map(print),
+            ["Falcon-512*", "MAYO-2*", "ECDSA P-256", "3.5"]
+        );
+    }
+
+    #[test]
+    fn known_figures_are_there() {
+        let ratios = table("ecc-validation-ratios").expect("a table");
+        let ed25519 =
+            ratios.rows.iter().find(|row| row[0] == Cell::Text("Ed25519".to_owned())).expect("a row");
+        let printed: Vec<String> = ed25519.iter().map(Cell::print).collect();
+        assert_eq!(printed[2..], ["7.9", "2.5", "0.7", "0.1"]);
+        assert_eq!(ratios.rows[0][4].print(), "-");
+        assert_eq!((ratios.rows[0][2].number(), ratios.rows[0][4].number()), (Some(27.5), None));
+    }
+}

@@ -1,0 +1,134 @@
+//! The tokens that RDATA are read from, and what can be wrong with them.
+
+use crate::text::{Token, parse_u32, push_unescaped};
+use crate::{NameError, NameRef};
+use std::borrow::Cow;
+
+/// What is wrong with RDATA in presentation form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RdataFault {
+    /// The entry ends before the last field.
+    #[error("a field is missing")]
+    Missing,
+    /// There are tokens behind the last field.
+    #[error("there is more than the type takes")]
+    TrailingToken,
+    /// A number is malformed or too large.
+    #[error("expected a number of at most {0} bits")]
+    Number(u8),
+    /// A time is malformed.
+    #[error("expected a time (YYYYMMDDHHmmSS or seconds)")]
+    Time,
+    /// A duration is malformed.
+    #[error("expected a number of seconds (units s, m, h, d, w are allowed)")]
+    Ttl,
+    /// An address is malformed.
+    #[error("expected an {0} address")]
+    Address(&'static str),
+    /// A character string has more than 255 octets or a bad escape.
+    #[error("expected a character string of at most 255 octets with valid escapes")]
+    Text,
+    /// Base64, base32hex or hexadecimal digits are malformed.
+    #[error("malformed {0}")]
+    Encoding(&'static str),
+    /// A type mnemonic is unknown, or a type cannot stand in a bit map.
+    #[error("expected a type mnemonic or TYPEn")]
+    Type,
+    /// An algorithm or certificate mnemonic is unknown.
+    #[error("unknown mnemonic; write the number")]
+    Mnemonic,
+    /// A domain name is malformed.
+    #[error("{0}")]
+    Name(#[from] NameError),
+    /// The generic form's length does not match, or the octets are malformed for the type (RFC 3597 §5).
+    #[error("malformed generic RDATA (write \\# LENGTH HEX)")]
+    Generic,
+    /// The type has no presentation form other than the generic one.
+    #[error("a type without presentation form must be written as \\# LENGTH HEX")]
+    NeedsGeneric,
+    /// A field of a special form is malformed.
+    #[error("malformed {0}")]
+    Special(&'static str),
+    /// The RDATA has more than 65,535 octets.
+    #[error("the RDATA has more than 65535 octets")]
+    TooLong,
+}
+
+/// A fault with the token that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}")]
+pub struct RdataError {
+    /// What is wrong.
+    pub fault: RdataFault,
+    /// Index of the token; the number of tokens where one is missing.
+    pub token: usize,
+}
+
+/// The tokens of one RDATA, taken from the left.
+pub(super) struct Input<'a, 't> {
+    pub(super) tokens: &'t [Token<'a>],
+    pub(super) next: usize,
+    pub(super) origin: Option<NameRef<'t>>,
+}
+
+impl<'a> Input<'a, '_> {
+    pub(super) fn take(&mut self) -> Result<Token<'a>, RdataFault> {
+        let token = self.tokens.get(self.next).ok_or(RdataFault::Missing)?;
+        self.next += 1;
+        Ok(*token)
+    }
+
+    pub(super) fn take_optional(&mut self) -> Option<Token<'a>> {
+        let token = self.tokens.get(self.next)?;
+        self.next += 1;
+        Some(*token)
+    }
+
+    /// The next token, where there is one and it is `wanted`.
+    pub(super) fn take_if(&mut self, wanted: impl Fn(&Token<'_>) -> bool) -> Option<Token<'a>> {
+        self.tokens.get(self.next).filter(|token| wanted(token))?;
+        self.take_optional()
+    }
+
+    pub(super) fn number(&mut self, bits: u8) -> Result<u32, RdataFault> {
+        let value = parse_u32(self.take()?.octets).ok_or(RdataFault::Number(bits))?;
+        if u64::from(value) >> bits != 0 { Err(RdataFault::Number(bits)) } else { Ok(value) }
+    }
+
+    /// All tokens to the end, joined, as base64 and hexadecimal digits may be broken by white space.
+    pub(super) fn joined(&mut self) -> Cow<'a, [u8]> {
+        let rest = self.tokens.get(self.next..).unwrap_or_default();
+        self.next = self.tokens.len();
+        match rest {
+            [] => Cow::Borrowed(&[]),
+            [token] => Cow::Borrowed(token.octets),
+            tokens => tokens.iter().flat_map(|token| token.octets).copied().collect(),
+        }
+    }
+}
+
+pub(super) fn push_ipv4(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let address = parsed::<std::net::Ipv4Addr>(text).ok_or(RdataFault::Address("IPv4"))?;
+    out.extend_from_slice(&address.octets());
+    Ok(())
+}
+
+pub(super) fn push_ipv6(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let address = parsed::<std::net::Ipv6Addr>(text).ok_or(RdataFault::Address("IPv6"))?;
+    out.extend_from_slice(&address.octets());
+    Ok(())
+}
+
+/// An address, read by the standard library.
+fn parsed<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+pub(super) fn push_character_string(text: &[u8], out: &mut Vec<u8>) -> Result<(), RdataFault> {
+    let length_at = out.len();
+    out.push(0);
+    push_unescaped(text, out).ok_or(RdataFault::Text)?;
+    out[length_at] = u8::try_from(out.len() - length_at - 1).map_err(|_| RdataFault::Text)?;
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Forms that one table row cannot say: each file measures, reads and writes one form or a family of them.
+
+mod chain;
+mod gateway;
+mod host_identity;
+mod location;
+mod prefixes;
+mod service;
+mod small;
+
+use super::Field;
+use super::input::{Input, RdataFault};
+pub(super) use chain::name_start as chain_name_start;
+pub(super) use small::{algorithm_number, certificate_type};
+
+/// Octets that a field of a special form takes at the front of `rest`, where they are well formed.
+pub(super) fn measure(field: Field, before: &[u8], rest: &[u8]) -> Option<usize> {
+    match field {
+        Field::Location => location::measure(rest),
+        Field::AddressPrefixes => prefixes::measure(rest),
+        Field::ServiceParameters => service::measure(rest),
+        Field::GatewayType => gateway::measure_type(rest, false),
+        Field::RelayType => gateway::measure_type(rest, true),
+        Field::Gateway => gateway::measure(before, rest),
+        Field::Ipv6Chain => chain::measure(rest),
+        Field::HostIdentity => host_identity::measure(rest),
+        Field::OldBitmap => small::measure_old_bitmap(rest),
+        _ => None,
+    }
+}
+
+/// Whether a well-formed field has a presentation form; the generic one (RFC 3597 §5) serves the others.
+pub(super) fn has_text(field: Field, octets: &[u8]) -> bool {
+    match field {
+        Field::Location => location::has_text(octets),
+        Field::AddressPrefixes => prefixes::has_text(octets),
+        Field::ServiceParameters => service::has_text(octets),
+        Field::Ipv6Chain => chain::has_text(octets),
+        Field::OldBitmap => small::has_old_bitmap_text(octets),
+        _ => true,
+    }
+}
+
+/// Appends the wire form of a field of a special form; `start` is where its RDATA starts in `out`.
+pub(super) fn read(
+    field: Field,
+    input: &mut Input<'_, '_>,
+    start: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), RdataFault> {
+    match field {
+        Field::Location => location::read(input, out),
+        Field::AddressPrefixes => prefixes::read(input, out),
+        Field::ServiceParameters => service::read(input, out),
+        Field::GatewayType => gateway::read_type(input, out),
+        Field::RelayType => gateway::read_relay_type(input, out),
+        Field::Gateway => gateway::read(input, start, out),
+        Field::Ipv6Chain => chain::read(input, out),
+        Field::HostIdentity => host_identity::read(input, out),
+        Field::OldBitmap => small::read_old_bitmap(input, out),
+        Field::HexPairs(count) => small::read_hex_pairs(count, input, out),
+        Field::Groups64 => small::read_groups(input, out),
+        // Every other field is read where it is dispatched.
+        _ => Err(RdataFault::NeedsGeneric),
+    }
+}
+
+/// Appends the presentation form of a well-formed field of a special form; `before` is the RDATA in front
+/// of it.
+pub(super) fn write(field: Field, before: &[u8], octets: &[u8], out: &mut Vec<u8>) {
+    match field {
+        Field::Location => location::write(octets, out),
+        Field::AddressPrefixes => prefixes::write(octets, out),
+        Field::ServiceParameters => service::write(octets, out),
+        Field::RelayType => gateway::write_relay_type(octets, out),
+        Field::Gateway => gateway::write(before, octets, out),
+        Field::Ipv6Chain => chain::write(octets, out),
+        Field::HostIdentity => host_identity::write(octets, out),
+        Field::OldBitmap => small::write_old_bitmap(octets, out),
+        Field::HexPairs(_) => small::write_hex_pairs(octets, out),
+        Field::Groups64 => small::write_groups(octets, out),
+        _ => {}
+    }
+}

@@ -1,0 +1,20 @@
+//! Commands to the thread of all transfers.
+
+use super::SecondaryZone;
+use crate::notify::{Occasion, SoaRecord};
+use nonesuch_proto::Name;
+use nonesuch_server::acl::Remote;
+
+/// A command to the thread.
+pub(super) enum Command {
+    Set(Box<SecondaryZone>),
+    Remove(Name),
+    Retire(Name),
+    Reset(Name),
+    Refresh(Name),
+    Retransfer(Name),
+    Reconsider,
+    Retain { apex: Name, to: Vec<Remote> },
+    Announce { apex: Name, soa: SoaRecord, to: Vec<Remote>, occasion: Occasion },
+    Stop,
+}

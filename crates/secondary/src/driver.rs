@@ -1,0 +1,592 @@
+//! One thread for all zones: it waits for the next thing to happen, tells the zone's machine, and does what that says.
+
+mod behind;
+mod jobs;
+mod outage;
+
+use super::command::Command;
+use super::event::{Action, Ended, Event};
+use super::machine::Machine;
+use super::options::TransfersOptions;
+use super::queue::Queue;
+use super::status::{
+    Counts, FailingPrimary, Phase, RefreshState, Shown, ShownTransfer, ShownZone, ZoneStatus,
+};
+use super::stored::{Rejected, RejectedSerials, Timers};
+use super::timing::{Held, Refreshed};
+use super::turns::{FileTurns, Turn};
+use super::{Host, SecondaryZone};
+use crate::notify::{Notified, Outbox};
+use behind::Behind;
+use jobs::Done;
+use nonesuch_proto::{Name, serial};
+use nonesuch_server::acl::Remote;
+use nonesuch_server::clock::{milliseconds_since_1970, seconds_now};
+use outage::Outages;
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+struct Zone {
+    settings: Arc<SecondaryZone>,
+    machine: Machine,
+    /// As it stands among the times that are waited for.
+    due: Option<u64>,
+    phase: Phase,
+    /// What waits or is under way: the primary, and how.
+    primary: usize,
+    by_steps: bool,
+    task: Option<Task>,
+    last_error: Option<String>,
+    /// When it expires, as the host knows it.
+    expires: Option<u64>,
+    behind: Behind,
+    /// What the file of rejected versions has.
+    rejected: RejectedSerials,
+    turns: FileTurns,
+    outages: Outages,
+}
+
+impl Zone {
+    /// The versions that were rejected as a whole, for the file.
+    fn rejected_serials(&self) -> RejectedSerials {
+        let address = |primary: usize| self.settings.primaries.get(primary).map(|remote| remote.address);
+        let rejected = self.machine.rejected_wholes();
+        rejected.filter_map(|(primary, serial)| Some((address(primary)?, serial))).collect()
+    }
+
+    /// When it is to be logged that half of the time to expire is over: only while refreshes fail.
+    fn half_due(&self) -> Option<u64> {
+        let half = self.machine.half_expired_at().filter(|_| self.machine.failed_rounds() > 0);
+        self.outages.half_due(half)
+    }
+
+    /// Logs at `now` that half of the time to expire is over, where that is due.
+    fn look_at_half(&mut self, now: u64) {
+        if self.machine.failed_rounds() == 0 {
+            return self.outages.note_half(false);
+        }
+        if self.half_due().is_none_or(|half| half > now) {
+            return;
+        }
+        self.outages.note_half(true);
+        let (zone, error) = (self.settings.apex.to_string(), self.last_error.as_deref());
+        let seconds = self.machine.expires_at().map(|at| at.saturating_sub(now) / 1000);
+        tracing::warn!(
+            zone,
+            expires_in_seconds = seconds,
+            error,
+            "zone {zone}: half of its time to expire is over without a refresh"
+        );
+    }
+
+    fn refresh_state(&self) -> RefreshState {
+        match (self.machine.is_expired(), self.machine.failed_rounds()) {
+            (true, _) => RefreshState::Expired,
+            (false, 1..) => RefreshState::Failing,
+            (false, 0) if self.machine.held().is_some() => RefreshState::Refreshed,
+            (false, 0) => RefreshState::Pending,
+        }
+    }
+}
+
+/// Facts about a zone that is added.
+#[derive(Default)]
+struct Known {
+    held: Option<Held>,
+    refreshed: Option<Refreshed>,
+    rejected: RejectedSerials,
+}
+
+/// NOTIFY messages that wait for zones which are being loaded.
+const EARLY: usize = 65_536;
+
+/// A probe or transfer under way.
+struct Task {
+    number: u64,
+    /// Whose room it takes: the zone's list of primaries may be another one meanwhile.
+    primary: SocketAddr,
+    abort: AbortHandle,
+    transfer: Option<ShownTransfer>,
+}
+
+pub(super) struct Driver {
+    options: Arc<TransfersOptions>,
+    host: Arc<dyn Host>,
+    shown: Arc<Mutex<Shown>>,
+    zones: HashMap<u64, Zone>,
+    numbers: HashMap<Name, u64>,
+    last_number: u64,
+    due: BTreeSet<(u64, u64)>,
+    probes: Queue,
+    transfers: Queue,
+    outbox: Outbox,
+    /// NOTIFY messages that were sent and not answered yet: first attempts, and repeated ones.
+    announced: [usize; 2],
+    /// What was told of zones that are not here yet.
+    early: HashMap<Name, Notified>,
+    done: mpsc::UnboundedSender<Done>,
+    ended: mpsc::UnboundedReceiver<Done>,
+    /// Timers and rejected serials that are being stored.
+    stores: JoinSet<()>,
+    /// Files of zones that were removed, while anything is being stored: a zone that comes back writes them later.
+    removed: HashMap<Name, FileTurns>,
+    began: Instant,
+    /// Milliseconds from 1970 to the beginning.
+    offset: u64,
+}
+
+impl Driver {
+    pub(super) fn new(options: TransfersOptions, host: Arc<dyn Host>, shown: Arc<Mutex<Shown>>) -> Self {
+        let (done, ended) = mpsc::unbounded_channel();
+        Self {
+            probes: Queue::new(options.probes, options.probes),
+            transfers: Queue::new(options.transfers, options.transfers_each),
+            outbox: Outbox::new(options.notify_rate),
+            announced: [0; 2],
+            early: HashMap::new(),
+            options: Arc::new(options),
+            host,
+            shown,
+            zones: HashMap::new(),
+            numbers: HashMap::new(),
+            last_number: 0,
+            due: BTreeSet::new(),
+            done,
+            ended,
+            stores: JoinSet::new(),
+            removed: HashMap::new(),
+            began: Instant::now(),
+            offset: milliseconds_since_1970(),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        self.offset + self.began.elapsed().as_millis() as u64
+    }
+
+    /// By how many milliseconds the system's clock is ahead of this one.
+    fn system_ahead(&self) -> i64 {
+        ahead(milliseconds_since_1970(), self.now())
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, change: impl FnOnce(&mut Counts)) {
+        change(&mut self.shown().counts);
+    }
+
+    /// Runs until it is told to stop.
+    pub(super) async fn run(
+        mut self,
+        mut commands: mpsc::UnboundedReceiver<Command>,
+        mut notified: mpsc::Receiver<Notified>,
+    ) {
+        let heartbeat = self.options.heartbeats.register("transfers");
+        loop {
+            heartbeat.report();
+            self.handle_timeouts();
+            self.start_jobs();
+            self.send_announcements();
+            while self.stores.try_join_next().is_some() {}
+            if self.stores.is_empty() {
+                self.removed.clear();
+            }
+            let wait = self.next_timeout().min(heartbeat.pause());
+            tokio::select! {
+                command = commands.recv() => match command {
+                    None | Some(Command::Stop) => break,
+                    Some(command) => self.take_command(command),
+                },
+                Some(notified) = notified.recv() => self.take_notified(&notified),
+                Some(done) = self.ended.recv() => self.take_done(done),
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        for task in self.zones.values_mut().filter_map(|zone| zone.task.take()) {
+            task.abort.abort();
+        }
+        while self.stores.join_next().await.is_some() {}
+    }
+
+    fn next_timeout(&self) -> Duration {
+        let zones = self.due.first().map(|(at, _)| *at);
+        // Where there is no room for more, an answer is what is waited for.
+        let room = self.room_for_announcements();
+        let announcement = room.and_then(|may_repeat| self.outbox.poll_timeout(may_repeat));
+        let next = zones.into_iter().chain(announcement).min();
+        let now = self.now();
+        // One millisecond more: the time must have come when it is looked at again.
+        next.map_or(Duration::from_secs(3600), |at| Duration::from_millis(at.saturating_sub(now) + 1))
+    }
+
+    fn handle_timeouts(&mut self) {
+        let now = self.now();
+        while let Some(&(at, number)) = self.due.first()
+            && at <= now
+        {
+            self.due.pop_first();
+            let Some(zone) = self.zones.get_mut(&number) else { continue };
+            zone.due = None;
+            zone.machine.handle_timeout(now);
+            self.settle(number);
+        }
+    }
+
+    fn take_command(&mut self, command: Command) {
+        let now = self.now();
+        match command {
+            Command::Set(settings) => self.set_zone(*settings, now),
+            Command::Remove(apex) => self.remove_zone(&apex, false),
+            Command::Retire(apex) => self.remove_zone(&apex, true),
+            Command::Reset(apex) => self.reset_zone(&apex, now),
+            Command::Refresh(apex) => self.tell(&apex, Event::Refresh, now),
+            Command::Retransfer(apex) => self.tell(&apex, Event::Retransfer, now),
+            Command::Reconsider => {
+                let numbers: Vec<u64> = self.zones.keys().copied().collect();
+                for number in numbers {
+                    if let Some(zone) =
+                        self.zones.get_mut(&number).filter(|zone| zone.machine.rejected().is_some())
+                    {
+                        zone.machine.handle_event(Event::Reconsider, now);
+                        self.settle(number);
+                    }
+                }
+            }
+            Command::Retain { apex, to } => {
+                let addresses: Vec<SocketAddr> = to.iter().map(|remote| remote.address).collect();
+                self.options.secondaries.retain(&apex, &addresses);
+                self.outbox.retain(&apex, &to);
+            }
+            Command::Announce { apex, soa, to, occasion } => {
+                let addresses: Vec<SocketAddr> = to.iter().map(|remote| remote.address).collect();
+                let serial = Held::from_rdata(&soa.rdata).map(|held| held.serial);
+                self.options.secondaries.notify(&apex, &addresses, serial, seconds_now());
+                self.outbox.announce(&apex, &soa, &to, occasion, now);
+            }
+            Command::Stop => {}
+        }
+    }
+
+    fn tell(&mut self, apex: &Name, event: Event, now: u64) {
+        let Some(number) = self.numbers.get(apex).copied() else { return };
+        if let Some(zone) = self.zones.get_mut(&number) {
+            zone.machine.handle_event(event, now);
+        }
+        self.settle(number);
+    }
+
+    fn take_notified(&mut self, notified: &Notified) {
+        let Some(zone) = self.numbers.get(&notified.apex).and_then(|number| self.zones.get(number)) else {
+            // It is acknowledged, and its sender will not repeat it: it waits for the zone to be loaded. None but zones that the
+            // server is a secondary of come here.
+            let is_newer = |early: &Notified| match (early.serial, notified.serial) {
+                (Some(early), Some(serial)) => serial::is_before(early, serial),
+                (early, _) => early.is_some(),
+            };
+            if self.early.get(&notified.apex).is_none_or(is_newer) && self.early.len() < EARLY {
+                self.early.insert(notified.apex.clone(), notified.clone());
+            }
+            return;
+        };
+        let is_sender = |remote: &Remote| canonical(remote.address.ip()) == canonical(notified.sender);
+        let primary = zone.settings.primaries.iter().position(is_sender);
+        self.count(|counts| counts.notified += 1);
+        let event = Event::Notified { serial: notified.serial, primary };
+        self.tell(&notified.apex, event, self.now());
+    }
+
+    fn set_zone(&mut self, settings: SecondaryZone, now: u64) {
+        if let Some(number) = self.numbers.get(&settings.apex).copied()
+            && let Some(zone) = self.zones.get_mut(&number)
+        {
+            if *zone.settings != settings {
+                let primaries = settings.primaries.len();
+                zone.machine.reconfigure(settings.timing, settings.request_ixfr, primaries, now);
+                zone.settings = Arc::new(settings);
+            }
+            return self.settle(number);
+        }
+        let held = self.host.contents(&settings.apex).and_then(|contents| Held::of(&contents));
+        let stored = self.host.stored(&settings.apex);
+        let timers = stored.timers.filter(|timers| held.is_some_and(|held| held.serial == timers.serial));
+        let ahead = self.system_ahead();
+        let refreshed = timers.map(|timers| Refreshed::of(timers, ahead));
+        let judged_by = settings.judged_by.as_ref();
+        let rejected = stored.rejected.filter(|rejected| Some(&rejected.judged_by) == judged_by);
+        let rejected = rejected.map(|rejected| rejected.serials).unwrap_or_default();
+        self.add_zone(settings, Known { held, refreshed, rejected }, now);
+    }
+
+    fn add_zone(&mut self, settings: SecondaryZone, known: Known, now: u64) {
+        let Known { held, refreshed, rejected } = known;
+        self.last_number += 1;
+        let number = self.last_number;
+        let noise = number ^ now << 20;
+        let (timing, ixfr, primaries) = (settings.timing, settings.request_ixfr, settings.primaries.len());
+        let mut machine = Machine::new(timing, ixfr, primaries, held, refreshed, noise, now);
+        for (address, serial) in &rejected {
+            let place = settings.primaries.iter().position(|remote| remote.address == *address);
+            place.into_iter().for_each(|primary| machine.restore_rejected(primary, *serial));
+        }
+        if held.is_some() && machine.expires_at().is_some_and(|at| at > now) {
+            // Where the clock was set back since the host decided, the zone would stay expired.
+            self.host.restore(&settings.apex);
+        }
+        let early = self.early.remove(&settings.apex);
+        let turns = self.removed.remove(&settings.apex).unwrap_or_default();
+        self.numbers.insert(settings.apex.clone(), number);
+        let zone = Zone {
+            settings: Arc::new(settings),
+            machine,
+            due: None,
+            phase: Phase::Idle,
+            primary: 0,
+            by_steps: false,
+            task: None,
+            last_error: None,
+            expires: None,
+            behind: Behind::default(),
+            rejected,
+            turns,
+            outages: Outages::default(),
+        };
+        self.zones.insert(number, zone);
+        self.settle(number);
+        if let Some(notified) = early {
+            self.take_notified(&notified);
+        }
+    }
+
+    /// Forgets a zone; its timers stay where it may come back.
+    fn remove_zone(&mut self, apex: &Name, is_kept: bool) {
+        self.outbox.forget_zone(apex);
+        self.early.remove(apex);
+        if let Some(zone) = self.take_zone(apex) {
+            if !is_kept {
+                let FileTurns { timers, rejected } = &zone.turns;
+                let forget = || self.host.forget(&zone.settings.apex);
+                Turn::next(timers).take(|| Turn::next(rejected).take(forget));
+            }
+            self.shown().zones.remove(apex);
+        }
+    }
+
+    fn reset_zone(&mut self, apex: &Name, now: u64) {
+        if let Some(zone) = self.take_zone(apex) {
+            if let Some(judged_by) = zone.settings.judged_by.clone() {
+                let none = Rejected { judged_by, serials: Vec::new() };
+                Turn::next(&zone.turns.rejected).take(|| self.host.store_rejected(apex, none));
+            }
+            self.add_zone((*zone.settings).clone(), Known::default(), now);
+        }
+    }
+
+    fn take_zone(&mut self, apex: &Name) -> Option<Zone> {
+        let number = self.numbers.remove(apex)?;
+        let mut zone = self.zones.remove(&number)?;
+        if let Some(due) = zone.due {
+            self.due.remove(&(due, number));
+        }
+        let (probes, transfers) = (&mut self.probes, &mut self.transfers);
+        let _ = probes.withdraw(number) || transfers.withdraw(number);
+        if let Some(task) = zone.task.take() {
+            task.abort.abort();
+            if task.transfer.is_some() { transfers.end(task.primary) } else { probes.end(task.primary) }
+        }
+        if !self.stores.is_empty() {
+            self.removed.insert(apex.clone(), zone.turns.clone());
+        }
+        Some(zone)
+    }
+
+    /// Does what a zone's machine wants done, and waits for its next time.
+    fn settle(&mut self, number: u64) {
+        while let Some(action) = self.zones.get_mut(&number).and_then(|zone| zone.machine.poll_action()) {
+            self.act(number, action);
+        }
+        let now = self.now();
+        let Some(zone) = self.zones.get_mut(&number) else { return };
+        store_rejected(zone, &self.host, &mut self.stores);
+        let held = zone.machine.held().map(|held| held.serial);
+        let primaries = &zone.settings.primaries;
+        let is_primary = |address| primaries.iter().any(|remote| remote.address == address);
+        zone.behind.settle(held, is_primary);
+        zone.outages.settle(is_primary);
+        zone.look_at_half(now);
+        let next = zone.machine.poll_timeout().into_iter().chain(zone.half_due()).min();
+        if next != zone.due {
+            if let Some(due) = zone.due {
+                self.due.remove(&(due, number));
+            }
+            if let Some(next) = next {
+                self.due.insert((next, number));
+            }
+            zone.due = next;
+        }
+        let expires = zone.machine.expires_at();
+        if expires != zone.expires {
+            zone.expires = expires;
+            let at = |at: u64| self.began + Duration::from_millis(at.saturating_sub(self.offset));
+            self.host.set_expiry(&zone.settings.apex, expires.map(at).map(Instant::into_std));
+        }
+        self.show(number);
+    }
+
+    fn act(&mut self, number: u64, action: Action) {
+        let Some(zone) = self.zones.get_mut(&number) else { return };
+        let apex = &zone.settings.apex;
+        match action {
+            Action::Probe { primary } | Action::Transfer { primary, .. } => {
+                let Some(remote) = zone.settings.primaries.get(primary) else {
+                    let is_probe = matches!(action, Action::Probe { .. });
+                    let failed = Event::Transferred { ended: Ended::Failed, expire: None };
+                    let event = if is_probe { Event::ProbeFailed } else { failed };
+                    let now = self.offset + self.began.elapsed().as_millis() as u64;
+                    return zone.machine.handle_event(event, now);
+                };
+                zone.primary = primary;
+                if let Action::Transfer { by_steps, .. } = action {
+                    zone.by_steps = by_steps;
+                    zone.phase = Phase::Waiting;
+                    self.transfers.push(remote.address, number);
+                } else {
+                    zone.phase = Phase::Probing;
+                    self.probes.push(remote.address, number);
+                }
+            }
+            Action::Expire => {
+                let (zone, error) = (apex.to_string(), zone.last_error.as_deref());
+                tracing::error!(
+                    zone,
+                    error,
+                    "zone {zone}: expired, no primary refreshed it in the time that its SOA record sets"
+                );
+                self.host.expire(apex);
+                self.count(|counts| counts.expired += 1);
+            }
+            Action::Restore => {
+                let zone = apex.to_string();
+                tracing::info!(zone, "zone {zone}: refreshed after it expired, served again");
+                self.host.restore(apex);
+            }
+            Action::Store => {
+                let now = self.offset + self.began.elapsed().as_millis() as u64;
+                store(zone, ahead(milliseconds_since_1970(), now), &self.host, &mut self.stores);
+            }
+        }
+    }
+
+    fn show(&self, number: u64) {
+        let Some(zone) = self.zones.get(&number) else { return };
+        let machine = &zone.machine;
+        let ahead = self.system_ahead();
+        let seconds = |at: u64| at.saturating_add_signed(ahead) / 1000;
+        let failing = |(address, since, error): (SocketAddr, u64, &str)| FailingPrimary {
+            address,
+            since: seconds(since),
+            error: error.to_owned(),
+        };
+        let primary = zone.settings.primaries.get(machine.primary());
+        let status = ZoneStatus {
+            apex: zone.settings.apex.clone(),
+            state: zone.refresh_state(),
+            failing: zone.outages.list().map(failing).collect(),
+            phase: zone.phase,
+            serial: machine.held().map(|held| held.serial),
+            primary: primary.map_or_else(String::new, |remote| remote.address.to_string()),
+            refreshed: machine.refreshed().map(|refreshed| seconds(refreshed.at)),
+            next: machine.next_round().map(seconds),
+            expires: machine.expires_at().map(seconds),
+            is_expired: machine.is_expired(),
+            failures: machine.failed_rounds(),
+            last_error: zone.last_error.clone(),
+            rejected: machine.rejected(),
+            behind: zone.behind.lines(&zone.settings.apex),
+            transfer: None,
+        };
+        let transfer = zone.task.as_ref().and_then(|task| task.transfer.clone());
+        self.shown().zones.insert(status.apex.clone(), ShownZone { status, transfer });
+    }
+}
+
+/// An IPv4 address that was mapped into IPv6 is the IPv4 address.
+const fn canonical(address: IpAddr) -> IpAddr {
+    address.to_canonical()
+}
+
+/// By how many milliseconds the system's clock is ahead of [`Driver::now`], which goes on evenly from when the driver began: the other,
+/// which the next start and people go by, may have been set since. In whole seconds, so that reading them one after the other
+/// makes no difference.
+const fn ahead(system_now: u64, now: u64) -> i64 {
+    let milliseconds = system_now as i64 - now as i64;
+    (milliseconds + 500).div_euclid(1000) * 1000
+}
+
+/// What stands in the timers of the milliseconds that were `left` at `at`: whole seconds, to the second that the zone expires
+/// in. Rounded by itself it would be a second less each time that timers are read and stored again.
+fn seconds_left(at: u64, left: u64) -> u32 {
+    u32::try_from(at.saturating_add(left) / 1000 - at / 1000).unwrap_or(u32::MAX)
+}
+
+/// Stores when a zone was refreshed. Timers are of the version that is stored: where that is an older one, they stay as they are.
+fn store(zone: &Zone, system_ahead: i64, host: &Arc<dyn Host>, stores: &mut JoinSet<()>) {
+    let (Some(held), Some(refreshed)) = (zone.machine.held(), zone.machine.refreshed()) else { return };
+    let at = refreshed.at.saturating_add_signed(system_ahead);
+    let left = refreshed.left.map(|left| seconds_left(at, left));
+    let timers = Timers { serial: held.serial, refreshed: at / 1000, left };
+    let (apex, host, turn) = (zone.settings.apex.clone(), Arc::clone(host), Turn::next(&zone.turns.timers));
+    // The disk may be slow, and other zones wait for nothing.
+    stores.spawn_blocking(move || {
+        if host.store(&apex) {
+            turn.take(|| host.store_timers(&apex, timers));
+        }
+    });
+}
+
+/// Stores which versions were rejected, where that has changed.
+fn store_rejected(zone: &mut Zone, host: &Arc<dyn Host>, stores: &mut JoinSet<()>) {
+    let serials = zone.rejected_serials();
+    if serials == zone.rejected {
+        return;
+    }
+    zone.rejected.clone_from(&serials);
+    let Some(judged_by) = zone.settings.judged_by.clone() else { return };
+    let (apex, host) = (zone.settings.apex.clone(), Arc::clone(host));
+    let turn = Turn::next(&zone.turns.rejected);
+    stores.spawn_blocking(move || {
+        turn.take(|| host.store_rejected(&apex, Rejected { judged_by, serials }));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ahead, seconds_left};
+
+    #[test]
+    fn clocks_that_go_alike_are_alike_and_others_are_told_apart() {
+        // A machine that began in 1970, and was told the time after an hour; one whose clock was set back; one that was right.
+        let (hour, today) = (3_600_000, 1_800_000_000_000);
+        assert_eq!(ahead(today, hour), (today - hour) as i64);
+        assert_eq!(ahead(today - hour, today), -(hour as i64));
+        // They are read one after the other.
+        for between in [0, 1, 30, 499] {
+            assert_eq!([ahead(today, today + between), ahead(today + between, today)], [0, 0]);
+        }
+    }
+
+    #[test]
+    fn a_zone_expires_in_the_same_second_however_often_its_timers_are_stored() {
+        let (at, left) = (1_800_000_000_700, 9_400);
+        let seconds = seconds_left(at, left);
+        assert_eq!(1_800_000_000 + u64::from(seconds), (at + left) / 1000);
+        assert_eq!(seconds_left(at / 1000 * 1000, u64::from(seconds) * 1000), seconds);
+        assert_eq!([seconds_left(at, 0), seconds_left(at, u64::MAX)], [0, u32::MAX]);
+    }
+}

@@ -1,0 +1,310 @@
+//! What the driver has done: probes and transfers are started as there is room, NOTIFY messages sent, and what came of them
+//! is told to the zone's machine.
+
+use super::outage::Failed;
+use super::{Driver, Task, Zone};
+use crate::event::{Ended, Event};
+use crate::notify::{Announcement, NotifyResult, Outcome};
+use crate::status::{Phase, Progress, ShownTransfer, TransferKind};
+use crate::task::{self, Job, Report, Version};
+use nonesuch_server::acl::Remote;
+use nonesuch_server::clock::seconds_now;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// NOTIFY messages under way at once, and those of them that may be repeated ones: secondaries that are down are not to take the
+/// place of those that answer.
+const ANNOUNCEMENTS: [usize; 2] = [200, 100];
+/// Why a task that broke off gave nothing.
+const BROKE_OFF: &str = "it broke off within this server: see the log, and report it";
+
+/// What a task tells at its end.
+pub(super) enum Done {
+    Probe { zone: u64, task: u64, primary: SocketAddr, outcome: Result<Version, String> },
+    Transfer { zone: u64, task: u64, primary: SocketAddr, report: Report },
+    Announced { announcement: Box<Announcement>, answer: Result<Vec<u8>, String> },
+}
+
+/// Tells what came of a task, also of one that breaks off: nothing waits for it for ever then, and its room is given back.
+struct Teller {
+    done: UnboundedSender<Done>,
+    /// What is told where the task tells nothing.
+    otherwise: Option<Done>,
+}
+
+impl Teller {
+    const fn new(done: UnboundedSender<Done>, otherwise: Done) -> Self {
+        Self { done, otherwise: Some(otherwise) }
+    }
+
+    fn tell(mut self, done: Done) {
+        self.otherwise = Some(done);
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        if let Some(done) = self.otherwise.take() {
+            // Without a driver nobody waits for it.
+            let _ = self.done.send(done);
+        }
+    }
+}
+
+/// What went wrong with a primary. Errors of connections begin with its address.
+fn words_of(primary: SocketAddr, error: &str) -> String {
+    let peer = primary.to_string();
+    if error.starts_with(&peer) { error.to_owned() } else { format!("{peer}: {error}") }
+}
+
+/// What the end of a transfer from `primary` means where `in_place` is the primary that now has its place in the list: a rejected
+/// version is a fault of the primary that sent it.
+fn current_meaning(ended: Ended, primary: SocketAddr, in_place: Option<&Remote>) -> Ended {
+    match ended {
+        Ended::Refused { .. } | Ended::Unpublished { .. }
+            if in_place.is_none_or(|remote| remote.address != primary) =>
+        {
+            Ended::Unwanted
+        }
+        ended => ended,
+    }
+}
+
+impl Zone {
+    /// Logs that a primary that failed succeeds again. `is_due`: a transfer from it is to follow.
+    fn end_outage(&mut self, primary: SocketAddr, succeeded: Failed, is_due: bool, now: u64) {
+        if let Some(failed) = self.outages.end(primary, succeeded, is_due, now) {
+            let zone = self.settings.apex.to_string();
+            tracing::info!(
+                zone, peer = %primary, failed_seconds = failed / 1000, "zone {zone}: primary answers again"
+            );
+        }
+    }
+
+    /// Tells of a primary whose version is before the one that is here.
+    fn look_at_serial(&mut self, primary: SocketAddr, serial: Option<u32>) {
+        let (apex, held) = (&self.settings.apex, self.machine.held());
+        if let Some((theirs, held)) = serial.zip(held)
+            && let Some(said) = self.behind.look(apex, primary, theirs, held.serial)
+        {
+            tracing::warn!(zone = %apex, peer = %primary, "{said}");
+        }
+    }
+}
+
+impl Driver {
+    /// Starts what there is room for.
+    pub(super) fn start_jobs(&mut self) {
+        while let Some((address, number)) = self.probes.pop() {
+            self.start_probe(address, number);
+        }
+        while let Some((address, number)) = self.transfers.pop() {
+            self.start_transfer(address, number);
+        }
+    }
+
+    fn start_probe(&mut self, primary: SocketAddr, number: u64) {
+        self.last_number += 1;
+        let task = self.last_number;
+        let Some(zone) = self.zones.get_mut(&number) else { return self.probes.end(primary) };
+        let (settings, place) = (Arc::clone(&zone.settings), zone.primary);
+        let (host, options) = (Arc::clone(&self.host), Arc::clone(&self.options));
+        let broken = Done::Probe { zone: number, task, primary, outcome: Err(BROKE_OFF.to_owned()) };
+        let teller = Teller::new(self.done.clone(), broken);
+        let spawned = tokio::spawn(async move {
+            let outcome = match settings.primaries.get(place) {
+                Some(remote) => task::probe(&settings.apex, remote, &host.keys(), &options).await,
+                None => Err("the primary was taken out of the configuration".into()),
+            };
+            teller.tell(Done::Probe { zone: number, task, primary, outcome });
+        });
+        zone.task = Some(Task { number: task, primary, abort: spawned.abort_handle(), transfer: None });
+    }
+
+    fn start_transfer(&mut self, primary: SocketAddr, number: u64) {
+        let since = self.now() / 1000;
+        self.last_number += 1;
+        let task = self.last_number;
+        let Some(zone) = self.zones.get_mut(&number) else { return self.transfers.end(primary) };
+        let progress = Arc::new(Progress::default());
+        let job = Job {
+            settings: Arc::clone(&zone.settings),
+            primary: zone.primary,
+            by_steps: zone.by_steps,
+            held: zone.machine.held().filter(|_| !zone.machine.takes_any_serial()),
+            host: Arc::clone(&self.host),
+            options: Arc::clone(&self.options),
+            progress: Arc::clone(&progress),
+        };
+        let key = zone.settings.primaries.get(zone.primary).and_then(|remote| remote.key.clone());
+        let report = Report::broken(zone.by_steps, key, BROKE_OFF);
+        let teller = Teller::new(self.done.clone(), Done::Transfer { zone: number, task, primary, report });
+        let spawned = tokio::spawn(async move {
+            let report = task::transfer(job).await;
+            teller.tell(Done::Transfer { zone: number, task, primary, report });
+        });
+        let kind = if zone.by_steps { TransferKind::Ixfr } else { TransferKind::Axfr };
+        zone.phase = Phase::Transferring;
+        let transfer = Some(ShownTransfer { progress, kind, since });
+        zone.task = Some(Task { number: task, primary, abort: spawned.abort_handle(), transfer });
+        self.show(number);
+    }
+
+    pub(super) fn take_done(&mut self, done: Done) {
+        let now = self.now();
+        match done {
+            Done::Probe { zone, task, primary, outcome } => {
+                let Some(zone_of) = self.end_task(zone, task) else { return };
+                zone_of.look_at_serial(primary, outcome.as_ref().ok().map(|version| version.serial));
+                let event = match outcome {
+                    Ok(Version { serial, expire }) => Event::Serial { serial, expire },
+                    Err(error) => {
+                        let apex = &zone_of.settings.apex;
+                        let said = Some(words_of(primary, &error));
+                        let zone = apex.to_string();
+                        match zone_of.outages.begin(primary, Failed::Probe, &error, now) {
+                            Some(since) => tracing::warn!(
+                                zone, peer = %primary, error, failing_seconds = since / 1000,
+                                "zone {zone}: SOA query to primary failed"
+                            ),
+                            None => {
+                                tracing::debug!(zone, peer = %primary, error, "zone {zone}: SOA query to primary failed");
+                            }
+                        }
+                        zone_of.last_error = said;
+                        Event::ProbeFailed
+                    }
+                };
+                let is_answered = event != Event::ProbeFailed;
+                zone_of.machine.handle_event(event, now);
+                if is_answered {
+                    zone_of.end_outage(primary, Failed::Probe, zone_of.machine.is_transferring(), now);
+                }
+                if is_answered && zone_of.machine.failed_rounds() == 0 {
+                    zone_of.last_error = None;
+                }
+                self.probes.end(primary);
+                self.settle(zone);
+            }
+            Done::Transfer { zone, task, primary, report } => {
+                let Some(zone_of) = self.end_task(zone, task) else { return };
+                let line = match (&report.ended, &report.error) {
+                    // The whole zone is transferred instead.
+                    (Ended::NotBySteps, _) if zone_of.by_steps => None,
+                    (Ended::Failed | Ended::NotBySteps, Some(error)) => {
+                        zone_of.outages.begin(primary, Failed::Transfer, error, now)
+                    }
+                    (Ended::Failed | Ended::NotBySteps, None) => None,
+                    // Whatever became of the version, the primary gave it.
+                    _ => {
+                        zone_of.end_outage(primary, Failed::Transfer, false, now);
+                        None
+                    }
+                };
+                report.log(&zone_of.settings.apex, primary, line);
+                if let Ended::UpToDate { serial } = report.ended {
+                    zone_of.look_at_serial(primary, Some(serial));
+                }
+                zone_of.last_error = report.error.as_ref().map(|error| words_of(primary, error));
+                let ended =
+                    current_meaning(report.ended, primary, zone_of.settings.primaries.get(zone_of.primary));
+                let event = Event::Transferred { ended, expire: report.expire };
+                zone_of.machine.handle_event(event, now);
+                self.transfers.end(primary);
+                self.settle(zone);
+                self.count(|counts| report.add_to(counts));
+            }
+            Done::Announced { announcement, answer } => {
+                self.announced[usize::from(announcement.is_repeated)] -= 1;
+                self.take_answer(&announcement, answer, now);
+            }
+        }
+    }
+
+    /// The zone whose task this is; none where the task was given up meanwhile, and its room given back.
+    fn end_task(&mut self, number: u64, task: u64) -> Option<&mut Zone> {
+        let zone = self.zones.get_mut(&number)?;
+        zone.task.take_if(|running| running.number == task)?;
+        zone.phase = Phase::Idle;
+        Some(zone)
+    }
+
+    /// Whether there is room for another NOTIFY, and for one that is repeated.
+    pub(super) const fn room_for_announcements(&self) -> Option<bool> {
+        let [first, repeated] = self.announced;
+        if first + repeated < ANNOUNCEMENTS[0] { Some(repeated < ANNOUNCEMENTS[1]) } else { None }
+    }
+
+    pub(super) fn send_announcements(&mut self) {
+        while let Some(may_repeat) = self.room_for_announcements()
+            && let Some(announcement) = self.outbox.poll(self.now(), may_repeat)
+        {
+            self.announced[usize::from(announcement.is_repeated)] += 1;
+            let (host, options) = (Arc::clone(&self.host), Arc::clone(&self.options));
+            let announcement = Box::new(announcement);
+            let broken =
+                Done::Announced { announcement: announcement.clone(), answer: Err(BROKE_OFF.to_owned()) };
+            let teller = Teller::new(self.done.clone(), broken);
+            tokio::spawn(async move {
+                let answer = task::announce(&announcement, &host.keys(), &options).await;
+                teller.tell(Done::Announced { announcement, answer });
+            });
+        }
+    }
+
+    fn take_answer(&mut self, announcement: &Announcement, answer: Result<Vec<u8>, String>, now: u64) {
+        let outcome = self.outbox.settle(announcement.ticket, answer.as_deref().ok(), now);
+        let (zone, peer) = (&announcement.apex, announcement.remote.address);
+        let result = match outcome {
+            Some(Outcome::Acknowledged) => Some(NotifyResult::Acknowledged),
+            Some(Outcome::Refused(rcode)) => Some(NotifyResult::Refused(rcode)),
+            Some(Outcome::GivenUp) => Some(NotifyResult::NoAnswer),
+            Some(Outcome::Waiting) | None => None,
+        };
+        if let Some(result) = result {
+            self.options.secondaries.settle(zone, peer, result, seconds_now());
+        }
+        match outcome {
+            Some(Outcome::Acknowledged) => {
+                tracing::debug!(%zone, %peer, "secondary was notified");
+                self.count(|counts| counts.acknowledged += 1);
+            }
+            Some(Outcome::Refused(rcode)) => {
+                tracing::warn!(%zone, %peer, %rcode, "secondary refuses NOTIFY");
+                self.count(|counts| counts.notify_refused += 1);
+            }
+            Some(Outcome::GivenUp) => {
+                let error = answer.err().unwrap_or_else(|| "its answer makes no sense".into());
+                tracing::warn!(%zone, %peer, error, "secondary could not be notified");
+                self.count(|counts| counts.notify_unanswered += 1);
+            }
+            Some(Outcome::Waiting) | None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    #[test]
+    fn a_rejected_version_says_nothing_of_the_primary_that_took_the_place_of_its_own() {
+        let [one, other]: [SocketAddr; 2] =
+            ["192.0.2.1:53", "192.0.2.2:53"].map(|text| text.parse().unwrap());
+        let (in_place, rejected) =
+            (Remote::plain(one), Ended::Refused { serial: 7, verdict: Verdict::Final });
+        assert_eq!(current_meaning(rejected, one, Some(&in_place)), rejected);
+        assert_eq!(current_meaning(rejected, other, Some(&in_place)), Ended::Unwanted);
+        assert_eq!(current_meaning(rejected, one, None), Ended::Unwanted);
+        assert_eq!(current_meaning(Ended::Failed, other, Some(&in_place)), Ended::Failed);
+    }
+
+    #[test]
+    fn a_primary_is_named_once() {
+        let primary: SocketAddr = "[::1]:853".parse().unwrap();
+        assert_eq!(words_of(primary, "[::1]:853 over TLS: refused"), "[::1]:853 over TLS: refused");
+        assert_eq!(words_of(primary, "it answers with SERVFAIL"), "[::1]:853: it answers with SERVFAIL");
+    }
+}

@@ -1,0 +1,147 @@
+//! Primaries that do not answer, or from which a transfer fails: the time of the first failure, the last error, and when that is logged.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// Milliseconds from the first failure to the second log line.
+const HOUR: u64 = 3_600_000;
+/// Milliseconds from the first failure to the third log line, and from there to each further one.
+const DAY: u64 = 24 * HOUR;
+
+/// What failed with a primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failed {
+    /// It gave no SOA record.
+    Probe,
+    /// It gave no version.
+    Transfer,
+}
+
+/// Failures of one primary since its last success.
+#[derive(Debug)]
+struct Outage {
+    /// Milliseconds since 1970.
+    since: u64,
+    last: Failed,
+    error: String,
+    /// Log lines so far.
+    lines: u64,
+}
+
+impl Outage {
+    /// When the next line is due: at the first failure, after an hour, after each day.
+    const fn next_line(&self) -> u64 {
+        self.since
+            + match self.lines {
+                0 => 0,
+                1 => HOUR,
+                lines => (lines - 1) * DAY,
+            }
+    }
+}
+
+/// The primaries of a zone that fail.
+#[derive(Debug, Default)]
+pub(super) struct Outages {
+    failing: BTreeMap<SocketAddr, Outage>,
+    is_half_logged: bool,
+}
+
+impl Outages {
+    /// Takes a failure at `now`. Returns the milliseconds since the first one where a log line is due.
+    pub(super) fn begin(&mut self, primary: SocketAddr, last: Failed, error: &str, now: u64) -> Option<u64> {
+        let new = || Outage { since: now, last, error: String::new(), lines: 0 };
+        let outage = self.failing.entry(primary).or_insert_with(new);
+        outage.last = last;
+        error.clone_into(&mut outage.error);
+        if now < outage.next_line() {
+            return None;
+        }
+        while outage.next_line() <= now {
+            outage.lines += 1;
+        }
+        Some(now - outage.since)
+    }
+
+    /// Takes a success at `now`. Returns the milliseconds since the first failure, where the primary failed. A SOA record does not end
+    /// failures of transfers where another transfer is due: that one shows whether they go on.
+    pub(super) fn end(
+        &mut self,
+        primary: SocketAddr,
+        succeeded: Failed,
+        is_due: bool,
+        now: u64,
+    ) -> Option<u64> {
+        let outage = self.failing.get(&primary)?;
+        if succeeded == Failed::Probe && outage.last == Failed::Transfer && is_due {
+            return None;
+        }
+        let since = outage.since;
+        self.failing.remove(&primary);
+        Some(now.saturating_sub(since))
+    }
+
+    /// Forgets servers that are no primaries of the zone any more.
+    pub(super) fn settle(&mut self, is_primary: impl Fn(SocketAddr) -> bool) {
+        self.failing.retain(|primary, _| is_primary(*primary));
+    }
+
+    /// When it is to be logged that half of the expire time is over, at `half`: `None` where it was logged.
+    pub(super) fn half_due(&self, half: Option<u64>) -> Option<u64> {
+        half.filter(|_| !self.is_half_logged)
+    }
+
+    /// Notes that this was logged, or that the zone was refreshed since.
+    pub(super) const fn note_half(&mut self, is_logged: bool) {
+        self.is_half_logged = is_logged;
+    }
+
+    /// The primaries that fail: address, milliseconds since 1970 of the first failure, the last error.
+    pub(super) fn list(&self) -> impl Iterator<Item = (SocketAddr, u64, &str)> {
+        self.failing.iter().map(|(primary, outage)| (*primary, outage.since, outage.error.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_750_000_000_000;
+
+    fn primary() -> SocketAddr {
+        "192.0.2.1:53".parse().unwrap()
+    }
+
+    /// A primary that fails every ten minutes: the minutes in which a line is logged.
+    #[test]
+    fn a_failure_that_lasts_is_logged_at_once_after_an_hour_and_each_day() {
+        let mut outages = Outages::default();
+        let minutes = (0..3 * 1440).step_by(10).filter(|minute| {
+            outages.begin(primary(), Failed::Probe, "timeout", NOW + minute * 60_000).is_some()
+        });
+        assert_eq!(minutes.collect::<Vec<u64>>(), [0, 60, 1440, 2880]);
+        assert_eq!(outages.end(primary(), Failed::Probe, false, NOW + 3 * DAY), Some(3 * DAY));
+        assert_eq!(outages.end(primary(), Failed::Probe, false, NOW + 3 * DAY), None);
+        assert_eq!(outages.begin(primary(), Failed::Probe, "timeout", NOW + 3 * DAY), Some(0), "another one");
+        // A server that is asked less often is logged each time that it is asked, once.
+        assert_eq!(outages.begin(primary(), Failed::Probe, "timeout", NOW + 9 * DAY), Some(6 * DAY));
+        assert_eq!(outages.begin(primary(), Failed::Probe, "timeout", NOW + 10 * DAY - 1), None);
+    }
+
+    #[test]
+    fn a_soa_record_does_not_end_failures_of_transfers() {
+        let mut outages = Outages::default();
+        for round in 0..6 {
+            let now = NOW + round * 60_000;
+            assert_eq!(outages.end(primary(), Failed::Probe, true, now), None);
+            let line = outages.begin(primary(), Failed::Transfer, "connection reset", now);
+            assert_eq!(line.is_some(), round == 0);
+        }
+        let listed: Vec<_> = outages.list().collect();
+        assert_eq!(listed, [(primary(), NOW, "connection reset")]);
+        assert!(outages.end(primary(), Failed::Probe, false, NOW + DAY).is_some());
+        outages.begin(primary(), Failed::Transfer, "connection reset", NOW);
+        outages.settle(|_| false);
+        assert_eq!(outages.list().count(), 0);
+    }
+}

@@ -1,0 +1,235 @@
+//! The secondaries that the server notifies: results of NOTIFY, the last transfer, the last query.
+//!
+//! It follows the servers that zones notify, and no others, so that its size follows from the configuration. Addresses of datagrams can
+//! be forged: times and serials are for people, and nothing depends on them.
+
+use nonesuch_proto::Name;
+use nonesuch_proto::message::Rcode;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// Pairs of a zone and a secondary that are followed at most.
+const MOST: usize = 65_536;
+
+/// The result of the last NOTIFY to a secondary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotifyResult {
+    /// It was not answered yet.
+    Waiting,
+    /// The secondary acknowledged it.
+    Acknowledged,
+    /// The secondary answered with an error.
+    Refused(Rcode),
+    /// No attempt was answered.
+    NoAnswer,
+}
+
+impl fmt::Display for NotifyResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting => f.write_str("waiting"),
+            Self::Acknowledged => f.write_str("acknowledged"),
+            Self::Refused(rcode) => write!(f, "refused with {rcode}"),
+            Self::NoAnswer => f.write_str("no answer"),
+        }
+    }
+}
+
+/// The last NOTIFY to a secondary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastNotify {
+    /// Its result.
+    pub result: NotifyResult,
+    /// The serial that it named.
+    pub serial: Option<u32>,
+    /// When it was queued, acknowledged or given up, in seconds since 1970.
+    pub at: u64,
+}
+
+/// The last query of a secondary for the SOA record, for changes or for the zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastQuery {
+    /// The serial that the secondary has, as its query for changes names it (RFC 1995 §3).
+    pub serial: Option<u32>,
+    /// When it came, in seconds since 1970.
+    pub at: u64,
+}
+
+/// The last transfer to a secondary that was sent to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastTransfer {
+    /// The serial that was transferred.
+    pub serial: u32,
+    /// When it ended, in seconds since 1970.
+    pub at: u64,
+}
+
+/// A secondary that is notified of a zone. Queries and transfers are those of its IP address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SecondaryStatus {
+    /// Where NOTIFY messages are sent.
+    pub address: SocketAddr,
+    /// The last NOTIFY.
+    pub notify: LastNotify,
+    /// The last query.
+    pub query: Option<LastQuery>,
+    /// The last transfer.
+    pub transfer: Option<LastTransfer>,
+}
+
+/// The secondaries of all zones.
+#[derive(Debug, Default)]
+pub struct Secondaries {
+    zones: Mutex<Zones>,
+}
+
+#[derive(Debug, Default)]
+struct Zones {
+    by_apex: HashMap<Name, Vec<SecondaryStatus>>,
+    /// Entries of all zones.
+    entries: usize,
+}
+
+impl Zones {
+    fn remove(&mut self, apex: &Name) -> Vec<SecondaryStatus> {
+        let removed = self.by_apex.remove(apex).unwrap_or_default();
+        self.entries -= removed.len();
+        removed
+    }
+
+    fn of_address(&mut self, apex: &Name, address: IpAddr) -> impl Iterator<Item = &mut SecondaryStatus> {
+        let address = address.to_canonical();
+        let of_zone = self.by_apex.get_mut(apex).map_or(&mut [][..], Vec::as_mut_slice);
+        of_zone.iter_mut().filter(move |entry| entry.address.ip().to_canonical() == address)
+    }
+}
+
+impl Secondaries {
+    fn lock(&self) -> MutexGuard<'_, Zones> {
+        self.zones.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes that NOTIFY messages for this serial are sent to `addresses` alone. Keeps the queries and transfers of these addresses.
+    pub fn notify(&self, apex: &Name, addresses: &[SocketAddr], serial: Option<u32>, at: u64) {
+        let mut zones = self.lock();
+        let known = zones.remove(apex);
+        let room = MOST.saturating_sub(zones.entries);
+        let notify = LastNotify { result: NotifyResult::Waiting, serial, at };
+        let entries = addresses.iter().take(room).map(|address| {
+            let known = known.iter().find(|entry| entry.address == *address);
+            let new = SecondaryStatus { address: *address, notify, query: None, transfer: None };
+            known.map_or(new, |known| SecondaryStatus { notify, ..*known })
+        });
+        let entries: Vec<SecondaryStatus> = entries.collect();
+        zones.entries += entries.len();
+        zones.by_apex.insert(apex.clone(), entries);
+    }
+
+    /// Takes the result of the last NOTIFY to one of them.
+    pub fn settle(&self, apex: &Name, address: SocketAddr, result: NotifyResult, at: u64) {
+        let mut zones = self.lock();
+        let entries = zones.by_apex.get_mut(apex).map_or(&mut [][..], Vec::as_mut_slice);
+        if let Some(entry) = entries.iter_mut().find(|entry| entry.address == address) {
+            entry.notify = LastNotify { result, at, ..entry.notify };
+        }
+    }
+
+    /// Takes a query; `serial`: the one that it names. Does not wait: the query is ignored while another thread uses the table.
+    pub fn note_query(&self, apex: &Name, client: IpAddr, serial: Option<u32>, at: u64) {
+        let mut zones = match self.zones.try_lock() {
+            Ok(zones) => zones,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        for entry in zones.of_address(apex, client) {
+            // A query for the SOA record alone names no serial: the last one that was named stays.
+            let serial = serial.or_else(|| entry.query.and_then(|query| query.serial));
+            entry.query = Some(LastQuery { serial, at });
+        }
+    }
+
+    /// Takes a transfer of this serial that was sent to its end.
+    pub fn note_transfer(&self, apex: &Name, client: IpAddr, serial: u32, at: u64) {
+        for entry in self.lock().of_address(apex, client) {
+            entry.transfer = Some(LastTransfer { serial, at });
+        }
+    }
+
+    /// Forgets the secondaries of a zone but these.
+    pub fn retain(&self, apex: &Name, addresses: &[SocketAddr]) {
+        let mut zones = self.lock();
+        let mut known = zones.remove(apex);
+        known.retain(|entry| addresses.contains(&entry.address));
+        if !known.is_empty() {
+            zones.entries += known.len();
+            zones.by_apex.insert(apex.clone(), known);
+        }
+    }
+
+    /// The secondaries of a zone, in the order in which they are configured.
+    #[must_use]
+    pub fn of_zone(&self, apex: &Name) -> Vec<SecondaryStatus> {
+        self.lock().by_apex.get(apex).cloned().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
+    fn address(number: usize) -> SocketAddr {
+        SocketAddr::new(IpAddr::from([192, 0, (number >> 8) as u8, number as u8]), 53)
+    }
+
+    #[test]
+    fn what_a_notified_secondary_does_is_shown_and_what_others_do_is_not() {
+        let (secondaries, apex) = (Secondaries::default(), name("example."));
+        secondaries.notify(&apex, &[address(1), address(2)], Some(7), 100);
+        secondaries.settle(&apex, address(1), NotifyResult::Acknowledged, 101);
+        secondaries.settle(&apex, address(3), NotifyResult::Acknowledged, 101);
+        // In IPv6 form too (RFC 4291 §2.5.5.2).
+        let IpAddr::V4(one) = address(1).ip() else { unreachable!() };
+        secondaries.note_query(&apex, one.to_ipv6_mapped().into(), Some(6), 102);
+        secondaries.note_query(&apex, address(1).ip(), None, 103);
+        secondaries.note_transfer(&apex, address(1).ip(), 7, 104);
+        secondaries.note_transfer(&apex, address(3).ip(), 7, 104);
+        secondaries.note_query(&name("other."), address(1).ip(), None, 103);
+        let [first, second] = secondaries.of_zone(&apex)[..] else { panic!("two") };
+        let notify = LastNotify { result: NotifyResult::Acknowledged, serial: Some(7), at: 101 };
+        assert_eq!(
+            first,
+            SecondaryStatus {
+                address: address(1),
+                notify,
+                query: Some(LastQuery { serial: Some(6), at: 103 }),
+                transfer: Some(LastTransfer { serial: 7, at: 104 }),
+            }
+        );
+        let notify = LastNotify { result: NotifyResult::Waiting, serial: Some(7), at: 100 };
+        assert_eq!((second.notify, second.query, second.transfer), (notify, None, None));
+        // The next version: queries and transfers stay, and a secondary that is not configured any more goes.
+        secondaries.notify(&apex, &[address(1)], Some(8), 200);
+        let [first] = secondaries.of_zone(&apex)[..] else { panic!("one") };
+        assert_eq!((first.notify.serial, first.transfer.map(|transfer| transfer.serial)), (Some(8), Some(7)));
+        secondaries.retain(&apex, &[]);
+        assert!(secondaries.of_zone(&apex).is_empty() && secondaries.lock().entries == 0);
+    }
+
+    #[test]
+    fn the_number_of_entries_is_bounded() {
+        let secondaries = Secondaries::default();
+        let addresses: Vec<SocketAddr> = (0..MOST / 2 + 1).map(address).collect();
+        for zone in ["a.", "b.", "c.", "b."] {
+            secondaries.notify(&name(zone), &addresses, None, 1);
+            assert!(secondaries.lock().entries <= MOST);
+        }
+        assert_eq!(secondaries.lock().entries, MOST);
+    }
+}

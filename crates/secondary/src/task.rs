@@ -1,0 +1,401 @@
+//! What is done for a zone: asking a primary for its serial, transferring, telling a secondary.
+
+use super::event::{Ended, Verdict};
+use super::exchange::{self, Link};
+use super::options::TransfersOptions;
+use super::status::{Counts, Progress, TransferKind};
+use super::timing::Held;
+use super::{Host, PublishError, Received, SecondaryZone};
+use crate::inbound::{Asked, Inbound, InboundError, Incoming, apply_steps, push_question};
+use crate::notify::Announcement;
+use nonesuch_proto::message::{Header, Message, Rcode, Section, flags, push_query};
+use nonesuch_proto::{Name, Rtype, serial};
+use nonesuch_server::acl::Remote;
+use nonesuch_server::clock::seconds_now;
+use nonesuch_server::tsig::{self, Keys};
+use nonesuch_zone::Contents;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Time for the answer to each of the datagrams that ask for a serial.
+const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(3), Duration::from_secs(5)];
+
+/// An identifier that nobody can guess.
+pub(super) fn random_id() -> Result<u16, String> {
+    let mut octets = [0; 2];
+    getrandom::fill(&mut octets).map_err(|error| format!("the system gives no random octets: {error}"))?;
+    Ok(u16::from_be_bytes(octets))
+}
+
+/// A primary's version.
+pub(super) struct Version {
+    pub(super) serial: u32,
+    /// Seconds that are left to the zone there, where it says so.
+    pub(super) expire: Option<u32>,
+}
+
+/// Asks a primary for its version.
+pub(super) async fn probe(
+    apex: &Name,
+    remote: &Remote,
+    keys: &Keys,
+    options: &TransfersOptions,
+) -> Result<Version, String> {
+    let mut answer = ask_for_soa(apex, true, remote, keys, options).await?;
+    if Header::read(&answer).is_some_and(|header| knows_no_edns(header.rcode())) {
+        answer = ask_for_soa(apex, false, remote, keys, options).await?;
+    }
+    Ok(Version { serial: read_serial(&answer, apex)?, expire: exchange::read_expire(&answer) })
+}
+
+/// RFC 6891 §7: what servers say to EDNS that do not know it.
+const fn knows_no_edns(rcode: Rcode) -> bool {
+    matches!(rcode, Rcode::FORMERR | Rcode::NOTIMP)
+}
+
+/// Asks for the SOA record: by datagrams, and over TCP where these stay without a whole answer.
+async fn ask_for_soa(
+    apex: &Name,
+    has_edns: bool,
+    remote: &Remote,
+    keys: &Keys,
+    options: &TransfersOptions,
+) -> Result<Vec<u8>, String> {
+    let question = || {
+        let mut question = Vec::with_capacity(300);
+        push_query(apex, Rtype::SOA, random_id()?, 0, &mut question);
+        if has_edns {
+            exchange::push_expire_question(&mut question);
+        }
+        Ok::<_, String>(question)
+    };
+    let mut outcome = Err(String::new());
+    for patience in PATIENCE {
+        outcome = exchange::ask(remote, question()?, keys, patience, options).await;
+        if outcome.is_ok() || remote.tls.is_some() {
+            break;
+        }
+    }
+    let is_whole = |answer: &Vec<u8>| answer.get(2).is_some_and(|octet| octet & (flags::TC >> 8) as u8 == 0);
+    match outcome {
+        Ok(answer) if is_whole(&answer) => Ok(answer),
+        Err(error) if remote.tls.is_some() => Err(error),
+        _ => exchange::ask_by_stream(remote, question()?, keys, PATIENCE[2], options).await,
+    }
+}
+
+/// The serial in the answer to a question for the SOA record.
+fn read_serial(answer: &[u8], apex: &Name) -> Result<u32, String> {
+    let message = Message::parse(answer).map_err(|error| format!("the answer is malformed: {error}"))?;
+    if message.rcode() != Rcode::NOERROR {
+        return Err(InboundError::Rcode(message.rcode()).to_string());
+    }
+    if message.header.flags & flags::AA == 0 {
+        return Err("it is not authoritative for the zone: it may have expired there".into());
+    }
+    let is_soa =
+        |record: &&nonesuch_proto::message::Record| record.rtype == Rtype::SOA && record.owner == *apex;
+    let soa = message.section(Section::Answer).find(is_soa);
+    let held = soa.and_then(|record| Held::from_rdata(&record.rdata));
+    held.map(|held| held.serial).ok_or_else(|| "the answer has no SOA record".into())
+}
+
+/// Sends a NOTIFY; returns the whole answer.
+pub(super) async fn announce(
+    announcement: &Announcement,
+    keys: &Keys,
+    options: &TransfersOptions,
+) -> Result<Vec<u8>, String> {
+    let mut message = announcement.message.clone();
+    message[..2].copy_from_slice(&random_id()?.to_be_bytes());
+    let patience = Duration::from_millis(announcement.patience);
+    exchange::ask(&announcement.remote, message, keys, patience, options).await
+}
+
+/// A transfer to be done.
+pub(super) struct Job {
+    pub(super) settings: Arc<SecondaryZone>,
+    pub(super) primary: usize,
+    pub(super) by_steps: bool,
+    /// The version that is here, where an older one is not to take its place.
+    pub(super) held: Option<Held>,
+    pub(super) host: Arc<dyn Host>,
+    pub(super) options: Arc<TransfersOptions>,
+    pub(super) progress: Arc<Progress>,
+}
+
+/// How a transfer went.
+pub(super) struct Report {
+    pub(super) ended: Ended,
+    pub(super) error: Option<String>,
+    /// Seconds that are left to the zone at the primary, where it says so.
+    pub(super) expire: Option<u32>,
+    /// How it was had in the end: a primary may send the whole zone where steps were asked for.
+    kind: TransferKind,
+    /// The TSIG key that the primary has in the configuration.
+    key: Option<Name>,
+    messages: u64,
+    records: u64,
+    octets: u64,
+    seconds: f64,
+}
+
+impl Report {
+    /// That of a transfer that told nothing.
+    pub(super) fn broken(by_steps: bool, key: Option<Name>, error: &str) -> Self {
+        Self { error: Some(error.to_owned()), ..Self::begun(by_steps, key) }
+    }
+
+    const fn begun(by_steps: bool, key: Option<Name>) -> Self {
+        Self {
+            ended: Ended::Failed,
+            error: None,
+            expire: None,
+            key,
+            kind: if by_steps { TransferKind::Ixfr } else { TransferKind::Axfr },
+            messages: 0,
+            records: 0,
+            octets: 0,
+            seconds: 0.0,
+        }
+    }
+
+    /// Logs how it went. `failing`: where a line about a failure is due, the milliseconds since the first one.
+    pub(super) fn log(&self, zone: &Name, peer: SocketAddr, failing: Option<u64>) {
+        let Self { kind, messages, records, octets, seconds, .. } = self;
+        let key = self.key.as_ref().map(tracing::field::display);
+        match (self.ended, &self.error) {
+            (Ended::Published(held), _) => {
+                let serial = held.serial;
+                tracing::info!(%zone, serial, %peer, %kind, key, messages, records, octets, seconds, "zone transferred");
+            }
+            (Ended::UpToDate { serial }, _) => {
+                tracing::debug!(%zone, serial, %peer, "primary has nothing newer")
+            }
+            // The service has logged why.
+            (Ended::Refused { serial, verdict: Verdict::Final }, _) => {
+                tracing::warn!(
+                    %zone, serial, %peer, %kind, key,
+                    "transferred version refused; it is transferred again when its serial changes, or by `nonesuch ctl zone retransfer {zone}`"
+                );
+            }
+            (Ended::Refused { serial, verdict: Verdict::For { seconds } }, _) => {
+                tracing::warn!(
+                    %zone, serial, %peer, %kind, key, seconds,
+                    "transferred version refused at this time; it is transferred again later"
+                );
+            }
+            (Ended::Unpublished { serial }, _) => {
+                tracing::warn!(
+                    %zone, serial, %peer, %kind, key,
+                    "transferred version not published; it is transferred again after the retry interval"
+                );
+            }
+            (Ended::Unwanted, error) => {
+                let error = error.as_deref().unwrap_or_default();
+                tracing::info!(%zone, %peer, %kind, key, octets, seconds, error, "transferred version not wanted any more");
+            }
+            (_, error) => {
+                let error = error.as_deref().unwrap_or_default();
+                match failing {
+                    Some(since) => tracing::warn!(
+                        %zone, %peer, %kind, key, octets, seconds, error, failing_seconds = since / 1000, "transfer failed"
+                    ),
+                    None => {
+                        tracing::debug!(%zone, %peer, %kind, key, octets, seconds, error, "transfer failed")
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn add_to(&self, counts: &mut Counts) {
+        counts.messages += self.messages;
+        counts.octets += self.octets;
+        let steps = u64::from(self.kind == TransferKind::Ixfr);
+        match self.ended {
+            Ended::Published(_) => {
+                counts.axfr += 1 - steps;
+                counts.ixfr += steps;
+            }
+            Ended::UpToDate { .. } => {
+                counts.up_to_date += 1;
+                counts.by_steps.up_to_date += steps;
+            }
+            Ended::Refused { .. } => {
+                counts.refused += 1;
+                counts.by_steps.refused += steps;
+            }
+            Ended::NotBySteps | Ended::Failed | Ended::Unpublished { .. } => {
+                counts.failed += 1;
+                counts.by_steps.failed += steps;
+            }
+            Ended::Unwanted => {}
+        }
+    }
+}
+
+/// Why a transfer gave no version.
+struct Failure {
+    ended: Ended,
+    error: String,
+}
+
+impl From<String> for Failure {
+    fn from(error: String) -> Self {
+        Self { ended: Ended::Failed, error }
+    }
+}
+
+/// Transfers a zone, and has what came published.
+pub(super) async fn transfer(job: Job) -> Report {
+    let began = Instant::now();
+    let key = job.settings.primaries.get(job.primary).and_then(|remote| remote.key.clone());
+    let mut report = Report::begun(job.by_steps, key);
+    let outcome = match receive_in_time(&job).await {
+        Ok(Answered { inbound, old, expire }) => {
+            report.expire = expire;
+            (report.messages, report.records, report.octets) =
+                (inbound.messages(), inbound.records(), inbound.octets());
+            job.progress.is_publishing.store(true, Relaxed);
+            let publishing = tokio::task::spawn_blocking(move || publish(&job, inbound, old.as_deref()));
+            let broken = |_| Err(Failure::from("publishing broke off: see the log".to_string()));
+            publishing.await.unwrap_or_else(broken)
+        }
+        Err(failure) => {
+            report.octets = job.progress.octets.load(Relaxed);
+            Err(failure)
+        }
+    };
+    match outcome {
+        Ok((ended, kind)) => (report.ended, report.kind) = (ended, kind),
+        Err(Failure { ended, error }) => (report.ended, report.error) = (ended, Some(error)),
+    }
+    report.seconds = began.elapsed().as_secs_f64();
+    report
+}
+
+/// What a primary answered.
+struct Answered {
+    inbound: Inbound,
+    /// The version that it was asked to change.
+    old: Option<Arc<Contents>>,
+    /// Seconds that are left to the zone there.
+    expire: Option<u32>,
+}
+
+async fn receive_in_time(job: &Job) -> Result<Answered, Failure> {
+    let limit = job.options.time_limit;
+    tokio::time::timeout(limit, receive(job, true)).await.unwrap_or_else(|_| {
+        let seconds = limit.as_secs();
+        Err(format!("the transfer took longer than {seconds} s: raise transfer-in-time where that is right")
+            .into())
+    })
+}
+
+/// Asks, and reads all messages of the answer.
+async fn receive(job: &Job, has_edns: bool) -> Result<Answered, Failure> {
+    let remote = job.settings.primaries.get(job.primary);
+    let remote = remote.ok_or_else(|| "the primary was taken out of the configuration".to_string())?;
+    let apex = &job.settings.apex;
+    let old = job.host.contents(apex).filter(|_| job.by_steps);
+    let soa = old.as_ref().and_then(|old| old.apex_rrset(Rtype::SOA)?.rdatas().next());
+    let held = soa.and_then(Held::from_rdata);
+    let asked = held.map_or(Asked::Axfr, |held| Asked::Ixfr { serial: held.serial });
+    let id = random_id()?;
+    let mut question = Vec::with_capacity(600);
+    push_question(apex, asked, soa.unwrap_or_default(), id, &mut question);
+    if has_edns {
+        exchange::push_expire_question(&mut question);
+    }
+    let key = exchange::key_of(remote, &job.host.keys())?;
+    let mut verifier = key.map(|key| tsig::sign_request(&key, &mut question, seconds_now()));
+    let mut link = Link::open(remote, &job.options, job.options.idle_limit).await?;
+    link.send(&question).await?;
+    let mut inbound = Inbound::new(apex.clone(), id, asked, job.settings.bounds);
+    let (mut message, mut expire) = (Vec::new(), None);
+    loop {
+        if let Err(error) = link.receive(&mut message).await {
+            // RFC 1995 §2 has a primary answer so over UDP that wants to be asked for the whole zone; some do over TCP.
+            let ended = if inbound.is_only_newer() { Ended::NotBySteps } else { Ended::Failed };
+            return Err(Failure { ended, error });
+        }
+        let mut end = message.len();
+        if let Some(verifier) = &mut verifier {
+            end = verifier.verify(&message, seconds_now()).map_err(|fault| fault.to_string())?.end;
+        }
+        if inbound.messages() == 0 {
+            expire = exchange::read_expire(&message);
+        }
+        let is_complete = match inbound.push(&message[..end]) {
+            Ok(is_complete) => is_complete,
+            Err(InboundError::Rcode(rcode)) if has_edns && knows_no_edns(rcode) => {
+                return Box::pin(receive(job, false)).await;
+            }
+            Err(error) => return Err(blame(&error, asked)),
+        };
+        job.progress.octets.store(inbound.octets(), Relaxed);
+        job.progress.records.store(inbound.records(), Relaxed);
+        if is_complete {
+            break;
+        }
+    }
+    if let Some(verifier) = &verifier {
+        verifier.finish().map_err(|fault| fault.to_string())?;
+    }
+    Ok(Answered { inbound, old, expire })
+}
+
+/// Whether the whole zone is to be asked for instead.
+fn blame(error: &InboundError, asked: Asked) -> Failure {
+    let is_lasting = matches!(error, InboundError::Rcode(Rcode::SERVFAIL | Rcode(9)));
+    let by_steps = asked != Asked::Axfr && error.may_be_had_whole() && !is_lasting;
+    let ended = if by_steps { Ended::NotBySteps } else { Ended::Failed };
+    Failure { ended, error: error.to_string() }
+}
+
+/// Makes the zone of what was received, and has it verified and published.
+fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended, TransferKind), Failure> {
+    let asked = if old.is_some() { Asked::Ixfr { serial: 0 } } else { Asked::Axfr };
+    let outside = inbound.outside();
+    let apex = &job.settings.apex;
+    let primary = job.settings.primaries[job.primary].clone();
+    let (received, kind) = match inbound.finish().map_err(|error| blame(&error, asked))? {
+        Incoming::UpToDate { serial } => return Ok((Ended::UpToDate { serial }, TransferKind::Ixfr)),
+        Incoming::Newer { .. } => return Err("the answer ended after its first record".to_string().into()),
+        Incoming::Whole { contents, warnings } => {
+            for warning in warnings.iter().take(3) {
+                tracing::warn!(zone = %apex, %warning, "odd zone from primary");
+            }
+            (Received { primary, contents, steps: Vec::new() }, TransferKind::Axfr)
+        }
+        Incoming::Steps(steps) => {
+            let old = old.ok_or_else(|| "steps came that were not asked for".to_string())?;
+            let (contents, _) = apply_steps(old, &steps)
+                .map_err(|error| Failure { ended: Ended::NotBySteps, error: error.to_string() })?;
+            (Received { primary, contents, steps }, TransferKind::Ixfr)
+        }
+    };
+    if outside > 0 {
+        tracing::warn!(zone = %apex, records = outside, "records that are not in the zone were passed over");
+    }
+    let held = Held::of(&received.contents).ok_or_else(|| "the zone has no SOA record".to_string())?;
+    // Behind one address may be several servers, of which one is behind: what is here never goes back unasked.
+    if job.held.is_some_and(|here| !serial::is_before(here.serial, held.serial)) {
+        return Ok((Ended::UpToDate { serial: held.serial }, kind));
+    }
+    match job.host.publish(apex, received) {
+        Ok(()) => Ok((Ended::Published(held), kind)),
+        Err(refused) => {
+            let serial = held.serial;
+            let ended = match refused {
+                PublishError::Refused { verdict, .. } => Ended::Refused { serial, verdict },
+                PublishError::Failed(_) => Ended::Unpublished { serial },
+                PublishError::Unwanted(_) => Ended::Unwanted,
+            };
+            Err(Failure { ended, error: refused.to_string() })
+        }
+    }
+}

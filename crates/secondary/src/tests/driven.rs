@@ -1,0 +1,461 @@
+//! The driver with primaries of our own making, over loopback.
+
+use super::primary::{Primary, Shelf, apex, version};
+use crate::inbound::tests::assert_same;
+use crate::notify::{Notified, Occasion, SoaRecord, Standing, handle};
+use crate::{
+    Host, Phase, SecondaryZone, Span, Stored, Timers, Timing, Transfers, TransfersOptions, ZoneStatus,
+};
+use nonesuch_proto::{Name, Rtype};
+use nonesuch_server::acl::Remote;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const DAY: [u32; 3] = [86_400, 86_400, 864_000];
+
+fn start(shelf: &Arc<Shelf>) -> Transfers {
+    Transfers::start(TransfersOptions::default(), Arc::clone(shelf) as Arc<dyn Host>).unwrap()
+}
+
+fn zone(primary: &Primary) -> SecondaryZone {
+    SecondaryZone::new(apex(), vec![Remote::plain(primary.address)])
+}
+
+fn notify(transfers: &Transfers, primary: &Primary, serial: Option<u32>) {
+    assert!(transfers.notified(Notified { apex: apex(), serial, sender: primary.address.ip() }));
+}
+
+/// Waits until the zone's status is as asked for.
+#[track_caller]
+fn wait_for(transfers: &Transfers, is_it: impl Fn(&ZoneStatus) -> bool) -> ZoneStatus {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = transfers.zone_status(&apex()).filter(&is_it) {
+            return status;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", transfers.zone_status(&apex()));
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_hundred_versions_by_steps_are_each_the_primarys() {
+    let version_of = |serial: u32| {
+        version(serial, DAY, &format!("a{}.x A 192.0.2.{serial}\nb TXT \"{}\"\n", serial % 7, serial / 10))
+    };
+    let primary = Primary::start(vec![version_of(1)]);
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start(&shelf);
+    transfers.set_zone(zone(&primary));
+    assert_same(&shelf.wait_for(&apex(), 1, false), &version_of(1));
+    for serial in 2..=101 {
+        primary.change(|manner| manner.versions.push(version_of(serial)));
+        notify(&transfers, &primary, Some(serial));
+        assert_same(&shelf.wait_for(&apex(), serial, false), &version_of(serial));
+    }
+    let mut expected = vec![1; 101];
+    expected[0] = 0;
+    assert_eq!(shelf.published(&apex()), expected);
+    // Ten versions at once come in ten steps.
+    for serial in 102..=111 {
+        primary.change(|manner| manner.versions.push(version_of(serial)));
+    }
+    notify(&transfers, &primary, None);
+    assert_same(&shelf.wait_for(&apex(), 111, false), &version_of(111));
+    assert_eq!(shelf.published(&apex()).last(), Some(&10));
+    wait_for(&transfers, |status| status.serial == Some(111));
+    let counts = transfers.counts();
+    assert_eq!((counts.axfr, counts.ixfr, counts.failed, counts.refused), (1, 101, 0, 0));
+    transfers.stop();
+}
+
+#[test]
+fn what_cannot_be_had_by_steps_is_had_whole() {
+    for rcode in [1, 4, 5] {
+        let primary = Primary::start(vec![version(1, DAY, "")]);
+        let shelf = Arc::new(Shelf::default());
+        let transfers = start(&shelf);
+        transfers.set_zone(zone(&primary));
+        shelf.wait_for(&apex(), 1, false);
+        primary.change(|manner| {
+            manner.ixfr_rcode = Some(rcode);
+            manner.versions.push(version(2, DAY, ""));
+        });
+        notify(&transfers, &primary, Some(2));
+        assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, ""));
+        // FORMERR and NOTIMP may be about EDNS (RFC 6891 §7), and are believed of IXFR when it was asked without.
+        let ixfr = vec![Rtype::IXFR; if rcode == 5 { 1 } else { 2 }];
+        assert_eq!(primary.asked(), [&[Rtype::AXFR, Rtype::SOA][..], &ixfr, &[Rtype::AXFR]].concat());
+    }
+}
+
+#[test]
+fn steps_that_do_not_fit_what_is_here_are_replaced_by_the_whole_zone() {
+    let primary = Primary::start(vec![version(1, DAY, ""), version(2, DAY, "new A 192.0.2.1\n")]);
+    let shelf = Arc::new(Shelf::default());
+    // The same serial, and other records.
+    shelf.put(version(1, DAY, "new A 192.0.2.1\n"));
+    let transfers = start(&shelf);
+    transfers.set_zone(zone(&primary));
+    assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, "new A 192.0.2.1\n"));
+    assert_eq!(primary.asked(), [Rtype::SOA, Rtype::IXFR, Rtype::AXFR]);
+    let status = wait_for(&transfers, |status| status.serial == Some(2));
+    assert_eq!((status.last_error, transfers.counts().failed), (None, 1));
+}
+
+/// RFC 7314 §4; and what came of it is known after a restart.
+#[test]
+fn what_is_left_at_the_primary_is_heeded_told_and_kept() {
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    primary.change(|manner| manner.expire = Some(500));
+    let shelf = Arc::new(Shelf::storing());
+    let settings = zone(&primary);
+    let transfers = start(&shelf);
+    transfers.set_zone(settings.clone());
+    let left = |transfers: &Transfers| {
+        let status = wait_for(transfers, |status| status.serial == Some(1));
+        status.expires.unwrap() - status.refreshed.unwrap()
+    };
+    assert_eq!(left(&transfers), 500);
+    let told = shelf.expiries.lock().unwrap().last().copied().flatten().expect("an expiry");
+    assert!(told.saturating_duration_since(Instant::now()).as_secs() <= 500);
+    transfers.stop();
+    assert_eq!(shelf.stored(&apex()).timers.map(|timers| timers.left), Some(Some(500)));
+    let transfers = start(&shelf);
+    transfers.set_zone(settings);
+    assert_eq!(left(&transfers), 500);
+    // With an SOA record the later time counts.
+    primary.change(|manner| manner.expire = Some(100_000));
+    transfers.refresh(&apex());
+    wait_for(&transfers, |status| status.expires.unwrap() - status.refreshed.unwrap() == 100_000);
+}
+
+#[test]
+fn a_primary_that_knows_no_edns_is_asked_without() {
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    primary.change(|manner| manner.knows_no_edns = true);
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start(&shelf);
+    transfers.set_zone(zone(&primary));
+    shelf.wait_for(&apex(), 1, false);
+    primary.change(|manner| manner.versions.push(version(2, DAY, "new A 192.0.2.1\n")));
+    notify(&transfers, &primary, Some(2));
+    assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, "new A 192.0.2.1\n"));
+    let twice = [Rtype::AXFR, Rtype::SOA, Rtype::IXFR].map(|rtype| [rtype; 2]);
+    assert_eq!(primary.asked(), twice.concat());
+    assert_eq!(transfers.counts().failed, 0);
+}
+
+#[test]
+fn a_refused_version_leaves_the_one_before_and_a_newer_one_is_taken() {
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::default());
+    shelf.refused.lock().unwrap().push(2);
+    let transfers = start(&shelf);
+    transfers.set_zone(zone(&primary));
+    shelf.wait_for(&apex(), 1, false);
+    primary.change(|manner| manner.versions.push(version(2, DAY, "")));
+    notify(&transfers, &primary, Some(2));
+    let status = wait_for(&transfers, |status| status.failures == 1);
+    assert!(status.last_error.unwrap().ends_with("a signature is missing"));
+    assert_eq!((status.serial, transfers.counts().refused), (Some(1), 1));
+    shelf.wait_for(&apex(), 1, false);
+    primary.change(|manner| manner.versions.push(version(3, DAY, "")));
+    notify(&transfers, &primary, Some(3));
+    shelf.wait_for(&apex(), 3, false);
+    // As a whole: the steps may have been what was wrong.
+    assert_eq!(shelf.published(&apex()), [0, 0]);
+}
+
+/// Whatever becomes of the version, the primary has given it: it is none that fails.
+#[test]
+fn a_transfer_of_a_version_that_is_rejected_ends_an_outage() {
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::default());
+    shelf.refused.lock().unwrap().push(2);
+    let transfers = start(&shelf);
+    transfers.set_zone(SecondaryZone { request_ixfr: false, ..zone(&primary) });
+    wait_for(&transfers, |status| status.serial == Some(1));
+    let failing = |transfers: &Transfers, serial: u32, count: usize| {
+        primary.change(|manner| manner.versions.push(version(serial, DAY, "")));
+        notify(transfers, &primary, Some(serial));
+        wait_for(transfers, |status| status.failing.len() == count && status.phase == Phase::Idle)
+    };
+    primary.change(|manner| manner.cut_at = Some(100));
+    assert!(failing(&transfers, 2, 1).failing[0].error.contains("closed"));
+    primary.change(|manner| manner.cut_at = None);
+    notify(&transfers, &primary, Some(2));
+    let status = wait_for(&transfers, |status| status.rejected == Some(2));
+    assert_eq!(status.failing, []);
+    // A SOA record says so too, where no transfer is to follow: the version that fails is there no longer.
+    primary.change(|manner| manner.cut_at = Some(100));
+    failing(&transfers, 3, 1);
+    primary.change(|manner| manner.versions.truncate(2));
+    notify(&transfers, &primary, Some(4));
+    wait_for(&transfers, |status| status.failing.is_empty());
+}
+
+#[test]
+fn broken_transfers_leave_the_zone_and_another_primary_helps() {
+    let (broken, sound) =
+        (Primary::start(vec![version(2, DAY, "")]), Primary::start(vec![version(2, DAY, "")]));
+    broken.change(|manner| manner.cut_at = Some(100));
+    let shelf = Arc::new(Shelf::default());
+    shelf.put(version(1, DAY, ""));
+    let transfers = start(&shelf);
+    let primaries = vec![Remote::plain(broken.address), Remote::plain(sound.address)];
+    transfers.set_zone(SecondaryZone { request_ixfr: false, ..SecondaryZone::new(apex(), primaries) });
+    assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, ""));
+    assert_eq!(broken.asked(), [Rtype::SOA, Rtype::AXFR]);
+    assert_eq!(sound.asked(), [Rtype::SOA, Rtype::AXFR]);
+}
+
+#[test]
+fn zones_expire_when_no_primary_answers_and_come_back() {
+    let timing = Timing {
+        refresh: Span { least: 1, most: 1 },
+        retry: Span { least: 1, most: 1 },
+        expire: Span { least: 1, most: 2 },
+    };
+    let primary = Primary::start(vec![version(1, [1, 1, 2], "")]);
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start(&shelf);
+    transfers.set_zone(SecondaryZone { timing, ..zone(&primary) });
+    shelf.wait_for(&apex(), 1, false);
+    // Not authoritative: SERVFAIL, as a primary that has lost its zone.
+    primary.change(|manner| manner.versions.clear());
+    shelf.wait_for(&apex(), 1, true);
+    let status = wait_for(&transfers, |status| status.is_expired && status.last_error.is_some());
+    assert!(status.last_error.unwrap().contains("SERVFAIL"));
+    primary.change(|manner| manner.versions.push(version(1, [1, 1, 2], "")));
+    shelf.wait_for(&apex(), 1, false);
+    assert_eq!((transfers.counts().expired, shelf.published(&apex())), (1, vec![0]));
+}
+
+/// A whole transfer for each restart, of a version that is rejected each time, would be of no use.
+#[test]
+fn a_rejected_version_is_not_transferred_again_after_a_restart() {
+    let judged_by = |settings: &str| Some(settings.to_owned());
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::storing());
+    shelf.refused.lock().unwrap().push(1);
+    let settings = SecondaryZone { judged_by: judged_by("these settings"), ..zone(&primary) };
+    let is_rejected = |status: &ZoneStatus| status.rejected == Some(1) && status.failures == 1;
+    for asked in [&[Rtype::AXFR][..], &[Rtype::AXFR, Rtype::SOA], &[Rtype::AXFR, Rtype::SOA, Rtype::SOA]] {
+        let transfers = start(&shelf);
+        transfers.set_zone(settings.clone());
+        wait_for(&transfers, is_rejected);
+        transfers.stop();
+        assert_eq!(primary.asked(), asked);
+    }
+    // Under other settings it may be accepted.
+    let transfers = start(&shelf);
+    transfers.set_zone(SecondaryZone { judged_by: judged_by("other settings"), ..zone(&primary) });
+    wait_for(&transfers, is_rejected);
+    transfers.stop();
+    assert_eq!(primary.asked().last(), Some(&Rtype::AXFR));
+    // Whoever asks for it gets it, and nothing is left to be remembered.
+    let transfers = start(&shelf);
+    transfers.set_zone(SecondaryZone { judged_by: judged_by("other settings"), ..zone(&primary) });
+    wait_for(&transfers, is_rejected);
+    shelf.refused.lock().unwrap().clear();
+    transfers.refresh(&apex());
+    shelf.wait_for(&apex(), 1, false);
+    wait_for(&transfers, |status| status.serial == Some(1));
+    transfers.stop();
+    assert_eq!(shelf.stored(&apex()).rejected, None);
+}
+
+#[test]
+fn timers_survive_a_restart() {
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::storing());
+    let settings = zone(&primary);
+    let transfers = start(&shelf);
+    transfers.set_zone(settings.clone());
+    shelf.wait_for(&apex(), 1, false);
+    wait_for(&transfers, |status| status.serial == Some(1));
+    // The thread ends when what it began to store is stored.
+    transfers.stop();
+    let stored = shelf.stored(&apex()).timers.unwrap();
+    assert_eq!(stored.serial, 1);
+    let transfers = start(&shelf);
+    transfers.set_zone(settings.clone());
+    let status = wait_for(&transfers, |status| status.serial == Some(1));
+    assert_eq!(status.refreshed, Some(stored.refreshed));
+    assert!(status.next.unwrap() > stored.refreshed + 70_000);
+    // Nobody was asked: it was not time.
+    assert_eq!(primary.asked(), [Rtype::AXFR]);
+    // A zone that may come back keeps them, one that is removed does not.
+    transfers.retire_zone(&apex());
+    transfers.stop();
+    assert!(shelf.stored(&apex()).timers.is_some());
+    let transfers = start(&shelf);
+    transfers.set_zone(settings);
+    transfers.remove_zone(&apex());
+    transfers.stop();
+    assert_eq!(shelf.stored(&apex()), Stored::default());
+}
+
+#[test]
+fn a_zone_that_is_reset_or_transferred_again_is_had_whole() {
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start(&shelf);
+    transfers.set_zone(zone(&primary));
+    wait_for(&transfers, |status| status.serial == Some(1));
+    for (published, ask) in [(2, Transfers::retransfer as fn(&Transfers, &Name)), (3, Transfers::reset_zone)]
+    {
+        ask(&transfers, &apex());
+        let began = Instant::now();
+        while shelf.published(&apex()).len() < published {
+            assert!(began.elapsed() < Duration::from_secs(30));
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(primary.asked(), [Rtype::AXFR; 3]);
+}
+
+#[test]
+fn secondaries_are_told_and_told_again() {
+    let secondary = UdpSocket::bind("127.0.0.1:0").unwrap();
+    secondary.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start(&shelf);
+    let contents = version(7, DAY, "");
+    let soa = contents.apex_rrset(Rtype::SOA).unwrap();
+    let soa = SoaRecord { ttl: soa.ttl(), rdata: soa.rdatas().next().unwrap().to_vec() };
+    let to = vec![Remote::plain(secondary.local_addr().unwrap())];
+    transfers.announce(&apex(), soa, to, Occasion::Change);
+    let mut buffer = [0; 512];
+    // The first one is lost.
+    secondary.recv_from(&mut buffer).unwrap();
+    let (length, primary) = secondary.recv_from(&mut buffer).unwrap();
+    let mut out = Vec::new();
+    let notified =
+        handle(&buffer[..length], primary.ip(), |_| Standing::Secondary { allows: true }, &mut out);
+    assert_eq!(notified.map(|notified| notified.serial), Some(Some(7)));
+    secondary.send_to(&out, primary).unwrap();
+    let began = Instant::now();
+    while transfers.counts().acknowledged == 0 {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        std::thread::yield_now();
+    }
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(30));
+        std::thread::yield_now();
+    }
+}
+
+/// A driver with room for one transfer.
+fn start_narrow(shelf: &Arc<Shelf>) -> Transfers {
+    let options = TransfersOptions { transfers: 1, transfers_each: 1, ..TransfersOptions::default() };
+    Transfers::start(options, Arc::clone(shelf) as Arc<dyn Host>).unwrap()
+}
+
+#[test]
+fn a_notify_that_comes_before_the_zone_is_followed_up_when_it_is_loaded() {
+    let now = nonesuch_server::clock::seconds_now();
+    let primary = Primary::start(vec![version(1, DAY, ""), version(2, DAY, "")]);
+    let shelf = Arc::new(Shelf::storing());
+    shelf.note(&apex(), |stored| stored.timers = Some(Timers { serial: 1, refreshed: now, left: None }));
+    shelf.put(version(1, DAY, ""));
+    let transfers = start(&shelf);
+    notify(&transfers, &primary, Some(2));
+    // What was told before is taken when another zone has been asked for.
+    let other: Name = "other.".parse().unwrap();
+    transfers.set_zone(SecondaryZone::new(other.clone(), vec![Remote::plain(primary.address)]));
+    wait_until(|| transfers.zone_status(&other).is_some_and(|status| status.last_error.is_some()));
+    transfers.set_zone(zone(&primary));
+    assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, ""));
+}
+
+#[test]
+fn room_is_given_back_whatever_the_primaries_are_meanwhile() {
+    // It takes connections, and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = Remote::plain(silent.local_addr().unwrap());
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start_narrow(&shelf);
+    let other: Name = "other.".parse().unwrap();
+    for _ in 0..2 {
+        transfers.set_zone(SecondaryZone::new(other.clone(), vec![silent.clone()]));
+        wait_until(|| {
+            transfers.zone_status(&other).is_some_and(|status| status.phase == Phase::Transferring)
+        });
+        transfers.set_zone(SecondaryZone::new(other.clone(), vec![Remote::plain(primary.address)]));
+        transfers.remove_zone(&other);
+        wait_until(|| transfers.zone_status(&other).is_none());
+    }
+    transfers.set_zone(zone(&primary));
+    shelf.wait_for(&apex(), 1, false);
+}
+
+#[test]
+fn a_transfer_that_breaks_off_is_told_and_gives_its_room_back() {
+    let primary = Primary::start(vec![version(1, DAY, "")]);
+    let shelf = Arc::new(Shelf::default());
+    shelf.panics.store(1, std::sync::atomic::Ordering::SeqCst);
+    let transfers = start_narrow(&shelf);
+    transfers.set_zone(zone(&primary));
+    let status = wait_for(&transfers, |status| status.last_error.is_some());
+    assert!(status.last_error.unwrap().contains("broke off"));
+    transfers.refresh(&apex());
+    shelf.wait_for(&apex(), 1, false);
+}
+
+#[test]
+fn a_zone_never_goes_back_unasked() {
+    let primary = Primary::start(vec![version(9, DAY, ""), version(11, DAY, "")]);
+    primary.change(|manner| manner.is_behind = true);
+    let shelf = Arc::new(Shelf::default());
+    shelf.put(version(10, DAY, ""));
+    let transfers = start(&shelf);
+    transfers.set_zone(SecondaryZone { request_ixfr: false, ..zone(&primary) });
+    wait_until(|| transfers.counts().up_to_date == 1);
+    assert_eq!(primary.asked(), [Rtype::SOA, Rtype::AXFR]);
+    assert!(shelf.published(&apex()).is_empty());
+    // Whoever asks for it gets it.
+    transfers.retransfer(&apex());
+    shelf.wait_for(&apex(), 9, false);
+}
+
+#[test]
+fn a_primary_that_gives_its_serial_alone_is_asked_for_the_whole_zone() {
+    let primary = Primary::start(vec![version(1, DAY, ""), version(2, DAY, "")]);
+    primary.change(|manner| manner.gives_no_steps = true);
+    let shelf = Arc::new(Shelf::default());
+    shelf.put(version(1, DAY, ""));
+    let transfers = start(&shelf);
+    transfers.set_zone(zone(&primary));
+    assert_same(&shelf.wait_for(&apex(), 2, false), &version(2, DAY, ""));
+    assert_eq!(primary.asked(), [Rtype::SOA, Rtype::IXFR, Rtype::AXFR]);
+}
+
+#[test]
+fn many_zones_share_the_room_for_transfers() {
+    let names: Vec<Name> = (0..40).map(|number| format!("z{number}.").parse().unwrap()).collect();
+    let primary = Primary::start(Vec::new());
+    let shelf = Arc::new(Shelf::default());
+    let transfers = start(&shelf);
+    for name in &names {
+        transfers.set_zone(SecondaryZone::new(name.clone(), vec![Remote::plain(primary.address)]));
+    }
+    let began = Instant::now();
+    // Each is asked for once, and fails; then all wait.
+    while transfers.counts().failed < 40 {
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", transfers.counts());
+        std::thread::yield_now();
+    }
+    let status = transfers.status();
+    assert_eq!(status.len(), 40);
+    assert!(
+        status.iter().all(|zone| zone.last_error.as_ref().is_some_and(|error| error.contains("SERVFAIL")))
+    );
+}

@@ -1,0 +1,328 @@
+//! NSD, Knot DNS and BIND as primaries: whole zones, steps, NOTIFY, TSIG. Skipped where they are not installed.
+
+use super::primary::Shelf;
+use crate::notify::{Standing, handle};
+use crate::{Host, SecondaryZone, Transfers, TransfersOptions};
+use nonesuch_proto::message::{Message, push_query};
+use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_server::acl::Remote;
+use nonesuch_server::tsig::{Algorithm, Key, Keys};
+use nonesuch_zone::Contents;
+use nonesuch_zone::read::read_text;
+use nonesuch_zone::write::write_zone;
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+const SECRET: &str = "c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIGxvbmch";
+
+fn apex() -> Name {
+    "example.com.".parse().unwrap()
+}
+
+/// A version with records that come, go and change, signatures among them.
+fn text(serial: u32) -> String {
+    let mut text = format!(
+        "$ORIGIN example.com.\n$TTL 300\n@ SOA ns host {serial} 3600 600 86400 300\n@ NS ns\nns A 192.0.2.1\nMixed.Case TXT \"{serial}\"\n"
+    );
+    // RRSIG records have the TTL that they state: Knot DNS takes it for theirs.
+    let ttl = 300 + serial / 20;
+    for number in 0..50 {
+        if (serial + number).is_multiple_of(5) {
+            continue;
+        }
+        let _ = writeln!(text, "host{number} {ttl} A 192.0.2.{}", (serial / 7 + number) % 250);
+        let _ = writeln!(
+            text,
+            "host{number} {ttl} RRSIG A 13 3 {ttl} 20400101000000 20200101000000 {number} example.com. {:08}",
+            serial / 3 * 100_000 % 100_000_000
+        );
+        if number % 4 == serial % 4 {
+            let _ = writeln!(
+                text,
+                "*.w{number} MX 10 host{number}\nsub{number} NS ns.sub{number}\nns.sub{number} AAAA 2001:db8::{number}"
+            );
+        }
+    }
+    text
+}
+
+fn zone(serial: u32) -> Contents {
+    read_text(text(serial).as_bytes(), Path::new("zone"), None).unwrap().contents
+}
+
+/// Two versions are the same but for the letter case of names, which Knot DNS does not keep.
+#[track_caller]
+fn assert_equal(a: &Contents, b: &Contents) {
+    let text = |contents: &Contents| {
+        let mut text = Vec::new();
+        write_zone(contents, &mut text).unwrap();
+        String::from_utf8(text).unwrap().to_ascii_lowercase()
+    };
+    let (a, b) = (text(a), text(b));
+    let differing = a.lines().zip(b.lines()).find(|(a, b)| a != b);
+    assert!(a == b, "{differing:?}");
+}
+
+/// A name server that is started in a folder of its own; killed when dropped.
+struct Peer {
+    child: Child,
+    address: SocketAddr,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that is free for both transports; somebody may take it before the peer does.
+fn free_port() -> u16 {
+    loop {
+        let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = tcp.local_addr().unwrap();
+        if UdpSocket::bind(address).is_ok() {
+            return address.port();
+        }
+    }
+}
+
+impl Peer {
+    /// `configure` gets folder, port, and the port that NOTIFY goes to.
+    fn start(
+        program: &str,
+        notified: u16,
+        configure: impl Fn(&str, u16, u16) -> (String, Vec<String>),
+    ) -> Option<Self> {
+        let path = nonesuch_testing::locate(program)?;
+        let folder = tempfile::tempdir().unwrap();
+        let port = free_port();
+        std::fs::write(folder.path().join("zone"), text(1)).unwrap();
+        let (configuration, arguments) = configure(folder.path().to_str().unwrap(), port, notified);
+        std::fs::write(folder.path().join("conf"), configuration).unwrap();
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
+        let child = Command::new(path)
+            .args(arguments)
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut peer = Self { child, address, folder };
+        peer.wait_until_ready();
+        Some(peer)
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    fn wait_until_ready(&mut self) {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        let mut question = Vec::new();
+        push_query(&apex(), Rtype::SOA, 1, 0, &mut question);
+        let began = Instant::now();
+        loop {
+            let mut buffer = [0; 512];
+            let _ = socket.send_to(&question, self.address);
+            if let Ok((length, _)) = socket.recv_from(&mut buffer)
+                && Message::parse(&buffer[..length]).is_ok_and(|answer| !answer.records.is_empty())
+            {
+                return;
+            }
+            assert!(began.elapsed() < Duration::from_secs(30), "{}", self.log());
+            assert!(self.child.try_wait().unwrap().is_none(), "{}", self.log());
+        }
+    }
+
+    /// Gives the server the next version.
+    fn load(&self, serial: u32) {
+        let beside = self.folder.path().join("next");
+        std::fs::write(&beside, text(serial)).unwrap();
+        std::fs::rename(&beside, self.folder.path().join("zone")).unwrap();
+        let status = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+/// Takes NOTIFY messages, as a server would; Knot DNS sends them over TCP.
+struct Ear {
+    port: u16,
+    udp: UdpSocket,
+    tcp: TcpListener,
+}
+
+impl Ear {
+    fn open() -> Self {
+        let port = free_port();
+        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        udp.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        tcp.set_nonblocking(true).unwrap();
+        Self { port, udp, tcp }
+    }
+
+    fn listen(&self, transfers: &Transfers, keys: &Keys, is_over: &AtomicBool) {
+        let mut buffer = [0; 4096];
+        while !is_over.load(SeqCst) {
+            if let Ok((length, sender)) = self.udp.recv_from(&mut buffer) {
+                self.udp.send_to(&hear(&buffer[..length], sender, transfers, keys), sender).unwrap();
+            }
+            if let Ok((mut stream, sender)) = self.tcp.accept() {
+                stream.set_nonblocking(false).unwrap();
+                let mut length = [0; 2];
+                while stream.read_exact(&mut length).is_ok() {
+                    let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
+                    stream.read_exact(&mut message).unwrap();
+                    let answer = hear(&message, sender, transfers, keys);
+                    let framed = [&(answer.len() as u16).to_be_bytes(), &answer[..]].concat();
+                    stream.write_all(&framed).unwrap();
+                }
+            }
+        }
+    }
+}
+
+fn hear(message: &[u8], sender: SocketAddr, transfers: &Transfers, keys: &Keys) -> Vec<u8> {
+    let now = nonesuch_server::clock::seconds_now();
+    let verified = keys.verify(message, now).unwrap();
+    let mut out = Vec::new();
+    let standing = |name: NameRef<'_>| {
+        if name == apex().view() {
+            Standing::Secondary { allows: verified.is_some() }
+        } else {
+            Standing::NotOurs
+        }
+    };
+    if let Some(notified) = handle(message, sender.ip(), standing, &mut out) {
+        assert!(transfers.notified(notified));
+    }
+    if let Some(verified) = &verified {
+        verified.signer().sign(&mut out, now);
+    }
+    out
+}
+
+fn keys(algorithm: Algorithm) -> Keys {
+    let name = "transfer.key.".parse().unwrap();
+    Keys::new([Key::from_base64(&name, algorithm, SECRET).unwrap()]).unwrap()
+}
+
+fn remote(peer: &Peer) -> Remote {
+    Remote { key: Some("transfer.key.".parse().unwrap()), ..Remote::plain(peer.address) }
+}
+
+/// All versions up to `last`, told by NOTIFY, each compared; the first as a whole and all others by steps.
+fn follow(peer: &Peer, ear: &Ear, algorithm: Algorithm, last: u32) {
+    let keys = keys(algorithm);
+    let shelf = Arc::new(Shelf::with_keys(keys.clone()));
+    let transfers =
+        Transfers::start(TransfersOptions::default(), Arc::clone(&shelf) as Arc<dyn Host>).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| ear.listen(&transfers, &keys, &is_over));
+        let followed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            transfers.set_zone(SecondaryZone::new(apex(), vec![remote(peer)]));
+            assert_equal(&shelf.wait_for(&apex(), 1, false), &zone(1));
+            for serial in 2..=last {
+                peer.load(serial);
+                assert_equal(&shelf.wait_for(&apex(), serial, false), &zone(serial));
+            }
+        }));
+        is_over.store(true, SeqCst);
+        assert!(followed.is_ok(), "{:?}\n{}", transfers.status(), peer.log());
+    });
+    let mut expected = vec![1; last as usize];
+    expected[0] = 0;
+    assert_eq!(shelf.published(&apex()), expected, "{:?}\n{}", transfers.counts(), peer.log());
+}
+
+/// A key that differs is not taken, and says why.
+fn refuse(peer: &Peer, algorithm: Algorithm) {
+    let name: Name = "transfer.key.".parse().unwrap();
+    let wrong =
+        Key::from_base64(&name, algorithm, "d3JvbmcgbGVuZ3RoIGJ1dCBhIHNlY3JldCBhbnl3YXkhIQ==").unwrap();
+    for keys in [Keys::new([wrong]).unwrap(), Keys::default()] {
+        let shelf = Arc::new(Shelf::with_keys(keys.clone()));
+        let transfers =
+            Transfers::start(TransfersOptions::default(), Arc::clone(&shelf) as Arc<dyn Host>).unwrap();
+        transfers.set_zone(SecondaryZone::new(apex(), vec![remote(peer)]));
+        let began = Instant::now();
+        while transfers.counts().failed == 0 {
+            assert!(began.elapsed() < Duration::from_secs(30), "{:?}", transfers.status());
+            std::thread::yield_now();
+        }
+        let error = transfers.status()[0].last_error.clone().unwrap();
+        let expected = if keys.is_empty() { "no TSIG key transfer.key." } else { "secrets differ" };
+        assert!(error.contains(expected), "{error}");
+        assert!(shelf.published(&apex()).is_empty());
+    }
+}
+
+#[test]
+fn knot_as_primary() {
+    let ear = Ear::open();
+    let peer = Peer::start("knotd", ear.port, |folder, port, notified| {
+        let configuration = format!(
+            "server:\n  rundir: {folder}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\n\
+             database:\n  storage: {folder}\nlog:\n  - target: stderr\n    any: info\n\
+             key:\n  - id: transfer.key\n    algorithm: hmac-sha256\n    secret: {SECRET}\n\
+             remote:\n  - id: us\n    address: 127.0.0.1@{notified}\n    key: transfer.key\n\
+             acl:\n  - id: us\n    address: 127.0.0.1\n    key: transfer.key\n    action: transfer\n\
+             zone:\n  - domain: example.com.\n    file: {folder}/zone\n    zonefile-load: difference\n    zonefile-sync: -1\n    journal-content: changes\n    notify: us\n    acl: us\n    semantic-checks: off\n"
+        );
+        (configuration, vec!["-c".into(), format!("{folder}/conf")])
+    });
+    let Some(peer) = peer else { return };
+    refuse(&peer, Algorithm::HmacSha256);
+    follow(&peer, &ear, Algorithm::HmacSha256, 100);
+}
+
+#[test]
+fn bind_as_primary() {
+    let ear = Ear::open();
+    let peer = Peer::start("named", ear.port, |folder, port, notified| {
+        let configuration = format!(
+            "key \"transfer.key\" {{ algorithm hmac-sha512; secret \"{SECRET}\"; }};\n\
+             options {{ directory \"{folder}\"; listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }}; recursion no;\n\
+             pid-file \"{folder}/pid\"; session-keyfile \"{folder}/session\"; ixfr-from-differences yes; notify-delay 0; notify explicit;\n\
+             notify-rate 1000; startup-notify-rate 1000; serial-query-rate 1000; dnssec-validation no; max-journal-size unlimited; max-ixfr-ratio unlimited; }};\n\
+             controls {{ }};\n\
+             zone \"example.com\" {{ type primary; file \"{folder}/zone\"; check-integrity no; allow-transfer {{ key transfer.key; }};\n\
+             also-notify {{ 127.0.0.1 port {notified} key transfer.key; }}; }};\n"
+        );
+        (configuration, vec!["-g".into(), "-n".into(), "1".into(), "-c".into(), format!("{folder}/conf")])
+    });
+    let Some(peer) = peer else { return };
+    refuse(&peer, Algorithm::HmacSha512);
+    follow(&peer, &ear, Algorithm::HmacSha512, 100);
+}
+
+#[test]
+fn nsd_as_primary() {
+    let ear = Ear::open();
+    let peer = Peer::start("nsd", ear.port, |folder, port, notified| {
+        let configuration = format!(
+            "server:\n  ip-address: 127.0.0.1@{port}\n  server-count: 1\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{folder}\"\n  pidfile: \"{folder}/pid\"\n\
+             \x20 database: \"\"\n  zonelistfile: \"{folder}/list\"\n  xfrdfile: \"{folder}/xfrd\"\n  xfrdir: \"{folder}\"\n  verbosity: 1\n\
+             remote-control:\n  control-enable: no\n\
+             key:\n  name: \"transfer.key\"\n  algorithm: hmac-sha384\n  secret: \"{SECRET}\"\n\
+             zone:\n  name: \"example.com\"\n  zonefile: \"{folder}/zone\"\n  create-ixfr: yes\n  store-ixfr: yes\n  ixfr-number: 20\n  provide-xfr: 127.0.0.1 transfer.key\n\
+             \x20 notify: 127.0.0.1@{notified} transfer.key\n"
+        );
+        (configuration, vec!["-d".into(), "-c".into(), format!("{folder}/conf")])
+    });
+    let Some(peer) = peer else { return };
+    refuse(&peer, Algorithm::HmacSha384);
+    follow(&peer, &ear, Algorithm::HmacSha384, 100);
+}

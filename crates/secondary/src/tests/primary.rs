@@ -1,0 +1,334 @@
+//! A primary in this process: a zone's versions, over UDP and TCP, with what goes wrong on demand; and a host.
+
+use crate::{Host, PublishError, Received, Rejected, Stored, Timers, Verdict};
+use nonesuch_proto::edns;
+use nonesuch_proto::message::{HEADER, Header, Message, Section, flags};
+use nonesuch_proto::{Class, Name, NameRef, Rtype};
+use nonesuch_server::tsig::Keys;
+use nonesuch_zone::read::read_text;
+use nonesuch_zone::{ChangeSet, Contents};
+use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+pub(super) fn apex() -> Name {
+    "example.".parse().unwrap()
+}
+
+/// A version of the zone; its timers are in seconds.
+pub(super) fn version(serial: u32, timers: [u32; 3], rest: &str) -> Contents {
+    let [refresh, retry, expire] = timers;
+    let text = format!(
+        "$TTL 60\n@ SOA ns host {serial} {refresh} {retry} {expire} 300\n@ NS ns\nns A 192.0.2.1\nv TXT \"{serial}\"\n{rest}"
+    );
+    read_text(text.as_bytes(), Path::new("zone"), Some(&apex())).unwrap().contents
+}
+
+/// What the primary does.
+#[derive(Default)]
+pub(super) struct Manner {
+    pub(super) versions: Vec<Contents>,
+    /// IXFR is answered with this response code.
+    pub(super) ixfr_rcode: Option<u8>,
+    /// Nothing is answered.
+    pub(super) is_silent: bool,
+    /// IXFR is answered with the newest SOA record alone.
+    pub(super) gives_no_steps: bool,
+    /// AXFR is answered with the oldest version.
+    pub(super) is_behind: bool,
+    /// Seconds that it says are left to the zone, where it is asked.
+    pub(super) expire: Option<u32>,
+    /// Questions with EDNS are answered with FORMERR.
+    pub(super) knows_no_edns: bool,
+    /// Transfers end after so many octets.
+    pub(super) cut_at: Option<usize>,
+    /// The questions that came, in order.
+    pub(super) asked: Vec<Rtype>,
+}
+
+pub(super) struct Primary {
+    pub(super) address: SocketAddr,
+    manner: Arc<Mutex<Manner>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Primary {
+    pub(super) fn start(versions: Vec<Contents>) -> Self {
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = tcp.local_addr().unwrap();
+        let udp = UdpSocket::bind(address).unwrap();
+        udp.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let manner = Arc::new(Mutex::new(Manner { versions, ..Manner::default() }));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (for_udp, over_udp) = (Arc::clone(&manner), Arc::clone(&is_over));
+        std::thread::spawn(move || serve_udp(&udp, &for_udp, &over_udp));
+        let (for_tcp, over_tcp) = (Arc::clone(&manner), Arc::clone(&is_over));
+        std::thread::spawn(move || {
+            for stream in tcp.incoming().take_while(|_| !over_tcp.load(SeqCst)).flatten() {
+                serve_tcp(stream, &for_tcp);
+            }
+        });
+        Self { address, manner, is_over }
+    }
+
+    pub(super) fn change(&self, change: impl FnOnce(&mut Manner)) {
+        change(&mut self.manner.lock().unwrap());
+    }
+
+    pub(super) fn asked(&self) -> Vec<Rtype> {
+        self.manner.lock().unwrap().asked.clone()
+    }
+}
+
+impl Drop for Primary {
+    fn drop(&mut self) {
+        self.is_over.store(true, SeqCst);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn serve_udp(socket: &UdpSocket, manner: &Mutex<Manner>, is_over: &AtomicBool) {
+    let mut buffer = [0; 4096];
+    while !is_over.load(SeqCst) {
+        let Ok((length, client)) = socket.recv_from(&mut buffer) else { continue };
+        for answer in answer(&buffer[..length], &mut manner.lock().unwrap()) {
+            socket.send_to(&answer, client).unwrap();
+        }
+    }
+}
+
+fn serve_tcp(mut stream: TcpStream, manner: &Mutex<Manner>) {
+    let mut length = [0; 2];
+    if stream.read_exact(&mut length).is_err() {
+        return;
+    }
+    let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
+    stream.read_exact(&mut question).unwrap();
+    let mut manner = manner.lock().unwrap();
+    let mut octets = Vec::new();
+    for answer in answer(&question, &mut manner) {
+        octets.extend_from_slice(&(answer.len() as u16).to_be_bytes());
+        octets.extend_from_slice(&answer);
+    }
+    octets.truncate(manner.cut_at.unwrap_or(usize::MAX));
+    let _ = stream.write_all(&octets);
+}
+
+type Row = (Name, Rtype, Vec<u8>);
+
+fn soa_of(contents: &Contents) -> Row {
+    let rdata = contents.apex_rrset(Rtype::SOA).unwrap().rdatas().next().unwrap();
+    (contents.apex().clone(), Rtype::SOA, rdata.to_vec())
+}
+
+fn rows(contents: &Contents) -> impl Iterator<Item = Row> {
+    let rrsets = contents.nodes().flat_map(|node| node.rrsets().map(move |rrset| (node, rrset)));
+    let rrsets = rrsets.filter(|(_, rrset)| rrset.rtype() != Rtype::SOA);
+    rrsets.flat_map(|(node, rrset)| {
+        rrset.rdatas().map(move |rdata| (node.name().to_name(), rrset.rtype(), rdata.to_vec()))
+    })
+}
+
+/// The messages of an answer, a few records in each.
+fn answer(question: &[u8], manner: &mut Manner) -> Vec<Vec<u8>> {
+    let (_, kind) = NameRef::split_from(&question[HEADER..]).unwrap();
+    let qtype = Rtype(u16::from_be_bytes([kind[0], kind[1]]));
+    manner.asked.push(qtype);
+    if manner.is_silent {
+        return Vec::new();
+    }
+    if manner.knows_no_edns && question[11] > 0 {
+        return vec![message(question, &[], 1)];
+    }
+    let whole = if manner.is_behind { manner.versions.first() } else { manner.versions.last() };
+    let newest = if qtype == Rtype::AXFR { whole } else { manner.versions.last() };
+    let Some(newest) = newest else { return vec![message(question, &[], 2)] };
+    let mut all = vec![soa_of(newest)];
+    match qtype {
+        Rtype::AXFR => all.extend(rows(newest)),
+        Rtype::IXFR if manner.gives_no_steps => {}
+        Rtype::IXFR => {
+            if let Some(rcode) = manner.ixfr_rcode {
+                return vec![message(question, &[], rcode)];
+            }
+            let asked = Message::parse(question).unwrap();
+            let soa = asked.section(Section::Authority).next().unwrap();
+            let serial =
+                soa.rdata[soa.rdata.len() - 20..].first_chunk().map(|octets| u32::from_be_bytes(*octets));
+            let from = manner.versions.iter().position(|old| old.soa().map(|soa| soa.serial) == serial);
+            for pair in manner.versions[from.unwrap_or_default()..].windows(2) {
+                let change = ChangeSet::between(&pair[0], &pair[1], |_| true);
+                all.push(soa_of(&pair[0]));
+                all.extend(rows(change.removed()));
+                all.push(soa_of(&pair[1]));
+                all.extend(rows(change.added()));
+            }
+        }
+        _ => {}
+    }
+    if all.len() > 1 {
+        all.push(soa_of(newest));
+    }
+    let mut messages: Vec<Vec<u8>> = all.chunks(3).map(|rows| message(question, rows, 0)).collect();
+    if manner.expire.is_some() && asks_for_expiry(question) {
+        let start = messages[0].len();
+        edns::push_opt(1232, 0, 0, &mut messages[0]);
+        edns::push_expire(manner.expire, &mut messages[0]);
+        edns::set_options_length(start, &mut messages[0]);
+        messages[0][11] = 1;
+    }
+    messages
+}
+
+fn asks_for_expiry(question: &[u8]) -> bool {
+    let asked = Message::parse(question).unwrap();
+    asked.opt().is_some_and(|opt| edns::Options::new(&opt.rdata).any(|option| option == (edns::EXPIRE, &[])))
+}
+
+fn message(question: &[u8], rows: &[Row], rcode: u8) -> Vec<u8> {
+    let header = Header::read(question).unwrap();
+    let (name, _) = NameRef::split_from(&question[HEADER..]).unwrap();
+    let answer_flags = flags::QR | flags::AA | u16::from(rcode);
+    let header = Header { id: header.id, flags: answer_flags, counts: [1, rows.len() as u16, 0, 0] };
+    let mut out = header.to_octets().to_vec();
+    out.extend_from_slice(&question[HEADER..HEADER + name.len() + 4]);
+    for (owner, rtype, rdata) in rows {
+        out.extend_from_slice(owner.wire());
+        out.extend_from_slice(&rtype.0.to_be_bytes());
+        out.extend_from_slice(&Class::IN.0.to_be_bytes());
+        out.extend_from_slice(&60u32.to_be_bytes());
+        out.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
+        out.extend_from_slice(rdata);
+    }
+    out
+}
+
+/// What a host holds of a zone.
+#[derive(Default)]
+struct Zone {
+    contents: Option<Arc<Contents>>,
+    is_expired: bool,
+    /// For each version published: the steps that it came in.
+    published: Vec<usize>,
+}
+
+/// A host that publishes everything but versions with serials that it is to refuse.
+#[derive(Default)]
+pub(super) struct Shelf {
+    zones: Mutex<HashMap<Name, Zone>>,
+    changed: Condvar,
+    pub(super) refused: Mutex<Vec<u32>>,
+    pub(super) keys: Keys,
+    /// What is stored of zones; `None`: nothing is stored.
+    pub(super) stored: Mutex<Option<HashMap<Name, Stored>>>,
+    /// What was told of when zones expire.
+    pub(super) expiries: Mutex<Vec<Option<Instant>>>,
+    /// So many transfers break off.
+    pub(super) panics: AtomicUsize,
+}
+
+impl Shelf {
+    pub(super) fn with_keys(keys: Keys) -> Self {
+        Self { keys, ..Self::default() }
+    }
+
+    pub(super) fn put(&self, contents: Contents) {
+        let apex = contents.apex().clone();
+        self.zones.lock().unwrap().entry(apex).or_default().contents = Some(Arc::new(contents));
+    }
+
+    /// Waits until the zone has this serial and is served, or is not.
+    #[track_caller]
+    pub(super) fn wait_for(&self, apex: &Name, serial: u32, is_expired: bool) -> Arc<Contents> {
+        let is_there = |zone: &Zone| {
+            let found = zone.contents.as_ref().and_then(|contents| contents.soa()).map(|soa| soa.serial);
+            found == Some(serial) && zone.is_expired == is_expired
+        };
+        let zones = self.zones.lock().unwrap();
+        let patience = Duration::from_secs(30);
+        let waits = |zones: &mut HashMap<Name, Zone>| !zones.get(apex).is_some_and(is_there);
+        let (zones, timeout) = self.changed.wait_timeout_while(zones, patience, waits).unwrap();
+        assert!(!timeout.timed_out(), "{apex} {serial} expired {is_expired}");
+        zones[apex].contents.clone().unwrap()
+    }
+
+    pub(super) fn published(&self, apex: &Name) -> Vec<usize> {
+        self.zones.lock().unwrap().get(apex).map(|zone| zone.published.clone()).unwrap_or_default()
+    }
+
+    /// One that stores what zones need after a restart.
+    pub(super) fn storing() -> Self {
+        Self { stored: Mutex::new(Some(HashMap::new())), ..Self::default() }
+    }
+
+    pub(super) fn note(&self, apex: &Name, change: impl FnOnce(&mut Stored)) {
+        if let Some(stored) = &mut *self.stored.lock().unwrap() {
+            change(stored.entry(apex.clone()).or_default());
+        }
+    }
+
+    fn change(&self, apex: &Name, change: impl FnOnce(&mut Zone)) {
+        change(self.zones.lock().unwrap().entry(apex.clone()).or_default());
+        self.changed.notify_all();
+    }
+}
+
+impl Host for Shelf {
+    fn contents(&self, apex: &Name) -> Option<Arc<Contents>> {
+        self.zones.lock().unwrap().get(apex).and_then(|zone| zone.contents.clone())
+    }
+
+    fn publish(&self, apex: &Name, received: Received) -> Result<(), PublishError> {
+        let serial = received.contents.soa().unwrap().serial;
+        if self.refused.lock().unwrap().contains(&serial) {
+            return Err(PublishError::Refused {
+                reason: "a signature is missing".to_owned(),
+                verdict: Verdict::Final,
+            });
+        }
+        self.change(apex, |zone| {
+            zone.contents = Some(Arc::new(received.contents));
+            zone.published.push(received.steps.len());
+        });
+        Ok(())
+    }
+
+    fn expire(&self, apex: &Name) {
+        self.change(apex, |zone| zone.is_expired = true);
+    }
+
+    fn restore(&self, apex: &Name) {
+        self.change(apex, |zone| zone.is_expired = false);
+    }
+
+    fn stored(&self, apex: &Name) -> Stored {
+        self.stored.lock().unwrap().as_ref().and_then(|all| all.get(apex).cloned()).unwrap_or_default()
+    }
+
+    fn store_timers(&self, apex: &Name, timers: Timers) {
+        self.note(apex, |stored| stored.timers = Some(timers));
+    }
+
+    fn store_rejected(&self, apex: &Name, rejected: Rejected) {
+        let rejected = Some(rejected).filter(|rejected| !rejected.serials.is_empty());
+        self.note(apex, |stored| stored.rejected = rejected);
+    }
+
+    fn forget(&self, apex: &Name) {
+        self.note(apex, |stored| *stored = Stored::default());
+    }
+
+    fn set_expiry(&self, _apex: &Name, expires: Option<Instant>) {
+        self.expiries.lock().unwrap().push(expires);
+    }
+
+    fn keys(&self) -> Keys {
+        let left = self.panics.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
+        assert!(left.is_err(), "a transfer breaks off, as it is to");
+        self.keys.clone()
+    }
+}

@@ -1,0 +1,256 @@
+//! Reading a query (RFC 1035 §4, RFC 6891 §6), as far as the answer depends on it.
+
+use nonesuch_proto::edns::Opt;
+use nonesuch_proto::message::{HEADER, Header, flags, opcode};
+use nonesuch_proto::{Class, MAX_LABEL, MAX_NAME, NameRef, Rtype};
+
+/// A well-formed query.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'q> {
+    /// The header.
+    pub header: Header,
+    /// The question as sent: name, type, class.
+    pub question: &'q [u8],
+    /// Octets of the question name.
+    pub name_length: usize,
+    /// Type asked for.
+    pub qtype: Rtype,
+    /// Class asked for.
+    pub class: Class,
+    /// The OPT record, where there is one.
+    pub opt: Option<Opt<'q>>,
+    /// Where the TSIG record begins, which is the last one (RFC 8945 §5.1).
+    pub tsig: Option<usize>,
+}
+
+/// What is to be done with octets that are no answerable query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Say nothing: a response, or no whole header.
+    Ignore,
+    /// An opcode other than QUERY: NOTIMP.
+    Opcode(Header),
+    /// FORMERR.
+    Form(Header),
+}
+
+impl<'q> Query<'q> {
+    /// Reads `message`.
+    pub fn parse(message: &'q [u8]) -> Result<Self, Malformed> {
+        let header = Header::read(message).ok_or(Malformed::Ignore)?;
+        // A response is never answered, or two servers could answer each other for ever.
+        if header.flags & flags::QR != 0 {
+            return Err(Malformed::Ignore);
+        }
+        if header.opcode() != opcode::QUERY {
+            return Err(Malformed::Opcode(header));
+        }
+        let form = Malformed::Form(header);
+        // RFC 9619 §4: a query has one question; it has nothing in the answer section.
+        if header.counts[0] != 1 || header.counts[1] != 0 {
+            return Err(form);
+        }
+        let name_length = measure_name(&message[HEADER..]).ok_or(form)?;
+        let end = HEADER + name_length + 4;
+        let question = message.get(HEADER..end).ok_or(form)?;
+        let [a, b, c, d] = question[name_length..] else { return Err(form) };
+        let (qtype, class) = (Rtype(u16::from_be_bytes([a, b])), Class(u16::from_be_bytes([c, d])));
+        let mut rest = &message[end..];
+        // RFC 1995 §3: the authority section of an IXFR query has the SOA record that the sender has; others have nothing there.
+        match (header.counts[2], qtype) {
+            (0, _) => {}
+            (1, Rtype::IXFR) => rest = skip_record(rest).ok_or(form)?,
+            _ => return Err(form),
+        }
+        let (mut opt, mut tsig) = (None, None);
+        let mut left = header.counts[3];
+        while left > 0 {
+            left -= 1;
+            let (is_tsig, behind) = read_additional(rest, &mut opt).ok_or(form)?;
+            if is_tsig {
+                // RFC 8945 §5.1: TSIG is the last record.
+                if left > 0 {
+                    return Err(form);
+                }
+                tsig = Some(message.len() - rest.len());
+            }
+            rest = behind;
+        }
+        if !rest.is_empty() {
+            return Err(form);
+        }
+        Ok(Self { header, question, name_length, qtype, class, opt, tsig })
+    }
+
+    /// The question name as sent.
+    #[must_use]
+    pub fn name(&self) -> NameRef<'q> {
+        NameRef::from_checked(&self.question[..self.name_length])
+    }
+
+    /// The question name in lower case, which is put into `room`.
+    #[inline]
+    pub fn lower_name<'r>(&self, room: &'r mut [u8; MAX_NAME]) -> NameRef<'r> {
+        let name = &self.question[..self.name_length];
+        let lowered = &mut room[..name.len()];
+        let words = lowered.as_chunks_mut().0.iter_mut().zip(name.as_chunks().0);
+        words.for_each(|(lowered, word)| *lowered = lower(*word));
+        // The last eight octets, of which some were done before; of a name that has not so many, one by one.
+        match (lowered.last_chunk_mut(), name.last_chunk()) {
+            (Some(lowered), Some(word)) => *lowered = lower(*word),
+            _ => lowered
+                .iter_mut()
+                .zip(name)
+                .for_each(|(lowered, octet)| *lowered = octet.to_ascii_lowercase()),
+        }
+        NameRef::from_checked(lowered)
+    }
+}
+
+/// Eight octets at once in lower case. Lengths of labels are below all letters.
+#[inline]
+const fn lower(octets: [u8; 8]) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * ONES;
+    let word = u64::from_ne_bytes(octets);
+    let seven = word & !HIGH;
+    // The high bit of each octet of these says: at least A, beyond Z.
+    let at_least_a = seven + (0x80 - b'A' as u64) * ONES;
+    let beyond_z = seven + (0x7f - b'Z' as u64) * ONES;
+    let is_capital = (at_least_a ^ beyond_z) & !word & HIGH;
+    // From 0x80 to 0x20, which tells small letters from capital ones.
+    (word | is_capital >> 2).to_ne_bytes()
+}
+
+/// The OPT record of a query that has nothing else, not even a question (RFC 7873 §5.4).
+#[must_use]
+pub fn read_opt_alone(message: &[u8]) -> Option<Opt<'_>> {
+    Header::read(message)
+        .filter(|header| header.counts == [0, 0, 0, 1] && header.opcode() == opcode::QUERY)?;
+    let mut opt = None;
+    let (_, rest) = read_additional(&message[HEADER..], &mut opt)?;
+    opt.filter(|_| rest.is_empty())
+}
+
+/// The EDNS version of a message of any opcode, well formed as far as that; `None` where it has no OPT record. The response
+/// has one where it has (RFC 6891 §6.1.1).
+#[must_use]
+pub fn edns_version(message: &[u8]) -> Option<u8> {
+    let header = Header::read(message)?;
+    let [questions, answers, authorities, additional] = header.counts.map(usize::from);
+    let mut rest = &message[HEADER..];
+    for _ in 0..questions {
+        rest = measure_owner(rest).and_then(|name| rest.get(name + 4..))?;
+    }
+    for number in 0..answers + authorities + additional {
+        let is_opt = rest.get(..3).is_some_and(|start| start == [0, 0, Rtype::OPT.0 as u8]);
+        if is_opt && number >= answers + authorities {
+            // Behind the root's label, type, class and the upper bits of the response code (RFC 6891 §6.1.3).
+            return rest.get(6).copied();
+        }
+        rest = skip_record(rest)?;
+    }
+    None
+}
+
+/// Octets of the name in front of `octets`; a question name is not compressed.
+fn measure_name(octets: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let length = usize::from(*octets.get(at)?);
+        if length > MAX_LABEL {
+            return None;
+        }
+        at += 1 + length;
+        if length == 0 {
+            return (at <= MAX_NAME).then_some(at);
+        }
+    }
+}
+
+/// What stands behind the record in front of `octets`.
+fn skip_record(octets: &[u8]) -> Option<&[u8]> {
+    let owner = measure_owner(octets)?;
+    let length = octets.get(owner + 8..)?.first_chunk()?;
+    octets.get(owner + 10 + usize::from(u16::from_be_bytes(*length))..)
+}
+
+/// Reads one record of the additional section; OPT is read here. Tells whether it is TSIG, and what stands behind it.
+// Every query with EDNS comes here once, and rare messages from elsewhere: left to itself, the compiler makes a call of it for both.
+#[inline(always)]
+fn read_additional<'q>(octets: &'q [u8], opt: &mut Option<Opt<'q>>) -> Option<(bool, &'q [u8])> {
+    let owner = measure_owner(octets)?;
+    let fixed = octets.get(owner..owner + 10)?;
+    let [t, u, c, d, e, f, g, h, l, m] = *fixed else { return None };
+    let end = owner + 10 + usize::from(u16::from_be_bytes([l, m]));
+    let rdata = octets.get(owner + 10..end)?;
+    let rtype = Rtype(u16::from_be_bytes([t, u]));
+    if rtype == Rtype::OPT {
+        // RFC 6891 §6.1.1: at most one OPT record, owned by the root.
+        if opt.is_some() || owner != 1 {
+            return None;
+        }
+        let ttl = u32::from_be_bytes([e, f, g, h]);
+        *opt = Some(Opt::from_parts(u16::from_be_bytes([c, d]), ttl, rdata)?);
+    }
+    Some((rtype == Rtype::TSIG, octets.get(end..)?))
+}
+
+/// Octets of an owner name, which may end in a compression pointer.
+fn measure_owner(octets: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        match *octets.get(at)? {
+            0 => return Some(at + 1),
+            length @ 1..=63 => at += 1 + usize::from(length),
+            192..=255 => return Some(at + 2),
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_octets_are_lowered_as_each_alone() {
+        for octet in 0..=255u8 {
+            for place in 0..8 {
+                for beside in [0, b'A', b'z', 0x80, 0xff] {
+                    let mut octets = [beside; 8];
+                    octets[place] = octet;
+                    assert_eq!(lower(octets), octets.map(|octet| octet.to_ascii_lowercase()), "{octets:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_every_length_are_lowered() {
+        for length in 1..=MAX_NAME {
+            let mut message = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+            // Labels of up to 63 octets, then the root.
+            let mut left = length - 1;
+            while left > 0 {
+                // A label of one octet more would leave room for none but the root's.
+                let label = (left - 1).min(63) - usize::from(left == 65);
+                if label == 0 {
+                    break;
+                }
+                message.push(label as u8);
+                message.extend((0..label).map(|at| b"AZaz@[`{-0\xc1\xdaMmQq"[at % 16]));
+                left -= 1 + label;
+            }
+            if left > 0 {
+                continue;
+            }
+            message.extend_from_slice(&[0, 0, 1, 0, 1]);
+            let query = Query::parse(&message).expect("a query");
+            assert_eq!(query.name_length, length);
+            let mut room = [0; MAX_NAME];
+            let expected = query.name().wire().to_ascii_lowercase();
+            assert_eq!(query.lower_name(&mut room).wire(), expected);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+use super::*;
+use nonesuch_proto::Rtype;
+use nonesuch_proto::message::Rcode;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+fn observation(qtype: u16, rcode: u16, query: usize, response: usize, seen: Seen) -> Observation {
+    Observation {
+        qtype: Rtype(qtype),
+        rcode: Rcode(rcode),
+        query_octets: query,
+        response_octets: response,
+        seen,
+    }
+}
+
+#[test]
+fn a_query_is_counted_once_in_each_respect() {
+    let statistics = Statistics::new();
+    let mut thread = statistics.thread(Carrier::Tcp);
+    let seen = Seen::EDNS.with(Seen::TRUNCATED, true).with(Seen::DNSSEC_OK, false);
+    thread.record(&observation(28, 3, 40, 1232, seen));
+    let sum = statistics.sum();
+    assert_eq!(sum.of(Carrier::Udp), &CarrierSum::default());
+    let tcp = sum.of(Carrier::Tcp);
+    assert_eq!(tcp.types, BTreeMap::from([(Some(Rtype::AAAA), 1)]));
+    assert_eq!(tcp.rcodes, BTreeMap::from([(Rcode::NXDOMAIN, 1)]));
+    assert_eq!((tcp.edns, tcp.dnssec_ok, tcp.truncated), (1, 0, 1));
+    assert_eq!((tcp.query_sizes.octets, tcp.response_sizes.octets), (40, 1232));
+    assert_eq!((tcp.response_sizes.up_to(1216), tcp.response_sizes.up_to(1232)), (0, 1));
+}
+
+#[test]
+fn what_stands_in_the_messages_is_read_from_them() {
+    let statistics = Statistics::new();
+    let mut thread = statistics.thread(Carrier::Udp);
+    // example. TXT, with an OPT record that has DO.
+    let mut message = vec![0, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 7];
+    message.extend_from_slice(b"example\0\0\x10\0\x01");
+    nonesuch_proto::edns::push_opt(1232, 0, nonesuch_proto::edns::DO, &mut message);
+    let query = crate::query::Query::parse(&message).expect("a query");
+    thread.query(&query, &message, &[0, 7, 0x86, 0x05, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let sum = statistics.sum();
+    let udp = sum.of(Carrier::Udp);
+    assert_eq!(udp.types, BTreeMap::from([(Some(Rtype::TXT), 1)]));
+    assert_eq!(udp.rcodes, BTreeMap::from([(Rcode::REFUSED, 1)]));
+    assert_eq!((udp.edns, udp.dnssec_ok, udp.truncated), (1, 1, 1));
+    assert_eq!((udp.query_sizes.octets, udp.response_sizes.octets), (message.len() as u64, 12));
+}
+
+#[test]
+fn rare_numbers_share_a_counter() {
+    let statistics = Statistics::new();
+    let mut thread = statistics.thread(Carrier::Udp);
+    for qtype in [257, 258, 65280, 65535] {
+        thread.record(&observation(qtype, 4095, 70_000, usize::MAX / 2, Seen(255)));
+    }
+    let sum = statistics.sum();
+    let udp = sum.of(Carrier::Udp);
+    assert_eq!(udp.types, BTreeMap::from([(Some(Rtype(257)), 1), (None, 3)]));
+    assert_eq!(udp.rcodes, BTreeMap::from([(Rcode(31), 4)]));
+    assert_eq!((udp.query_sizes.up_to(65536), udp.query_sizes.count()), (4, 4));
+}
+
+#[test]
+fn what_is_no_query_is_counted_apart() {
+    let statistics = Statistics::new();
+    let mut thread = statistics.thread(Carrier::Tls);
+    thread.refuse(5, Rcode::REFUSED);
+    thread.refuse(4, Rcode::NOERROR);
+    thread.refuse(4, Rcode::NOERROR);
+    thread.drop(Dropped::RateLimited);
+    thread.slip();
+    thread.over_budget();
+    (0..3).for_each(|_| thread.prohibit());
+    thread.cookie(Cookie::Valid);
+    thread.tsig(Tsig::BadTime);
+    let sum = statistics.sum();
+    let tls = sum.of(Carrier::Tls);
+    assert_eq!(tls.refused, BTreeMap::from([((4, Rcode::NOERROR), 2), ((5, Rcode::REFUSED), 1)]));
+    assert_eq!((tls.drops, tls.slips, tls.over_budget, tls.prohibited), ([1, 0, 0], 1, 1, 3));
+    assert_eq!((tls.cookies, tls.tsig), ([0, 1, 0, 0], [0, 0, 0, 1, 0, 0]));
+    assert_eq!(tls.queries(), 0);
+}
+
+#[test]
+fn answers_take_from_receive_to_send() {
+    let statistics = Statistics::new();
+    let mut thread = statistics.thread(Carrier::Udp);
+    let start = Instant::now();
+    let one = observation(1, 0, 30, 50, Seen::default());
+    // Before the first batch there is no time to count from.
+    thread.sent(start);
+    thread.begin(start);
+    thread.record(&one);
+    thread.record(&one);
+    thread.sent(start + Duration::from_micros(10));
+    thread.record(&one);
+    thread.sent(start + Duration::from_nanos(10_001));
+    thread.sent(start + Duration::from_secs(99));
+    thread.begin(start + Duration::from_secs(100));
+    thread.record(&one);
+    thread.sent(start + Duration::from_secs(111));
+    let latencies = &statistics.sum().of(Carrier::Udp).latencies.clone();
+    let cell = |nanoseconds| LATENCY_BOUNDS.iter().position(|bound| *bound == nanoseconds).expect("a bound");
+    let counted: Vec<(usize, u64)> =
+        latencies.cells.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect();
+    assert_eq!(counted, [(cell(10_000), 2), (cell(20_000), 1), (LATENCY_BOUNDS.len(), 1)]);
+    assert_eq!(latencies.nanoseconds, 20_000 + 10_001 + 11_000_000_000);
+}
+
+#[test]
+fn threads_add_up_also_when_they_have_ended() {
+    let statistics = Statistics::new();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let mut thread = statistics.thread(Carrier::Udp);
+            scope.spawn(move || {
+                (0..10_000).for_each(|at| {
+                    thread.record(&observation(at % 300, at % 6, 30, usize::from(at), Seen::EDNS));
+                });
+            });
+        }
+    });
+    let sum = statistics.sum();
+    let udp = sum.of(Carrier::Udp);
+    assert_eq!((udp.queries(), udp.edns, udp.response_sizes.count()), (40_000, 40_000, 40_000));
+    assert_eq!(udp.response_sizes.octets, 4 * (0..10_000).sum::<u64>());
+}
+
+#[test]
+fn transfers_are_counted_by_direction_kind_and_result() {
+    let statistics = Statistics::new();
+    let transfers = statistics.transfers();
+    transfers.record(Direction::Out, TransferKind::Axfr, TransferResult::Done, 3, 40_000);
+    transfers.record(Direction::Out, TransferKind::Ixfr, TransferResult::Done, 1, 400);
+    transfers.notify(Direction::In, NotifyCount::Accepted);
+    let sum = statistics.sum().transfers;
+    let done = |kind| sum.ended.get(&(Direction::Out, kind, TransferResult::Done)).copied();
+    assert_eq!((done(TransferKind::Axfr), done(TransferKind::Ixfr)), (Some(1), Some(1)));
+    assert_eq!((sum.messages[&Direction::Out], sum.octets[&Direction::Out]), (4, 40_400));
+    assert_eq!(sum.notifies, BTreeMap::from([((Direction::In, NotifyCount::Accepted), 1)]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(6),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn sizes_are_counted_below_every_bound_that_they_are_below(sizes in prop::collection::vec(0usize..70_000, 0..40)) {
+        let statistics = Statistics::new();
+        let mut thread = statistics.thread(Carrier::Udp);
+        for octets in &sizes {
+            thread.record(&observation(1, 0, 12, *octets, Seen::default()));
+        }
+        let counted = statistics.sum().of(Carrier::Udp).response_sizes.clone();
+        for bound in (0..=4096).step_by(16).chain([8192, 16384, 32768]) {
+            let below = sizes.iter().filter(|octets| **octets <= bound).count() as u64;
+            prop_assert_eq!(counted.up_to(bound), below, "up to {}", bound);
+        }
+        prop_assert_eq!(counted.count(), sizes.len() as u64);
+        prop_assert_eq!(counted.octets, sizes.iter().sum::<usize>() as u64);
+    }
+}

@@ -1,0 +1,85 @@
+//! The end of a response, behind the records that answer: OPT (RFC 6891) and TSIG (RFC 8945); and responses that are a header alone.
+
+use crate::extended_errors::ExtendedError;
+use crate::query::Query;
+use crate::reply_options::{ReplyOptions, ReplySettings};
+use nonesuch_proto::edns::{self, OPT_OCTETS};
+use nonesuch_proto::message::{Header, Rcode, flags};
+
+/// Largest message over TCP (RFC 1035 §4.2.2).
+const TCP_MESSAGE: usize = 65_535;
+/// Largest UDP message without EDNS (RFC 1035 §4.2.1).
+const PLAIN_UDP: usize = 512;
+
+/// The transport of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// UDP: responses are limited by the sender's payload size.
+    Udp,
+    /// TCP (RFC 7766).
+    Tcp,
+    /// TLS over TCP (RFC 7858).
+    Tls,
+}
+
+/// The end of one response.
+#[derive(Clone, Copy, Debug)]
+pub struct Trailer<'s> {
+    /// Options that the query asks for.
+    pub reply: ReplyOptions,
+    /// Content of these options.
+    pub settings: &'s ReplySettings,
+    /// Octets of the TSIG record that is appended behind OPT.
+    pub tsig: usize,
+}
+
+impl Trailer<'static> {
+    /// OPT without options, where the query has OPT.
+    pub const PLAIN: Self = Self { reply: ReplyOptions::NONE, settings: &ReplySettings::NONE, tsig: 0 };
+}
+
+impl Trailer<'_> {
+    /// Maximum size of the response to `query`, in octets.
+    #[inline]
+    #[must_use]
+    pub fn message_octets(&self, query: &Query<'_>, transport: Transport) -> usize {
+        if transport == Transport::Udp { self.datagram_octets(query) } else { TCP_MESSAGE }
+    }
+
+    /// Maximum size of a response to `query` over UDP, in octets: the client's payload size, at most `max_udp_size`.
+    #[inline]
+    #[must_use]
+    pub fn datagram_octets(&self, query: &Query<'_>) -> usize {
+        query.opt.map_or(PLAIN_UDP, |opt| usize::from(opt.payload.min(self.settings.max_udp_size)))
+    }
+
+    /// Octets of the trailer that the records of the response must leave free.
+    #[inline]
+    #[must_use]
+    pub fn room(&self, query: &Query<'_>) -> usize {
+        let opt = if query.opt.is_some() { OPT_OCTETS + self.reply.room(self.settings) } else { 0 };
+        opt + self.tsig
+    }
+
+    /// Appends the OPT record, with `flags`, of a response that has at most `limit` octets in all.
+    #[inline]
+    pub fn push_opt(
+        &self,
+        rcode: Rcode,
+        flags: u16,
+        error: Option<ExtendedError>,
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) {
+        edns::push_opt(self.settings.max_udp_size, (rcode.0 >> 4) as u8, flags, out);
+        self.reply.push(self.settings, error, limit, self.tsig, out);
+    }
+}
+
+/// Appends a header without any section: of a malformed message only the identifier and flags are repeated.
+pub fn push_bare(header: Header, rcode: Rcode, out: &mut Vec<u8>) {
+    let copied = header.flags & (flags::OPCODE | flags::RD);
+    // The upper bits of a response code are in OPT (RFC 6891 §6.1.3).
+    let header = Header { id: header.id, flags: flags::QR | copied | rcode.0 & 0x0f, counts: [0; 4] };
+    out.extend_from_slice(&header.to_octets());
+}

@@ -1,0 +1,26 @@
+//! Time of the semantic checks of a zone file, and of reading and compiling it: `check_speed FILE`.
+
+use std::path::Path;
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args_os().nth(1).ok_or("usage: check_speed FILE")?;
+    let begun = Instant::now();
+    let contents = nonesuch_zone::load(Path::new(&path), None)?.contents;
+    let read = begun.elapsed();
+    let begun = Instant::now();
+    let image = nonesuch_zone::Image::compile(&contents)?;
+    let compiled = begun.elapsed();
+    drop(image);
+    let begun = Instant::now();
+    let findings = nonesuch_zone::semantics::check(&contents, 20);
+    let checked = begun.elapsed();
+    println!(
+        "{} records read in {read:?}, compiled in {compiled:?}, checked in {checked:?}",
+        contents.record_count()
+    );
+    for (kind, count) in findings.counts() {
+        println!("{kind}: {count}");
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! From records in any order to [`Contents`]: gathers them in parts (`part`), sorts the owners (`order`), and makes
+//! nodes of them, dropping duplicates and checking what a zone must hold (`assemble`).
+
+mod assemble;
+mod fault;
+mod gathered;
+mod order;
+mod part;
+
+pub use fault::{Place, Warning, ZoneError, ZoneFault};
+pub(crate) use part::{OpenPart, Part};
+
+use crate::contents::Contents;
+use gathered::Gathered;
+use nonesuch_proto::{Name, NameRef, Rtype};
+
+/// Octets from which on a part is closed.
+pub(crate) const PART: usize = 1 << 20;
+
+/// Gathers records in any order.
+#[derive(Default)]
+pub struct Builder {
+    parts: Vec<Part>,
+    open: OpenPart,
+    open_file: u16,
+}
+
+impl Builder {
+    /// Adds one record; `write` appends its RDATA, names uncompressed. Nothing is added where it fails.
+    pub fn push<E>(
+        &mut self,
+        owner: NameRef<'_>,
+        rtype: Rtype,
+        ttl: u32,
+        place: Place,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if place.file != self.open_file || self.open.len() >= PART {
+            self.close();
+            self.open_file = place.file;
+        }
+        self.open.push(owner, rtype, ttl, place.line, write)
+    }
+
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            let mut part = self.open.close();
+            part.set_place(self.open_file, 0);
+            self.parts.push(part);
+        }
+    }
+
+    /// Adds the records of `part` behind those added before.
+    pub(crate) fn add(&mut self, part: Part) {
+        self.close();
+        self.parts.push(part);
+    }
+
+    fn gather(mut self) -> Gathered {
+        self.close();
+        Gathered::new(self.parts)
+    }
+
+    /// Owner, type and RDATA of the records, in the order in which they were added.
+    pub(crate) fn into_records(self) -> Vec<(Name, Rtype, Vec<u8>)> {
+        let gathered = self.gather();
+        let groups =
+            gathered.parts.iter().flat_map(|part| (0..part.group_count()).map(|group| part.group(group)));
+        groups
+            .flat_map(|(owner, records)| {
+                records.map(move |record| (owner.to_name(), record.rtype, record.rdata.to_vec()))
+            })
+            .collect()
+    }
+
+    /// Sorts and checks the records. `origin` is the apex where it is known; otherwise the SOA record's owner is.
+    pub fn finish(self, origin: Option<&Name>) -> Result<(Contents, Vec<Warning>), ZoneError> {
+        let gathered = self.gather();
+        let apex = gathered.find_apex(origin)?;
+        if gathered.counts().names > u32::MAX as usize {
+            return Err(ZoneError { fault: ZoneFault::TooLarge, place: Place::default() });
+        }
+        gathered.check_owners(&apex)?;
+        let order = order::sort(&gathered, apex.view().len());
+        let (contents, mut warnings) = assemble::assemble(gathered, &apex, &order)?;
+        if contents.apex_rrset(Rtype::NS).is_none() {
+            warnings.push(Warning::NoNs);
+        }
+        Ok((contents, warnings))
+    }
+}

@@ -1,0 +1,104 @@
+//! The parts of a builder, whose groups are numbered through.
+
+use super::fault::{Place, ZoneError, ZoneFault};
+use super::part::{Counts, Part};
+use nonesuch_proto::{Name, NameRef};
+use rayon::prelude::*;
+
+/// Groups of a page in the directory of parts.
+const PAGE: usize = 1024;
+
+/// All parts; groups are numbered through.
+pub(super) struct Gathered {
+    pub(super) parts: Vec<Part>,
+    /// For each part the number of its first group.
+    firsts: Vec<u32>,
+    /// For each [`PAGE`] of groups the part that the first of them is in.
+    directory: Vec<u32>,
+    count: u64,
+}
+
+impl Gathered {
+    pub(super) fn new(parts: Vec<Part>) -> Self {
+        let mut count = 0u64;
+        let mut firsts = Vec::with_capacity(parts.len());
+        let mut directory = Vec::new();
+        for (index, part) in parts.iter().enumerate() {
+            firsts.push(count as u32);
+            count += part.group_count() as u64;
+            let pages = count.div_ceil(PAGE as u64) as usize;
+            if directory.len() < pages {
+                directory.resize(pages, index as u32);
+            }
+        }
+        Self { parts, firsts, directory, count }
+    }
+
+    pub(super) const fn group_count(&self) -> usize {
+        self.count as usize
+    }
+
+    pub(super) fn first_group(&self, part: usize) -> u32 {
+        self.firsts[part]
+    }
+
+    /// The part of a group, and the group's index in it.
+    pub(super) fn locate(&self, number: u32) -> (&Part, usize) {
+        let page = number as usize / PAGE;
+        let from = self.directory[page] as usize;
+        let to = self.directory.get(page + 1).map_or(self.parts.len(), |part| *part as usize + 1);
+        let part = from + self.firsts[from..to].partition_point(|first| *first <= number) - 1;
+        (&self.parts[part], (number - self.firsts[part]) as usize)
+    }
+
+    pub(super) fn name(&self, number: u32) -> NameRef<'_> {
+        let (part, group) = self.locate(number);
+        part.name(group)
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.parts.iter().map(Part::counts).fold(Counts::default(), |all, part| Counts {
+            records: all.records + part.records,
+            names: all.names + part.names,
+            rdata: all.rdata + part.rdata,
+        })
+    }
+
+    /// The apex: the given origin, or else the owner of the first SOA record.
+    pub(super) fn find_apex(&self, origin: Option<&Name>) -> Result<Name, ZoneError> {
+        match (origin, self.parts.iter().find_map(Part::soa)) {
+            (Some(origin), Some((found, place))) => {
+                if found == origin.view() {
+                    return Ok(found.to_name());
+                }
+                let fault = ZoneFault::WrongOrigin { found: found.to_name(), origin: origin.clone() };
+                Err(ZoneError { fault, place })
+            }
+            (None, Some((found, _))) => Ok(found.to_name()),
+            (_, None) if self.counts().records == 0 => {
+                Err(ZoneError { fault: ZoneFault::Empty, place: Place::default() })
+            }
+            (origin, None) => {
+                let apex = origin.cloned().unwrap_or_else(Name::root);
+                Err(ZoneError { fault: ZoneFault::NoSoa(apex), place: Place::default() })
+            }
+        }
+    }
+
+    /// Whether all owners are in the zone; the fault is that of the first record that is not.
+    pub(super) fn check_owners(&self, apex: &Name) -> Result<(), ZoneError> {
+        let outside = self.parts.par_iter().find_map_first(|part| {
+            let outside = |group: &usize| !part.name(*group).is_at_or_below(apex.view());
+            (0..part.group_count()).find(outside).map(|group| part.group(group)).map(|(owner, records)| {
+                let place = records.clone().next().map_or_else(Place::default, |first| part.place(&first));
+                (owner.to_name(), place)
+            })
+        });
+        match outside {
+            Some((owner, place)) => {
+                Err(ZoneError { fault: ZoneFault::OutOfZone { owner, apex: apex.clone() }, place })
+            }
+            None => Ok(()),
+        }
+    }
+}

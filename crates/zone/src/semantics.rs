@@ -1,0 +1,239 @@
+//! Semantic checks: they find records that are well formed, and that lead clients to nothing or are in no response.
+//!
+//! Faults that keep contents from being built (CNAME and other data at one name, a second SOA record, an owner outside the zone)
+//! are not looked for again. Verification checks signatures and chains of denial.
+
+mod apex;
+mod finding;
+mod hostname;
+mod targets;
+
+pub use finding::{Finding, Findings, Problem};
+
+use crate::contents::{Contents, Node, Rrset};
+use crate::standing::{Standing, standings};
+use nonesuch_crypto::DigestType;
+use nonesuch_proto::{NameRef, Rtype};
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use targets::{Checker, Resolution, Target, Targets};
+
+/// Nodes that one thread checks at a time.
+const PIECE: usize = 16_384;
+
+/// Checks the records of a zone. Keeps at most `limit` findings of each kind, and counts all.
+#[must_use]
+pub fn check(contents: &Contents, limit: usize) -> Findings {
+    let standings = standings(contents);
+    let is_glue = standings.iter().map(|_| AtomicBool::new(false)).collect();
+    let expire = contents.soa().map_or(u32::MAX, |soa| soa.expire);
+    let checker = Checker { contents, standings, is_glue, expire, limit };
+    let mut findings = Findings::new(limit);
+    apex::check(contents, &mut findings);
+    findings.append(checker.in_pieces(Checker::check_node));
+    // Which addresses are glue is known when all delegations have been seen.
+    findings.append(checker.in_pieces(|checker, node, _, findings| checker.check_glue(node, findings)));
+    findings.sort();
+    findings
+}
+
+impl<'z> Checker<'z> {
+    /// Checks all nodes, on all threads; the findings come in the order of the nodes.
+    fn in_pieces(&self, check: impl Fn(&Self, Node<'z>, &mut Targets<'z>, &mut Findings) + Sync) -> Findings {
+        let count = self.contents.node_count();
+        let pieces: Vec<Range<usize>> =
+            (0..count).step_by(PIECE).map(|start| start..(start + PIECE).min(count)).collect();
+        let check_piece = |targets: &mut Targets<'z>, piece: &Range<usize>| {
+            let mut findings = Findings::new(self.limit);
+            for index in piece.clone() {
+                check(self, self.contents.node(index), targets, &mut findings);
+            }
+            findings
+        };
+        let checked: Vec<Findings> = pieces.par_iter().map_init(Targets::new, check_piece).collect();
+        let mut findings = Findings::new(self.limit);
+        checked.into_iter().for_each(|piece| findings.append(piece));
+        findings
+    }
+
+    fn check_node(&self, node: Node<'z>, targets: &mut Targets<'z>, findings: &mut Findings) {
+        if node.index() > 0 && hostname::has_internal_wildcard(node.name()) {
+            findings.add(node.name(), first_type(node), Problem::InternalWildcard);
+        }
+        for rrset in node.rrsets() {
+            let rtype = rrset.rtype();
+            if is_made_by_signing(rtype) {
+                continue;
+            }
+            if rrset.ttl() > self.expire {
+                let (ttl, expire) = (rrset.ttl(), self.expire);
+                findings.add(node.name(), rtype, Problem::TtlAboveExpire { ttl, expire });
+            }
+            if has_host_owner(rtype) && !hostname::is_host_owner(node.name()) {
+                findings.add(node.name(), rtype, Problem::OwnerNotHostname);
+            }
+            self.check_rrset(node, rrset, targets, findings);
+        }
+    }
+
+    fn check_rrset(
+        &self,
+        node: Node<'z>,
+        rrset: Rrset<'z>,
+        targets: &mut Targets<'z>,
+        findings: &mut Findings,
+    ) {
+        let (owner, rtype) = (node.name(), rrset.rtype());
+        match (self.standings[node.index()], rtype) {
+            (Standing::BelowDname, _) => {
+                findings.add(owner, rtype, Problem::BelowDname { dname: self.cover(node) });
+            }
+            (Standing::BelowCut, Rtype::A | Rtype::AAAA) => {}
+            (Standing::BelowCut, _) => {
+                findings.add(owner, rtype, Problem::BelowCut { cut: self.cover(node) });
+            }
+            (Standing::Delegation, Rtype::NS) => self.check_targets(node, rrset, targets, findings),
+            (Standing::Delegation, Rtype::DS) => check_digests(owner, rrset, findings),
+            (Standing::Delegation, Rtype::DNAME) => {
+                findings.add(owner, rtype, Problem::DnameBesideNs);
+            }
+            (Standing::Delegation, Rtype::A | Rtype::AAAA) => {}
+            (Standing::Delegation, _) => {
+                findings.add(owner, rtype, Problem::BelowCut { cut: owner.to_name() });
+            }
+            (Standing::Authoritative, Rtype::DS) if node.index() > 0 => {
+                findings.add(owner, rtype, Problem::DsWithoutNs);
+            }
+            (Standing::Authoritative, Rtype::NS | Rtype::MX | Rtype::SRV) => {
+                self.check_targets(node, rrset, targets, findings);
+            }
+            (Standing::Authoritative, Rtype::PTR) if hostname::is_reverse(owner) => {
+                self.check_targets(node, rrset, targets, findings);
+            }
+            (Standing::Authoritative, _) => {}
+        }
+    }
+
+    /// Checks the names that records lead to.
+    fn check_targets(
+        &self,
+        node: Node<'z>,
+        rrset: Rrset<'z>,
+        targets: &mut Targets<'z>,
+        findings: &mut Findings,
+    ) {
+        let (owner, rtype) = (node.name(), rrset.rtype());
+        for name in rrset.rdatas().filter_map(|rdata| target_of(rtype, rdata)) {
+            // A null MX (RFC 7505), or an absent service (RFC 2782).
+            if name.is_root() {
+                continue;
+            }
+            let target = targets.find(self, node, name);
+            if target.is_address {
+                findings.add(owner, rtype, Problem::TargetIsAddress { target: name.to_name() });
+                continue;
+            }
+            if !target.is_hostname {
+                findings.add(owner, rtype, Problem::TargetNotHostname { target: name.to_name() });
+            }
+            if rtype != Rtype::PTR
+                && let Some(problem) = self.problem_of(owner, rtype, &target)
+            {
+                findings.add(owner, rtype, problem);
+            }
+        }
+    }
+
+    /// The problem of a target, if any. Marks its addresses as glue if they are.
+    fn problem_of(&self, owner: NameRef<'z>, rtype: Rtype, target: &Target<'z>) -> Option<Problem> {
+        let name = || target.name.to_name();
+        match target.resolution {
+            Resolution::OutOfZone | Resolution::Address => None,
+            Resolution::Glue(at) => {
+                if rtype == Rtype::NS {
+                    self.is_glue[at].store(true, Ordering::Relaxed);
+                }
+                None
+            }
+            // What another zone has below its apex is not known here, and a referral needs glue for names in the delegated zone
+            // alone (RFC 9471 §2.1).
+            Resolution::Delegated => {
+                let is_missing = rtype == Rtype::NS && target.name.is_at_or_below(owner);
+                is_missing.then(|| Problem::MissingGlue { target: name() })
+            }
+            Resolution::Alias => Some(Problem::TargetIsAlias { target: name() }),
+            Resolution::BelowDname => Some(Problem::TargetBelowDname { target: name() }),
+            Resolution::NoAddress => Some(Problem::TargetHasNoAddress { target: name() }),
+        }
+    }
+
+    /// Addresses at or below a zone cut that no NS record of the zone names are no glue, and in no response.
+    fn check_glue(&self, node: Node<'z>, findings: &mut Findings) {
+        let is_delegated = matches!(self.standings[node.index()], Standing::Delegation | Standing::BelowCut);
+        if !is_delegated || self.is_glue[node.index()].load(Ordering::Relaxed) {
+            return;
+        }
+        for rtype in [Rtype::A, Rtype::AAAA].into_iter().filter(|rtype| node.has(*rtype)) {
+            findings.add(node.name(), rtype, Problem::UnusedGlue { cut: self.cover(node) });
+        }
+    }
+
+    /// The zone cut or owner of a DNAME record at or above a node.
+    fn cover(&self, node: Node<'z>) -> nonesuch_proto::Name {
+        let mut above = Some(node.name());
+        while let Some(name) = above {
+            if let Ok(found) = self.contents.find(name)
+                && (self.standings[found.index()] == Standing::Delegation
+                    || self.standings[found.index()] == Standing::Authoritative && found.has(Rtype::DNAME))
+            {
+                return found.name().to_name();
+            }
+            above = name.parent();
+        }
+        self.contents.apex().clone()
+    }
+}
+
+/// Types whose place verification checks.
+const fn is_made_by_signing(rtype: Rtype) -> bool {
+    rtype.is_signature_or_chain() || matches!(rtype, Rtype::NSEC5)
+}
+
+/// Types whose owner is the name of a host (RFC 1123 §2.1).
+const fn has_host_owner(rtype: Rtype) -> bool {
+    matches!(rtype, Rtype::A | Rtype::AAAA | Rtype::MX)
+}
+
+fn first_type(node: Node<'_>) -> Rtype {
+    node.rrsets().next().map_or(Rtype::ANY, Rrset::rtype)
+}
+
+/// The name that an NS, PTR, MX or SRV record leads to.
+fn target_of(rtype: Rtype, rdata: &[u8]) -> Option<NameRef<'_>> {
+    let start = match rtype {
+        Rtype::MX => 2,
+        Rtype::SRV => 6,
+        _ => 0,
+    };
+    NameRef::from_wire(rdata.get(start..)?).ok()
+}
+
+/// The digest of a DS record has the length that its digest type gives (RFC 4034 §5.1.4).
+fn check_digests(owner: NameRef<'_>, rrset: Rrset<'_>, findings: &mut Findings) {
+    for rdata in rrset.rdatas() {
+        let [high, low, _, digest_type, digest @ ..] = rdata else { continue };
+        let (tag, digest_type) = (u16::from_be_bytes([*high, *low]), DigestType(*digest_type));
+        match digest_type.octets() {
+            None => findings.add(owner, Rtype::DS, Problem::UnknownDigestType { tag, digest_type }),
+            Some(expected) if digest.len() != expected => {
+                let found = digest.len();
+                findings.add(owner, Rtype::DS, Problem::DigestLength { tag, digest_type, expected, found });
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

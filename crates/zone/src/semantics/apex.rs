@@ -1,0 +1,47 @@
+//! Checks of the records at the apex: the times of the SOA record, CDS and CDNSKEY.
+
+use super::finding::{Findings, Problem};
+use super::hostname;
+use crate::contents::{Contents, Soa};
+use nonesuch_proto::{NameRef, Rtype};
+
+/// Longest time that negative answers should be cached, in seconds (RFC 2308 §5).
+const NEGATIVE_TTL: u32 = 86_400;
+
+/// Checks what the apex alone has.
+pub(super) fn check(contents: &Contents, findings: &mut Findings) {
+    check_times(contents, findings);
+    check_primary(contents, findings);
+    let apex = contents.apex().view();
+    for (there, missing) in [(Rtype::CDS, Rtype::CDNSKEY), (Rtype::CDNSKEY, Rtype::CDS)] {
+        if contents.apex_rrset(there).is_some() && contents.apex_rrset(missing).is_none() {
+            findings.add(apex, there, Problem::OneOfCdsAndCdnskey { missing });
+        }
+    }
+}
+
+fn check_times(contents: &Contents, findings: &mut Findings) {
+    let Some(soa) = contents.soa() else { return };
+    let apex = contents.apex().view();
+    let Soa { refresh, retry, expire, .. } = soa;
+    if retry > refresh {
+        findings.add(apex, Rtype::SOA, Problem::RetryAboveRefresh { retry, refresh });
+    }
+    let least = u64::from(refresh) + u64::from(retry);
+    if u64::from(expire) < least {
+        findings.add(apex, Rtype::SOA, Problem::ExpireTooShort { expire, least });
+    }
+    let ttl = soa.negative_ttl();
+    if ttl > NEGATIVE_TTL {
+        findings.add(apex, Rtype::SOA, Problem::LongNegativeTtl { ttl });
+    }
+}
+
+fn check_primary(contents: &Contents, findings: &mut Findings) {
+    let rdata = contents.apex_rrset(Rtype::SOA).and_then(|soa| soa.rdatas().next());
+    let Some((primary, _)) = rdata.and_then(|rdata| NameRef::split_from(rdata).ok()) else { return };
+    if !hostname::is_hostname(primary) {
+        let problem = Problem::TargetNotHostname { target: primary.to_name() };
+        findings.add(contents.apex().view(), Rtype::SOA, problem);
+    }
+}

@@ -1,0 +1,274 @@
+//! What semantic checks find: where, and what.
+
+use nonesuch_crypto::DigestType;
+use nonesuch_proto::{Name, NameRef, Rtype};
+use std::collections::BTreeMap;
+
+/// Records with a problem.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{owner} {rtype}: {problem}")]
+pub struct Finding {
+    /// Owner of the RRset.
+    pub owner: Name,
+    /// Type of the RRset.
+    pub rtype: Rtype,
+    /// The problem.
+    pub problem: Problem,
+}
+
+/// A problem of an RRset. The zone can be served with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The target of an NS, MX or SRV record is a name of the zone that has no address (RFC 1912 §2.4, §2.8).
+    #[error("{target} has no A or AAAA record in this zone: add one, or correct the name")]
+    TargetHasNoAddress {
+        /// The target.
+        target: Name,
+    },
+    /// The target of an NS, MX or SRV record is an alias (RFC 2181 §10.3, RFC 2782).
+    #[error("{target} is an alias: give the name that its CNAME record leads to")]
+    TargetIsAlias {
+        /// The target.
+        target: Name,
+    },
+    /// The target of an NS, MX or SRV record is below a DNAME record, which makes an alias of it (RFC 6672 §2.3).
+    #[error("{target} is below a DNAME record, and so an alias: give a name with addresses")]
+    TargetBelowDname {
+        /// The target.
+        target: Name,
+    },
+    /// The target of an NS, MX or SRV record looks like an IPv4 address.
+    #[error("{target} is an address and no name: give the name of the host")]
+    TargetIsAddress {
+        /// The target.
+        target: Name,
+    },
+    /// The target of an NS, MX, SRV or PTR record, or the primary server of the SOA record, is no hostname (RFC 1123 §2.1).
+    #[error("{target} is no hostname: labels have letters, digits and inner hyphens (RFC 1123 section 2.1)")]
+    TargetNotHostname {
+        /// The target.
+        target: Name,
+    },
+    /// The owner of an A, AAAA or MX record is no hostname (RFC 1123 §2.1).
+    #[error("the owner is no hostname: labels have letters, digits and inner hyphens (RFC 1123 section 2.1)")]
+    OwnerNotHostname,
+    /// A delegation has a name server in the delegated zone, without an address: resolvers cannot reach it (RFC 9471 §2.1).
+    #[error("glue is missing: {target} has no A or AAAA record; add one, or remove the name server")]
+    MissingGlue {
+        /// The name server.
+        target: Name,
+    },
+    /// An address at or below a zone cut that no NS record of the zone names.
+    #[error("occluded by the delegation of {cut}, and no NS record names it as a server: remove it")]
+    UnusedGlue {
+        /// The zone cut.
+        cut: Name,
+    },
+    /// Records at or below a zone cut that belong to the delegated zone (RFC 1034 §4.2.1).
+    #[error("occluded by the delegation of {cut}: move it to that zone, or remove it")]
+    BelowCut {
+        /// The zone cut.
+        cut: Name,
+    },
+    /// Records below a DNAME record (RFC 6672 §2.4).
+    #[error("occluded by the DNAME record of {dname}: remove it (RFC 6672 section 2.4)")]
+    BelowDname {
+        /// Owner of the DNAME record.
+        dname: Name,
+    },
+    /// A DNAME record and NS records at one name other than the apex (RFC 6672 §2.3).
+    #[error("a name below the apex has DNAME and NS records: remove one of them (RFC 6672 section 2.3)")]
+    DnameBesideNs,
+    /// A DS record without a delegation (RFC 4035 §2.4).
+    #[error(
+        "the name has a DS record and no NS record: it is no delegation; remove the DS record (RFC 4035 section 2.4)"
+    )]
+    DsWithoutNs,
+    /// The digest type of a DS record is unknown: validators ignore the record (RFC 4509 §3).
+    #[error("DS {tag} has the unknown digest type {}: validators ignore it", digest_type.0)]
+    UnknownDigestType {
+        /// Tag in the record.
+        tag: u16,
+        /// Its digest type.
+        digest_type: DigestType,
+    },
+    /// The digest of a DS record has another length than its digest type gives.
+    #[error("DS {tag} has a {digest_type} digest of {found} octets, not {expected}: it matches no key")]
+    DigestLength {
+        /// Tag in the record.
+        tag: u16,
+        /// Its digest type.
+        digest_type: DigestType,
+        /// Octets of such digests.
+        expected: usize,
+        /// Octets of this digest.
+        found: usize,
+    },
+    /// CDS records without CDNSKEY records, or the reverse: some parents read CDS, some CDNSKEY (RFC 7344 §4).
+    #[error(
+        "there are no {missing} records: publish both types, parents read one or the other (RFC 7344 section 4)"
+    )]
+    OneOfCdsAndCdnskey {
+        /// The type without records.
+        missing: Rtype,
+    },
+    /// A label `*` other than the first: it is no wildcard (RFC 4592 §2.1.1).
+    #[error("the label * is not the first label: the name is no wildcard (RFC 4592 section 2.1.1)")]
+    InternalWildcard,
+    /// The TTL is above the expire time of the SOA record: caches have the records longer than secondaries that lose the primary.
+    #[error("the TTL {ttl} s is above the SOA expire time {expire} s: lower it, or raise the expire time")]
+    TtlAboveExpire {
+        /// TTL of the RRset, in seconds.
+        ttl: u32,
+        /// Expire time, in seconds.
+        expire: u32,
+    },
+    /// The retry time of the SOA record is above its refresh time (RFC 1912 §2.2).
+    #[error("the retry time {retry} s is above the refresh time {refresh} s (RFC 1912 section 2.2)")]
+    RetryAboveRefresh {
+        /// Retry time, in seconds.
+        retry: u32,
+        /// Refresh time, in seconds.
+        refresh: u32,
+    },
+    /// The expire time of the SOA record leaves secondaries no time for a second attempt (RFC 1912 §2.2).
+    #[error(
+        "the expire time {expire} s is below refresh time plus retry time, {least} s: one failed refresh makes secondaries drop the \
+         zone (RFC 1912 section 2.2)"
+    )]
+    ExpireTooShort {
+        /// Expire time, in seconds.
+        expire: u32,
+        /// Refresh time plus retry time, in seconds.
+        least: u64,
+    },
+    /// Caches keep negative answers for more than a day (RFC 2308 §5).
+    #[error("resolvers cache negative answers for {ttl} s: more than a day is too long (RFC 2308 section 5)")]
+    LongNegativeTtl {
+        /// The lesser of TTL and minimum field of the SOA record, in seconds.
+        ttl: u32,
+    },
+}
+
+impl Problem {
+    /// The kind of problem, for programs: words with hyphens.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::TargetHasNoAddress { .. } => "target-has-no-address",
+            Self::TargetIsAlias { .. } => "target-is-alias",
+            Self::TargetBelowDname { .. } => "target-below-dname",
+            Self::TargetIsAddress { .. } => "target-is-address",
+            Self::TargetNotHostname { .. } => "target-not-hostname",
+            Self::OwnerNotHostname => "owner-not-hostname",
+            Self::MissingGlue { .. } => "missing-glue",
+            Self::UnusedGlue { .. } => "unused-glue",
+            Self::BelowCut { .. } => "below-cut",
+            Self::BelowDname { .. } => "below-dname",
+            Self::DnameBesideNs => "dname-beside-ns",
+            Self::DsWithoutNs => "ds-without-ns",
+            Self::UnknownDigestType { .. } => "unknown-digest-type",
+            Self::DigestLength { .. } => "digest-length",
+            Self::OneOfCdsAndCdnskey { .. } => "one-of-cds-and-cdnskey",
+            Self::InternalWildcard => "internal-wildcard",
+            Self::TtlAboveExpire { .. } => "ttl-above-expire",
+            Self::RetryAboveRefresh { .. } => "retry-above-refresh",
+            Self::ExpireTooShort { .. } => "expire-too-short",
+            Self::LongNegativeTtl { .. } => "long-negative-ttl",
+        }
+    }
+
+    /// The name that the records lead to, or that occludes them.
+    #[must_use]
+    pub const fn target(&self) -> Option<&Name> {
+        match self {
+            Self::TargetHasNoAddress { target }
+            | Self::TargetIsAlias { target }
+            | Self::TargetBelowDname { target }
+            | Self::TargetIsAddress { target }
+            | Self::TargetNotHostname { target }
+            | Self::MissingGlue { target } => Some(target),
+            Self::UnusedGlue { cut } | Self::BelowCut { cut } => Some(cut),
+            Self::BelowDname { dname } => Some(dname),
+            _ => None,
+        }
+    }
+}
+
+/// All findings in a zone: the first of each kind, and how many there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    limit: usize,
+    list: Vec<Finding>,
+    /// By [`Problem::code`].
+    counts: BTreeMap<&'static str, usize>,
+}
+
+impl Findings {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    /// The first findings of each kind, in canonical order of owners, then by type.
+    #[must_use]
+    pub fn list(&self) -> &[Finding] {
+        &self.list
+    }
+
+    /// How many there are of each kind, by [`Problem::code`].
+    #[must_use]
+    pub const fn counts(&self) -> &BTreeMap<&'static str, usize> {
+        &self.counts
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.counts.values().sum()
+    }
+
+    /// For a log: a line with all counts, and the first findings, `most` of them; none where there are no findings.
+    #[must_use]
+    pub fn lines(&self, most: usize) -> Vec<String> {
+        let total = self.total();
+        if total == 0 {
+            return Vec::new();
+        }
+        let counts: Vec<String> = self.counts.iter().map(|(code, count)| format!("{code} {count}")).collect();
+        let summary = format!(
+            "semantic checks: {total} finding{} ({}); `nonesuch zone verify --all FILE` lists all",
+            if total == 1 { "" } else { "s" },
+            counts.join(", ")
+        );
+        let findings = self.list.iter().take(most).map(|finding| format!("semantic checks: {finding}"));
+        std::iter::once(summary).chain(findings).collect()
+    }
+
+    pub(super) fn add(&mut self, owner: NameRef<'_>, rtype: Rtype, problem: Problem) {
+        let count = self.counts.entry(problem.code()).or_default();
+        *count += 1;
+        if *count <= self.limit {
+            self.list.push(Finding { owner: owner.to_name(), rtype, problem });
+        }
+    }
+
+    /// Appends the findings of other nodes, with the same limit.
+    pub(super) fn append(&mut self, other: Self) {
+        let mut counts = self.counts.clone();
+        for finding in other.list {
+            let count = counts.entry(finding.problem.code()).or_default();
+            *count += 1;
+            if *count <= self.limit {
+                self.list.push(finding);
+            }
+        }
+        for (code, count) in other.counts {
+            *self.counts.entry(code).or_default() += count;
+        }
+    }
+
+    pub(super) fn sort(&mut self) {
+        self.list.sort_by(|a, b| a.owner.cmp(&b.owner).then(a.rtype.cmp(&b.rtype)));
+    }
+}

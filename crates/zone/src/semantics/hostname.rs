@@ -1,0 +1,50 @@
+//! Names of hosts (RFC 952, RFC 1123 §2.1), and names that are something else by mistake.
+
+use nonesuch_proto::NameRef;
+
+/// Which octets a label of a hostname may have.
+const INNER: [bool; 256] = {
+    let mut inner = [false; 256];
+    let mut octet = 0u8;
+    while octet < 128 {
+        inner[octet as usize] = octet.is_ascii_alphanumeric() || octet == b'-';
+        octet += 1;
+    }
+    inner
+};
+
+/// Whether all labels have letters, digits and inner hyphens alone.
+pub(super) fn is_hostname(name: NameRef<'_>) -> bool {
+    name.labels().all(|label| {
+        label.first() != Some(&b'-')
+            && label.last() != Some(&b'-')
+            && label.iter().all(|octet| INNER[usize::from(*octet)])
+    })
+}
+
+/// Whether hosts can have the name: a hostname, or a wildcard that stands for some.
+pub(super) fn is_host_owner(name: NameRef<'_>) -> bool {
+    is_hostname(name) || name.is_wildcard() && name.parent().is_some_and(is_hostname)
+}
+
+/// Whether a label other than the first is `*`.
+pub(super) fn has_internal_wildcard(name: NameRef<'_>) -> bool {
+    // Most names have no such octet at all.
+    memchr::memchr(b'*', name.wire()).is_some() && name.labels().skip(1).any(|label| label == b"*")
+}
+
+/// Whether PTR records at the name lead from addresses to hosts.
+pub(super) fn is_reverse(name: NameRef<'_>) -> bool {
+    let mut labels = name.labels().collect::<Vec<_>>().into_iter().rev();
+    let (top, second) = (labels.next().unwrap_or_default(), labels.next().unwrap_or_default());
+    top.eq_ignore_ascii_case(b"arpa")
+        && [&b"in-addr"[..], b"ip6"].iter().any(|zone| second.eq_ignore_ascii_case(zone))
+}
+
+/// Whether an IPv4 address was written for a name: four numbers, with or without the apex behind them.
+pub(super) fn is_address(name: NameRef<'_>, apex: NameRef<'_>) -> bool {
+    let is_number = |label: &[u8]| std::str::from_utf8(label).is_ok_and(|text| text.parse::<u8>().is_ok());
+    let is_bare =
+        || name.label_count() == 4 || name.is_below(apex) && name.label_count() == apex.label_count() + 4;
+    name.labels().next().is_some_and(is_number) && is_bare() && name.labels().take(4).all(is_number)
+}

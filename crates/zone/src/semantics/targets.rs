@@ -1,0 +1,140 @@
+//! What the zone has at the target of an NS, MX or SRV record.
+
+use super::hostname;
+use crate::contents::{Contents, Node};
+use crate::standing::Standing;
+use nonesuch_proto::{MAX_NAME, NameRef, Rtype, WildcardRoom};
+use std::sync::atomic::AtomicBool;
+
+/// A zone while it is checked.
+pub(super) struct Checker<'z> {
+    pub(super) contents: &'z Contents,
+    pub(super) standings: Vec<Standing>,
+    /// For each node at or below a zone cut, whether an NS record names it.
+    pub(super) is_glue: Vec<AtomicBool>,
+    /// Expire field of the SOA record, in seconds.
+    pub(super) expire: u32,
+    pub(super) limit: usize,
+}
+
+/// What the zone has at a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resolution {
+    /// The name is not in the zone.
+    OutOfZone,
+    /// Addresses of the zone's own.
+    Address,
+    /// Addresses at or below a zone cut, at the node with this index.
+    Glue(usize),
+    /// The name is at or below a zone cut, and the zone has no address of it.
+    Delegated,
+    /// A CNAME record.
+    Alias,
+    /// The name is below a DNAME record.
+    BelowDname,
+    /// Neither addresses nor an alias.
+    NoAddress,
+}
+
+/// Facts of a target that hold for each record with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target<'z> {
+    pub(super) name: NameRef<'z>,
+    pub(super) is_address: bool,
+    pub(super) is_hostname: bool,
+    pub(super) resolution: Resolution,
+}
+
+/// Targets that were looked up last. Most delegations have one of few sets of name servers.
+pub(super) struct Targets<'z>(Vec<Option<Target<'z>>>);
+
+const TARGETS: usize = 8192;
+/// Names behind that of a record where its target is looked for first.
+const NEAR: usize = 4;
+
+impl<'z> Targets<'z> {
+    pub(super) fn new() -> Self {
+        Self(vec![None; TARGETS])
+    }
+
+    /// The facts of `name`, a target in the records of `node`.
+    pub(super) fn find(&mut self, checker: &Checker<'z>, node: Node<'z>, name: NameRef<'z>) -> Target<'z> {
+        if !name.is_at_or_below(checker.contents.apex().view()) {
+            return checker.target(name, Resolution::OutOfZone);
+        }
+        if node.index() > 0 && name.is_at_or_below(node.name()) {
+            return checker.target(name, checker.resolve(name, checker.find_near(node, name)));
+        }
+        let fold = |hash: usize, octet: &u8| hash.wrapping_mul(31).wrapping_add(usize::from(*octet));
+        let entry = &mut self.0[name.wire().iter().fold(0, fold) % TARGETS];
+        match entry {
+            Some(target) if target.name.wire() == name.wire() => *target,
+            _ => *entry.insert(checker.target(name, checker.resolve(name, checker.contents.find(name)))),
+        }
+    }
+}
+
+impl<'z> Checker<'z> {
+    fn target(&self, name: NameRef<'z>, resolution: Resolution) -> Target<'z> {
+        let is_address = hostname::is_address(name, self.contents.apex().view());
+        Target { name, is_address, is_hostname: hostname::is_hostname(name), resolution }
+    }
+
+    /// Resolves a name of the zone; `found` is its node, or its place in the order.
+    fn resolve(&self, name: NameRef<'_>, found: Result<Node<'z>, usize>) -> Resolution {
+        match found {
+            Ok(node) => self.resolve_node(node),
+            Err(at) => self.resolve_missing(at, name),
+        }
+    }
+
+    /// Finds a name below that of `node`: glue of a delegation comes right behind its name servers.
+    fn find_near(&self, node: Node<'z>, name: NameRef<'_>) -> Result<Node<'z>, usize> {
+        let near = (node.index()..self.contents.node_count()).take(NEAR);
+        let found = near.map(|index| self.contents.node(index)).find(|near| near.name() == name);
+        found.map_or_else(|| self.contents.find_from(node.index(), name), Ok)
+    }
+
+    fn resolve_node(&self, node: Node<'_>) -> Resolution {
+        let has_address = node.has(Rtype::A) || node.has(Rtype::AAAA);
+        match self.standings[node.index()] {
+            Standing::BelowDname => Resolution::BelowDname,
+            Standing::Delegation | Standing::BelowCut if has_address => Resolution::Glue(node.index()),
+            Standing::Delegation | Standing::BelowCut => Resolution::Delegated,
+            Standing::Authoritative if has_address => Resolution::Address,
+            Standing::Authoritative if node.has(Rtype::CNAME) => Resolution::Alias,
+            Standing::Authoritative => Resolution::NoAddress,
+        }
+    }
+
+    /// Resolves a name without records; `at` is its place in the order. Looks for a zone cut or DNAME record above it, from the
+    /// apex down, and else for the wildcard at its closest encloser (RFC 4592 §3.3.1).
+    fn resolve_missing(&self, at: usize, target: NameRef<'_>) -> Resolution {
+        let apex = self.contents.apex().view();
+        let mut encloser = apex;
+        for count in apex.label_count()..target.label_count() {
+            let name = target.suffix(count);
+            match self.contents.find(name).map(|node| (node, self.standings[node.index()])) {
+                Ok((_, Standing::Delegation | Standing::BelowCut)) => return Resolution::Delegated,
+                Ok((_, Standing::BelowDname)) => return Resolution::BelowDname,
+                Ok((node, Standing::Authoritative)) if node.has(Rtype::DNAME) => {
+                    return Resolution::BelowDname;
+                }
+                Ok(_) => encloser = name,
+                Err(at) if self.is_empty_non_terminal(at, name) => encloser = name,
+                Err(_) => break,
+            }
+        }
+        if self.is_empty_non_terminal(at, target) {
+            return Resolution::NoAddress;
+        }
+        let mut room: WildcardRoom = [0; MAX_NAME + 2];
+        let wildcard = self.contents.find(encloser.wildcard_in(&mut room));
+        wildcard.map_or(Resolution::NoAddress, |wildcard| self.resolve_node(wildcard))
+    }
+
+    /// Whether there are names below `name`, which owns no records; `at` is its place in the order.
+    fn is_empty_non_terminal(&self, at: usize, name: NameRef<'_>) -> bool {
+        at < self.contents.node_count() && self.contents.node(at).name().is_below(name)
+    }
+}
