@@ -10,7 +10,7 @@ mod common;
 
 use nonesuch_authoritative::{Request, answer};
 use nonesuch_crypto::Algorithm;
-use nonesuch_dnssec::{KeyPair, KeySet, SignOptions, sign};
+use nonesuch_dnssec::{KeySet, SignOptions, sign};
 use nonesuch_proto::MAX_NAME;
 use nonesuch_server::query::Query;
 use nonesuch_server::trailer::{Trailer, Transport};
@@ -22,7 +22,7 @@ fn image(mechanism: &str) -> Result<Image, Box<dyn std::error::Error>> {
     if mechanism == "none" {
         return Ok(Image::compile(&contents)?);
     }
-    let keys = KeySet::new(&apex, vec![KeyPair::generate(&apex, 257, Algorithm::ED25519, None)?])?;
+    let keys = KeySet::new(&apex, vec![common::key(&apex, Algorithm::ED25519)?])?;
     let options = SignOptions::new(mechanism.parse()?, 1_750_000_000, 1_760_000_000);
     Ok(Image::compile(sign(&contents, &keys, &options)?.contents())?.with_verified_chain())
 }

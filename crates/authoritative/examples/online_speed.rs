@@ -13,7 +13,7 @@ use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
 use nonesuch_dnssec::keys::{KeyRecord, SyncKeys};
 use nonesuch_dnssec::online::{Counters, DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, prepare};
-use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
+use nonesuch_dnssec::{KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_server::trailer::Transport;
 use std::error::Error;
@@ -26,7 +26,7 @@ fn publish(mechanism: &str, algorithm: Algorithm) -> Result<Published, Box<dyn E
     let contents = common::zone(false)?;
     let zone = contents.apex().clone();
     let Some(vrf) = mechanism.strip_prefix("nsec5/") else {
-        let pair = KeyPair::generate(&zone, 257, algorithm, None)?;
+        let pair = common::key(&zone, algorithm)?;
         let record = KeyRecord::of(&pair);
         let mechanism: Mechanism = mechanism.parse()?;
         let options = OnlineOptions {
@@ -41,7 +41,7 @@ fn publish(mechanism: &str, algorithm: Algorithm) -> Result<Published, Box<dyn E
     let vrf = VrfPrivateKey::generate(VrfAlgorithm::from_name(vrf).ok_or("no such VRF")?)?;
     let proofs = prove_chain(&contents, &vrf, &ProveOptions::new(Mechanism::Nsec5))?.0;
     let alias = algorithm.nsec5_alias().ok_or("no alias")?;
-    let keys = KeySet::new(&zone, vec![KeyPair::generate(&zone, 257, alias, None)?])?;
+    let keys = KeySet::new(&zone, vec![common::key(&zone, alias)?])?;
     let options = SignOptions {
         nsec5: Some(Nsec5Chain { proofs: &proofs, keep_keys: false }),
         ..SignOptions::new(Mechanism::Nsec5, NOW - 3600, NOW + 86_400)

@@ -13,7 +13,7 @@ mod common;
 use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
 use nonesuch_authoritative::{Published, Responder, Settings, Shared};
 use nonesuch_crypto::Algorithm;
-use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
+use nonesuch_dnssec::{KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
 use nonesuch_net::{Answer, BATCH, Handler as _};
 use nonesuch_proto::edns;
 use nonesuch_server::cookies::Cookies;
@@ -28,8 +28,7 @@ const SECRET: [u8; 16] = [7; 16];
 fn publish() -> Result<Published, Box<dyn Error>> {
     let contents = common::zone(true)?;
     let apex = contents.apex().clone();
-    let pair = KeyPair::generate(&apex, 257, Algorithm::ED25519, None)?;
-    let keys = KeySet::new(&apex, vec![pair])?;
+    let keys = KeySet::new(&apex, vec![common::key(&apex, Algorithm::ED25519)?])?;
     let options = SignOptions::new(Mechanism::Nsec, 1_750_000_000, 1_760_000_000);
     let signed = sign(&contents, &keys, &options)?.into_contents();
     let verified = into_verified(signed, &VerifyOptions::default()).map_err(|_| "not sound")?;

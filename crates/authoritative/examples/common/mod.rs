@@ -1,5 +1,7 @@
-//! What the examples share: a zone of 1,000 names, and queries.
+//! What the examples share: a zone of 1,000 names, its keys, and queries.
 
+use nonesuch_crypto::Algorithm;
+use nonesuch_dnssec::KeyPair;
 use nonesuch_proto::message::{HEADER, push_query};
 use nonesuch_proto::{Name, NameError, Rtype, edns};
 use nonesuch_zone::{Contents, read};
@@ -19,6 +21,25 @@ pub(crate) fn zone(cuts: bool) -> Result<Contents, Box<dyn Error>> {
     }
     let apex: Name = "example.".parse()?;
     Ok(read::read_text(text.as_bytes(), Path::new("zone"), Some(&apex))?.contents)
+}
+
+/// The key of the zone, for Ed25519 and P-256 that of RFC 8080 §6.1 and RFC 6605 §6.1. The octets of an image are the key of the
+/// hash of its names: with a random key, each run would look for names in another table.
+pub(crate) fn key(apex: &Name, algorithm: Algorithm) -> Result<KeyPair, Box<dyn Error>> {
+    let (public, private) = match algorithm {
+        Algorithm::ED25519 => {
+            ("l02Woi0iS8Aa25FQkUd9RMzZHJpBoRQwAQEX1SxZJA4=", "ODIyNjAzODQ2MjgwODAxMjI2NDUxOTAyMDQxNDIyNjI=")
+        }
+        Algorithm::ECDSAP256SHA256 => (
+            "GojIhhXUN/u4v54ZQqGSnyhWJwaubCvTmeexv7bR6edbkrSqQpF64cYbcB7wNcP+e+MAnLr+Wi9xMWyQLc8NAA==",
+            "GU6SnQ/Ou+xC5RumuIUIuJZteXT2z0O/ok1s38Et6mQ=",
+        ),
+        _ => return Ok(KeyPair::generate(apex, 257, algorithm, None)?),
+    };
+    let number = algorithm.0;
+    let record = format!("{apex} IN DNSKEY 257 3 {number} {public}");
+    let private = format!("Private-key-format: v1.3\nAlgorithm: {number}\nPrivateKey: {private}\n");
+    Ok(KeyPair::parse(&record, &private)?)
 }
 
 /// A query for the addresses of `name` with DO set.
