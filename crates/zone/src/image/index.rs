@@ -38,20 +38,10 @@ pub(super) fn find<'n>(table: &[u8], name: &[u8], name_of: impl Fn(u32) -> &'n [
     let (key, slots) = table.as_chunks::<SLOT>().0.split_first()?;
     let hash = hash(*key, name);
     let tag = hash as u32;
-    let mut at = first_slot(hash, slots.len());
+    let (before, behind) = slots.split_at_checked(first_slot(hash, slots.len()))?;
     // A table is never full; one from a file that is must not be looked through for ever.
-    for _ in 0..slots.len() {
-        let slot = slots.get(at)?;
-        let node = node_of(slot);
-        if node == EMPTY {
-            return None;
-        }
-        if u32::from_le_bytes([slot[0], slot[1], slot[2], slot[3]]) == tag && name_of(node) == name {
-            return Some(node);
-        }
-        at = if at + 1 == slots.len() { 0 } else { at + 1 };
-    }
-    None
+    let mut taken = behind.iter().chain(before).take_while(|slot| node_of(slot) != EMPTY);
+    taken.find(|slot| tag_of(slot) == tag && name_of(node_of(slot)) == name).map(node_of)
 }
 
 /// The block of each slot that is taken.
@@ -63,6 +53,10 @@ const fn first_slot(hash: u64, size: usize) -> usize {
     (((hash >> 32) * size as u64) >> 32) as usize
 }
 
+const fn tag_of(slot: &[u8; SLOT]) -> u32 {
+    u32::from_le_bytes([slot[0], slot[1], slot[2], slot[3]])
+}
+
 const fn node_of(slot: &[u8; SLOT]) -> u32 {
     u32::from_le_bytes([slot[4], slot[5], slot[6], slot[7]])
 }
@@ -72,14 +66,20 @@ fn hash(key: [u8; SLOT], octets: &[u8]) -> u64 {
     const A: u64 = 0x9e37_79b9_7f4a_7c15;
     const B: u64 = 0xd6e8_feb8_6659_fd93;
     let mut state = u64::from_le_bytes(key) ^ octets.len() as u64;
-    let mut chunks = octets.chunks_exact(8);
-    for chunk in &mut chunks {
-        let word = u64::from_le_bytes(chunk.try_into().unwrap_or_default());
-        state = fold(state ^ word, B);
+    let (words, rest) = octets.as_chunks();
+    for word in words {
+        state = fold(state ^ u64::from_le_bytes(*word), B);
     }
-    let mut tail = [0; 8];
-    tail[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
-    fold(fold(state ^ u64::from_le_bytes(tail), B), A)
+    fold(fold(state ^ last_word(octets, rest.len()), B), A)
+}
+
+/// The last `count` octets, fewer than eight, as a little-endian number.
+// A copy of so few octets would be a call, which takes longer than all else here.
+fn last_word(octets: &[u8], count: usize) -> u64 {
+    match octets.last_chunk() {
+        Some(last) => u64::from_le_bytes(*last).checked_shr(64 - 8 * count as u32).unwrap_or(0),
+        None => octets.iter().rev().fold(0, |word, octet| word << 8 | u64::from(*octet)),
+    }
 }
 
 /// Both halves of a 128-bit product, mixed.
@@ -177,6 +177,17 @@ mod tests {
         let tags = |key: &[u8; SLOT]| names.iter().map(|name| hash(*key, name) as u32).collect::<Vec<_>>();
         let (these, those) = (tags(b"some key"), tags(b"some kez"));
         assert!(these.iter().zip(&those).all(|(one, other)| one != other));
+    }
+
+    #[test]
+    fn the_last_word_has_the_octets_behind_whole_words() {
+        let octets: Vec<u8> = (1..=255).collect();
+        for length in 0..=octets.len() {
+            let count = length % 8;
+            let mut word = [0; 8];
+            word[..count].copy_from_slice(&octets[length - count..length]);
+            assert_eq!(last_word(&octets[..length], count), u64::from_le_bytes(word), "{length}");
+        }
     }
 
     #[test]
