@@ -8,7 +8,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::BuildHasher as _;
+use std::hash::{BuildHasher as _, BuildHasherDefault, Hasher};
 
 /// Octets that an entry takes beside those of its key and value: slots of table and queue, and the allocator's own.
 const OVERHEAD: usize = 128;
@@ -19,19 +19,40 @@ const MOST_USES: u8 = 3;
 /// Octets that a hash in the ghost queue takes, in queue and set.
 const GHOST: usize = 32;
 
+/// A hasher for hashes of keys, which are keyed and spread evenly already: each is its own hash.
+#[derive(Debug, Default)]
+pub(super) struct Unchanged(u64);
+
+impl Hasher for Unchanged {
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn write(&mut self, octets: &[u8]) {
+        octets.iter().for_each(|octet| self.0 = self.0 << 8 | u64::from(*octet));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A set of hashes of keys.
+pub(super) type Hashes = HashSet<u64, BuildHasherDefault<Unchanged>>;
+
 /// The entries, with the bound on what they take.
 #[derive(Debug)]
 pub(super) struct Cache {
     /// Keyed, so that no sender of queries can choose names whose hashes meet.
     hasher: RandomState,
     /// Place of each entry by the hash of its key.
-    places: HashMap<u64, u32>,
+    places: HashMap<u64, u32, BuildHasherDefault<Unchanged>>,
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     probation: VecDeque<u32>,
     main: VecDeque<u32>,
     ghosts: VecDeque<u64>,
-    is_ghost: HashSet<u64>,
+    is_ghost: Hashes,
     /// Octets in probation, and in all.
     in_probation: usize,
     octets: usize,
@@ -62,13 +83,13 @@ impl Cache {
     pub(super) fn new(bound: usize) -> Self {
         Self {
             hasher: RandomState::new(),
-            places: HashMap::new(),
+            places: HashMap::default(),
             entries: Vec::new(),
             free: Vec::new(),
             probation: VecDeque::new(),
             main: VecDeque::new(),
             ghosts: VecDeque::new(),
-            is_ghost: HashSet::new(),
+            is_ghost: Hashes::default(),
             in_probation: 0,
             octets: 0,
             bound,

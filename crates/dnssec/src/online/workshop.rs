@@ -9,7 +9,7 @@
 //! Signatures over the zone's own RRsets are cached under the number of their template and the generation of the image, those
 //! over generated records under the record's octets, proofs under the name.
 
-use super::cache::Cache;
+use super::cache::{Cache, Hashes};
 use super::counters::{Counters, Operation};
 use super::keys::OnlineKeys;
 use super::period::Period;
@@ -20,7 +20,6 @@ use crate::rrsig::{Rrsig, push_signed_data};
 use nonesuch_crypto::vrf::VRF_HASH_OCTETS;
 use nonesuch_crypto::{SignError, sign_batch};
 use nonesuch_proto::{Name, NameRef, Rtype, serial};
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -77,7 +76,7 @@ pub struct Workshop {
     cache: Cache,
     rrsets: Vec<Want<Rrset>>,
     names: Vec<Want<Name>>,
-    listed: HashSet<u64>,
+    listed: Hashes,
     batch: u32,
     /// Whether responses are being built again: nothing is counted then.
     again: bool,
@@ -93,7 +92,7 @@ impl Workshop {
             cache: Cache::new(octets),
             rrsets: Vec::new(),
             names: Vec::new(),
-            listed: HashSet::new(),
+            listed: Hashes::default(),
             batch: 1,
             again: false,
             counters,
@@ -320,7 +319,7 @@ impl Workshop {
 }
 
 /// Takes off the list what is wanted of one maker: mostly all of it.
-fn take_of<T>(maker: u64, wants: &mut Vec<Want<T>>, listed: &mut HashSet<u64>) -> Vec<Want<T>> {
+fn take_of<T>(maker: u64, wants: &mut Vec<Want<T>>, listed: &mut Hashes) -> Vec<Want<T>> {
     let (taken, left) = std::mem::take(wants).into_iter().partition(|want| want.maker == maker);
     *wants = left;
     let taken: Vec<Want<T>> = taken;
