@@ -49,7 +49,7 @@ use nonesuch_server::extended_errors::ExtendedError;
 use nonesuch_server::limits::online::thread_time;
 use nonesuch_server::limits::{Action, Class, WorkerShare, hash_name};
 use nonesuch_server::query::{Malformed, Query};
-use nonesuch_server::reply_options::{ReplyOptions, ReplySettings};
+use nonesuch_server::reply_options::{MalformedOption, ReplyOptions, ReplySettings};
 use nonesuch_server::statistics::{self, ThreadStatistics};
 use nonesuch_server::tap::TapThread;
 use nonesuch_server::trailer::{Trailer, Transport, push_bare};
@@ -251,15 +251,15 @@ impl Handler for Responder {
 
 impl Thread {
     fn answer(&mut self, batch: &Batch, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> Outcome {
-        match Query::parse(message) {
-            Ok(query) if query.tsig.is_none() => self.answer_query(batch, message, &query, None, sender, out),
-            Ok(query) => self.answer_signed(batch, message, &query, sender, out),
+        match &Query::parse(message) {
+            Ok(query) if query.tsig.is_none() => self.answer_query(batch, message, query, None, sender, out),
+            Ok(query) => self.answer_signed(batch, message, query, sender, out),
             Err(Malformed::Ignore) => {
                 self.statistics.drop(statistics::Dropped::NotAQuery);
                 Outcome::Nothing
             }
-            Err(Malformed::Opcode(header)) => self.answer_opcode(batch, header, message, sender, out),
-            Err(Malformed::Form(header)) => self.answer_malformed(batch, header, message, sender, out),
+            Err(Malformed::Opcode(header)) => self.answer_opcode(batch, *header, message, sender, out),
+            Err(Malformed::Form(header)) => self.answer_malformed(batch, *header, message, sender, out),
         }
     }
 
@@ -272,7 +272,7 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        let Some(reply) = self.read_options(batch, query, sender) else {
+        let Ok(reply) = self.read_options(batch, query, sender) else {
             push_bare(query.header, Rcode::FORMERR, out);
             push_opt_where_asked(batch, message, Rcode::FORMERR, None, out);
             if let Some(verified) = verified {
@@ -306,9 +306,14 @@ impl Thread {
         Outcome::Ready
     }
 
-    /// Reads the options of a query; `None` where one is malformed.
-    fn read_options(&mut self, batch: &Batch, query: &Query<'_>, sender: SocketAddr) -> Option<ReplyOptions> {
-        let Some(opt) = &query.opt else { return Some(ReplyOptions::NONE) };
+    /// Reads the options of a query.
+    fn read_options(
+        &mut self,
+        batch: &Batch,
+        query: &Query<'_>,
+        sender: SocketAddr,
+    ) -> Result<ReplyOptions, MalformedOption> {
+        let Some(opt) = &query.opt else { return Ok(ReplyOptions::NONE) };
         let cookies = batch.settings.cookies.as_ref();
         let reply =
             ReplyOptions::read(opt, self.transport, &batch.reply, cookies, sender.ip(), batch.now as u32);
@@ -316,7 +321,7 @@ impl Thread {
         if status != CookieStatus::Absent && !self.again {
             self.count_cookie(status);
         }
-        reply.ok()
+        reply
     }
 
     /// Answers from the zone that the name is in. The answer is of a class and a name, by which it is limited.
@@ -342,8 +347,8 @@ impl Thread {
             decline(request, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
             return Ok(ERROR);
         };
-        if batch.settings.counts_zone_queries && !self.again {
-            slot.count_query();
+        if batch.settings.counts_zone_queries {
+            self.count_zone_query(slot);
         }
         let state = slot.state();
         let zone = match &**state {

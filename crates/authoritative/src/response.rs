@@ -240,7 +240,7 @@ impl<'o> Response<'o> {
     }
 
     /// Ends the response: truncates it where needed, appends OPT, writes the header.
-    pub(crate) fn finish(mut self, query: &Query<'_>, truncate: bool) {
+    pub(crate) fn finish(&mut self, query: &Query<'_>, truncate: bool) {
         let mut word = flags::QR | (query.header.flags & (flags::RD | flags::CD));
         if truncate || self.is_too_large() {
             // RFC 2181 §9, RFC 6891 §7: what is left is the question and OPT.

@@ -165,7 +165,6 @@ pub struct Slot {
 
 impl Slot {
     /// Counts a query for a name in the zone.
-    #[cold]
     pub fn count_query(&self) {
         self.queries.fetch_add(1, Relaxed);
     }
@@ -212,15 +211,13 @@ impl Slot {
 #[derive(Clone, Debug)]
 pub struct Table {
     slots: HashMap<Arc<[u8]>, Arc<Slot>>,
-    /// Bit n: there is a zone whose name has n labels, the root not counted. A name has 127 at most.
-    depths: u128,
-    /// How many zones have names of n labels.
+    /// How many zones have names of n labels, the root not counted. A name has 127 at most.
     at_depth: [u32; 128],
 }
 
 impl Default for Table {
     fn default() -> Self {
-        Self { slots: HashMap::new(), depths: 0, at_depth: [0; 128] }
+        Self { slots: HashMap::new(), at_depth: [0; 128] }
     }
 }
 
@@ -232,7 +229,7 @@ impl Table {
         let mut suffix = name;
         let mut labels = name.label_count();
         loop {
-            if self.depths >> labels & 1 == 1
+            if self.at_depth[labels] > 0
                 && let Some(slot) = self.slots.get(suffix.wire())
             {
                 return Some(slot);
@@ -256,9 +253,7 @@ impl Table {
 
     /// Adds a zone that is not there.
     fn insert(&mut self, apex: Name, state: ZoneState) {
-        let depth = apex.view().label_count();
-        self.at_depth[depth] += 1;
-        self.depths |= 1 << depth;
+        self.at_depth[apex.view().label_count()] += 1;
         let key = apex.wire().into();
         self.slots.insert(
             key,
@@ -276,12 +271,7 @@ impl Table {
         if let Some(slot) = &removed {
             // A thread that nobody asks keeps the table that it has; the zone's memory is not to wait for it.
             slot.state.store(Arc::new(ZoneState::NotReady(Arc::default())));
-            let depth = apex.label_count();
-            let zones = &mut self.at_depth[depth];
-            *zones -= 1;
-            if *zones == 0 {
-                self.depths &= !(1 << depth);
-            }
+            self.at_depth[apex.label_count()] -= 1;
         }
         removed.is_some()
     }

@@ -1,6 +1,7 @@
 //! What is counted of a query and its response.
 
 use super::Thread;
+use crate::zones::Slot;
 use nonesuch_proto::Rtype;
 use nonesuch_proto::message::{HEADER, Header, Rcode, flags};
 use nonesuch_server::cookies::CookieStatus;
@@ -34,6 +35,14 @@ impl Thread {
             response_octets: response.len(),
             seen,
         });
+    }
+
+    /// Counts a query for a name in the zone of `slot`.
+    #[cold]
+    pub(super) fn count_zone_query(&self, slot: &Slot) {
+        if !self.again {
+            slot.count_query();
+        }
     }
 
     pub(super) fn count_cookie(&mut self, status: CookieStatus) {

@@ -35,8 +35,8 @@ impl Thread {
             }
         }
         let slot = batch.table.slot(request.name).filter(|_| request.query.class == DnsClass::IN);
-        if let Some(slot) = slot.filter(|_| batch.settings.counts_zone_queries && !self.again) {
-            slot.count_query();
+        if let Some(slot) = slot.filter(|_| batch.settings.counts_zone_queries) {
+            self.count_zone_query(slot);
         }
         let state = slot.map(|slot| slot.state());
         let state = state.as_deref().map(|state| &**state);
