@@ -2,6 +2,7 @@
 
 use crate::logging;
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nonesuch_lab::experiment::Step;
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -14,6 +15,13 @@ const TICK: Duration = Duration::from_millis(100);
 /// A bar of `total` steps named `what`; hidden where standard error is no terminal.
 pub(crate) fn bar(total: u64, what: &str) -> ProgressBar {
     styled(total, what, "{msg:30} {wide_bar} {pos}/{len} {per_sec} {eta}")
+}
+
+/// Shows the step of an experiment.
+pub(crate) fn show(bar: &ProgressBar, step: Step<'_>) {
+    bar.set_length(step.steps);
+    bar.set_position(step.index);
+    bar.set_message(step.what.to_owned());
 }
 
 /// A line that says since when `what` goes on, for work whose end cannot be foretold; hidden as [`bar`].

@@ -6,6 +6,7 @@
 //!
 //! Another experiment is one more file in `experiments/`; another method is a variant of [`Method`] with a module.
 
+pub mod compare;
 pub mod csv;
 mod definition;
 pub mod echo;

@@ -82,61 +82,30 @@ fn kinds() -> String {
 /// Why nothing, or not all, was generated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum GenerateError {
-    /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] io::Error),
-    /// The origin has no final dot.
     #[error("origin \"{origin}\" is not absolute: write it with a final dot")]
-    RelativeOrigin {
-        /// The origin given.
-        origin: String,
-    },
-    /// The root has no outside for name servers to be in.
+    RelativeOrigin { origin: String },
     #[error("a zone like the root is not generated: give an origin below it, such as \"test.\"")]
     RootOrigin,
-    /// Names below the origin would not fit.
     #[error(
         "origin of {octets} octets leaves too little room for names below it: use one of at most {MAX_ORIGIN}"
     )]
-    OriginTooLong {
-        /// Octets of the origin given.
-        octets: usize,
-    },
-    /// Too few names for the kind of zone.
+    OriginTooLong { octets: usize },
     #[error("a zone like {like} has at least {minimum} names: ask for {minimum} or more")]
-    TooFewNames {
-        /// The kind of zone.
-        like: Like,
-        /// The least number.
-        minimum: u64,
-    },
-    /// More names than labels are made for.
+    TooFewNames { like: Like, minimum: u64 },
     #[error("{names} names are too many: ask for at most {MAX_NAMES}")]
-    TooManyNames {
-        /// The number asked for.
-        names: u64,
-    },
-    /// A share of more than a hundred per cent.
+    TooManyNames { names: u64 },
     #[error("{percent} % of denied queries is more than all of them: give 0 to 100")]
-    DeniedPercent {
-        /// The percentage given.
-        percent: u8,
-    },
-    /// No owner name to ask for.
+    DeniedPercent { percent: u8 },
     #[error("the zone {origin} has no names to ask for: give a zone with at least one authoritative RRset")]
-    NothingToAsk {
-        /// The zone.
-        origin: String,
-    },
-    /// Wildcards or cuts answer for every name that could be made up.
+    NothingToAsk { origin: String },
     #[error(
         "no name of the zone {origin} can be denied, because wildcards or zone cuts cover all: ask existing names only"
     )]
-    NothingToDeny {
-        /// The zone.
-        origin: String,
-    },
+    NothingToDeny { origin: String },
 }
 
 /// A zone as a function from index to name.

@@ -6,7 +6,6 @@
 //! reads a line with "ready" and then speaks DNS.
 #![forbid(unsafe_code)]
 
-pub mod compare;
 pub mod data;
 pub mod experiment;
 pub mod generate;

@@ -124,101 +124,75 @@ impl LoadOptions {
     }
 
     fn check(&self) -> Result<(), LoadError> {
-        let wrong = |option, wanted| Err(LoadError::Misconfigured { option, wanted });
-        if self.queries.is_empty() {
-            return wrong("--queries", "at least one query");
-        }
-        if self.threads == 0 {
-            return wrong("--threads", "1 or more");
-        }
-        if self.sockets == 0 || self.sockets > 4096 {
-            return wrong("--sockets", "1 to 4096");
-        }
+        let hour = Duration::from_secs(3600);
         let sockets = self.threads.saturating_mul(self.sockets);
         // The first socket of the first thread has the largest share.
-        let share = self.outstanding.div_ceil(self.threads).div_ceil(self.sockets);
-        if self.outstanding < sockets || share > OUTSTANDING_MAX {
-            return wrong("--outstanding", "1 to 16384 for each socket of each thread");
-        }
-        if self.sources.is_some_and(|sources| !sources.fits(self.server.ip())) {
-            return wrong("--source", "of the same family as the server's address");
-        }
-        if self.warm_up > Duration::from_secs(3600) {
-            return wrong("--warm-up", "at most an hour");
-        }
-        if !(self.seconds > 0.0 && self.seconds <= 1e9) {
-            return wrong("--seconds", "more than 0, at most 1000000000");
-        }
-        if self.rate.is_some_and(|rate| !(rate > 0.0 && rate <= RATE_MAX)) {
-            return wrong("--rate", "more than 0, at most 10000000");
-        }
-        if self.timeout.is_zero() || self.timeout > Duration::from_secs(3600) {
-            return wrong("--timeout", "more than 0, at most an hour");
-        }
-        if self.limit == Some(0) {
-            return wrong("--limit", "1 or more");
-        }
-        if self.edns_size == 0 && (self.dnssec_ok || self.compact_ok) {
-            return wrong("--edns-size", "not 0 with DO or CO, which are part of EDNS");
-        }
+        let share = self.outstanding.div_ceil(self.threads.max(1)).div_ceil(self.sockets.max(1));
+        let is_full = self.outstanding >= sockets && share <= OUTSTANDING_MAX;
         let options: usize = self.edns_options.iter().map(|(_, value)| 4 + value.len()).sum();
-        if options > EDNS_OPTIONS_MAX || (options > 0 && self.edns_size == 0) {
-            return wrong("--edns-option", "at most 512 octets together, and none without EDNS");
-        }
-        if self.random_prefix && self.queries.longest_name() + frame::PREFIX > 255 {
-            return wrong(
+        let has_edns = self.edns_size > 0;
+        // Whether an option makes sense, what `nonesuch load` calls it, and what it must be.
+        let rules = [
+            (!self.queries.is_empty(), "--queries", "at least one query"),
+            (self.threads > 0, "--threads", "1 or more"),
+            ((1..=4096).contains(&self.sockets), "--sockets", "1 to 4096"),
+            (is_full, "--outstanding", "1 to 16384 for each socket of each thread"),
+            (
+                self.sources.is_none_or(|sources| sources.fits(self.server.ip())),
+                "--source",
+                "of the same family as the server's address",
+            ),
+            (self.warm_up <= hour, "--warm-up", "at most an hour"),
+            (self.seconds > 0.0 && self.seconds <= 1e9, "--seconds", "more than 0, at most 1000000000"),
+            (
+                self.rate.is_none_or(|rate| rate > 0.0 && rate <= RATE_MAX),
+                "--rate",
+                "more than 0, at most 10000000",
+            ),
+            (!self.timeout.is_zero() && self.timeout <= hour, "--timeout", "more than 0, at most an hour"),
+            (self.limit != Some(0), "--limit", "1 or more"),
+            (
+                has_edns || !(self.dnssec_ok || self.compact_ok),
+                "--edns-size",
+                "not 0 with DO or CO, which are part of EDNS",
+            ),
+            (
+                options == 0 || (has_edns && options <= EDNS_OPTIONS_MAX),
+                "--edns-option",
+                "at most 512 octets together, and none without EDNS",
+            ),
+            (
+                !self.random_prefix || self.queries.longest_name() + frame::PREFIX <= 255,
                 "--random-prefix",
                 "off, or the names of the query list shorter: 242 octets at most",
-            );
+            ),
+        ];
+        match rules.into_iter().find(|(holds, ..)| !holds) {
+            Some((_, option, wanted)) => Err(LoadError::Misconfigured { option, wanted }),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
 /// Why load could not be sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum LoadError {
-    /// An option's value makes no sense.
     #[error("the option {option} must be {wanted}")]
-    Misconfigured {
-        /// What `nonesuch load` calls the field of [`LoadOptions`].
-        option: &'static str,
-        /// What it must be.
-        wanted: &'static str,
-    },
-    /// A socket or a thread's CPU.
+    Misconfigured { option: &'static str, wanted: &'static str },
     #[error(transparent)]
     Net(#[from] NetError),
-    /// The server's machine says that nobody listens.
     #[error("nobody listens on UDP address {server}: start the server, or correct the address")]
-    NotListening {
-        /// The address asked.
-        server: SocketAddr,
-    },
-    /// There is no such process to measure.
+    NotListening { server: SocketAddr },
     #[error(
         "--server-pid {pid}: no such process on this machine: give the server's, or leave the option out"
     )]
-    NoProcess {
-        /// Its number.
-        pid: u32,
-    },
-    /// Nothing can be sent or received.
+    NoProcess { pid: u32 },
     #[error("cannot exchange datagrams with {server}: {source}")]
-    Exchange {
-        /// The address asked.
-        server: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A thread could not be started.
+    Exchange { server: SocketAddr, source: io::Error },
     #[error("cannot start a thread: {source}; raise the limit on threads or use fewer")]
-    Start {
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A thread ended by a panic.
+    Start { source: io::Error },
     #[error("a thread that sends load ended by a panic: this is an error of the program, please report it")]
     Panicked,
 }

@@ -17,7 +17,7 @@ pub(crate) mod transfer;
 pub use bench::OperationError;
 pub use change::{Changes, change};
 pub use echo::{EchoError, EchoOptions, EchoServer};
-pub use examine::{ExamineError, ExamineOptions, Examined, examine};
+pub use examine::{ExamineError, ExamineOptions, Examined, ZoneCounts, examine};
 pub use foreign::{ForeignError, ForeignFacts, RowError};
 pub use job::JobError;
 pub use level::{Level, LevelError, LevelProgram};
@@ -25,5 +25,5 @@ pub use probe::{
     CountError, Counted, FollowError, MeasureOptions, Measurement, ProbeReport, follow, measure,
 };
 pub use server::ServerError;
-pub use subject::{Choice, Operation, OperationNameError, Selection, Subject, SubjectError};
+pub use subject::{Choice, ChoiceError, Operation, OperationNameError, Selection, Subject, SubjectError};
 pub use transfer::{Transfer, pack, transfer};

@@ -219,19 +219,12 @@ pub struct Report {
 /// Why data have no report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum PresentationError {
-    /// The data lack a column that the report needs, or have another kind in it.
     #[error("the column {0} is missing or of another kind")]
     Column(String),
-    /// An expression or a template is at fault.
     #[error("the presentation is at fault: {text}: {source:#}")]
-    Expression {
-        /// The text.
-        text: String,
-        /// What is wrong.
-        source: minijinja::Error,
-    },
-    /// The steps of an `each` are at fault.
+    Expression { text: String, source: minijinja::Error },
     #[error(
         "the presentation is at fault: '{0}' is no step: write NAME in LIST, NAME = VALUE, or if CONDITION"
     )]

@@ -4,9 +4,9 @@ use super::load::LabEchoArguments;
 use super::values::{ArgumentError, parse_seconds, parse_time};
 use clap::{Args, Subcommand};
 use nonesuch_dnssec::Mechanism;
-use nonesuch_lab::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD, KeyKind};
+use nonesuch_lab::experiment::compare::{DEFAULT_NAMES, DEFAULT_SECONDS_PER_LOAD};
 use nonesuch_lab::generate::Like;
-use nonesuch_lab::measure::{Operation, Subject};
+use nonesuch_lab::measure::{Choice, Operation, Subject};
 use nonesuch_proto::Name;
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub(crate) struct CompareArguments {
     pub(crate) all: bool,
     /// These algorithms, as ed25519,rsasha256/1280: mnemonics or numbers, for RSA with the length of the keys.
     #[arg(long, value_delimiter = ',', conflicts_with = "all")]
-    pub(crate) algorithms: Vec<KeyKind>,
+    pub(crate) algorithms: Vec<Choice>,
     /// These denial mechanisms alone, as nsec,nsec3-opt-out.
     #[arg(long, value_delimiter = ',')]
     pub(crate) denial: Vec<Mechanism>,

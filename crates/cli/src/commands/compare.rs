@@ -8,10 +8,11 @@ use crate::arguments::CompareArguments;
 use crate::files::{FileError, print_line, print_summary, write_failure, write_output};
 use crate::outcome::Outcome;
 use crate::{progress, zones};
-use nonesuch_lab::compare::{
-    CompareOptions, Comparison, JSON_FILE, PAGE_FILE, Progress, Selection, Subject, cells, compare,
+use nonesuch_lab::experiment::compare::{
+    CompareOptions, Comparison, JSON_FILE, PAGE_FILE, Subject, USUAL, cells, compare,
 };
 use nonesuch_lab::generate::GenerateOptions;
+use nonesuch_lab::measure::Choice;
 use nonesuch_proto::Name;
 use std::path::Path;
 use std::process::Command;
@@ -28,33 +29,26 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
     let program =
         std::env::current_exe().map_err(|source| FileError::Read { path: "nonesuch".into(), source })?;
     let subject = subject(arguments)?;
-    let cells = cells(&selection(arguments), &arguments.denial);
+    let choices = match arguments.algorithms.as_slice() {
+        _ if arguments.all => Choice::all(),
+        [] => USUAL.to_vec(),
+        chosen => chosen.to_vec(),
+    };
+    let cells = cells(&choices, &arguments.denial);
     let bar = progress::bar(cells.len() as u64, "");
     let comparison = compare(&CompareOptions {
         subject: &subject,
         cells: &cells,
         server: &|file, origin| server(&program, file, origin),
         seconds_per_load: arguments.seconds,
-        pin: true,
         work_dir: work_dir.path(),
         now: zones::now_or(arguments.now),
         command: std::env::args().collect::<Vec<_>>().join(" "),
-        progress: &|at: Progress| {
-            bar.set_position(at.index as u64);
-            bar.set_message(format!("{}: {}", at.cell, at.stage));
-        },
+        progress: &|step| progress::show(&bar, step),
     })?;
     bar.finish_and_clear();
     write_reports(arguments, &comparison)?;
     Ok(Outcome::Done)
-}
-
-fn selection(arguments: &CompareArguments) -> Selection {
-    match (arguments.all, arguments.algorithms.as_slice()) {
-        (true, _) => Selection::All,
-        (false, []) => Selection::Usual,
-        (false, kinds) => Selection::These(kinds.to_vec()),
-    }
 }
 
 fn write_reports(arguments: &CompareArguments, comparison: &Comparison) -> Result<(), Failure> {

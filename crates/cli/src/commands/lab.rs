@@ -12,7 +12,7 @@ use crate::files::{FileError, print_line, print_summary};
 use crate::outcome::Outcome;
 use crate::{progress, zones};
 use nonesuch_lab::experiment::{
-    Choices, Definition, Report, Results, RunOptions, Step, built_in, run as run_experiment, store,
+    Choices, Definition, Report, Results, RunOptions, built_in, run as run_experiment, store,
 };
 use nonesuch_lab::measure::{EchoOptions, EchoServer};
 use nonesuch_lab::measure::{ExamineOptions, examine};
@@ -84,11 +84,7 @@ fn run_one(arguments: &LabRunArguments) -> Result<Outcome, Failure> {
             command: std::env::args().collect::<Vec<_>>().join(" "),
             levels_chosen: arguments.set.iter().any(|(key, _)| key == "levels"),
             program: &program,
-            progress: &|step: Step<'_>| {
-                bar.set_length(step.steps);
-                bar.set_position(step.index);
-                bar.set_message(step.what.to_owned());
-            },
+            progress: &|step| progress::show(&bar, step),
         },
     )?;
     bar.finish_and_clear();

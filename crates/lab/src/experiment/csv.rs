@@ -9,27 +9,14 @@ use std::borrow::Cow;
 /// Why a text is no table of these columns, or a table no text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum CsvError {
-    /// It is no CSV.
     #[error(transparent)]
     Csv(#[from] csv::Error),
-    /// The names are others.
     #[error("line 1: the columns are not {wanted}")]
-    Columns {
-        /// The names that were expected.
-        wanted: String,
-    },
-    /// A field is not of its column's kind.
+    Columns { wanted: String },
     #[error("line {line}: '{field}' in the column {column} is no number of the kind that it holds")]
-    Field {
-        /// The line.
-        line: u64,
-        /// The column.
-        column: String,
-        /// The field.
-        field: String,
-    },
-    /// A row has too few or too many fields.
+    Field { line: u64, column: String, field: String },
     #[error(transparent)]
     Row(#[from] UnfitRow),
 }

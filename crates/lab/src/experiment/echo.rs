@@ -9,7 +9,7 @@ mod servers;
 
 use self::servers::Servers;
 use super::error::RunError;
-use super::parameters::{Count, Denial, Octets, Seconds, Workers, each_once};
+use super::parameters::{Asked, Count, Denial, Octets, Seconds, Workers, each_once};
 use super::run::{Findings, RunOptions};
 use crate::load::{LoadReport, QueryList};
 use crate::machine::{self, Places};
@@ -47,7 +47,7 @@ pub struct Parameters {
     /// Denial mechanisms of the zone.
     pub denial: Vec<Denial>,
     /// Which queries.
-    pub queries: Vec<Kind>,
+    pub queries: Vec<Asked>,
     /// Numbers of workers of a server.
     pub workers: Vec<Workers>,
     /// Queries outstanding.
@@ -64,22 +64,12 @@ impl Default for Parameters {
             names: Count::of(1000),
             octets: [160, 400, 800].map(Octets::of).to_vec(),
             denial: [Mechanism::Nsec, Mechanism::Nsec3, Mechanism::Nsec3OptOut].map(Denial).to_vec(),
-            queries: vec![Kind::Existing, Kind::Denied],
+            queries: vec![Asked::Existing, Asked::Denied],
             workers: vec![Workers::of(1)],
             outstanding: Count::of(128),
             sockets: Count::of(1),
         }
     }
-}
-
-/// Which queries a server is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// For names that exist.
-    Existing,
-    /// For names that do not.
-    Denied,
 }
 
 impl Parameters {
@@ -117,7 +107,7 @@ struct Row<'r> {
 struct Subject {
     server: &'static str,
     denial: Option<String>,
-    queries: Option<Kind>,
+    queries: Option<Asked>,
     workers: u16,
 }
 
@@ -190,8 +180,7 @@ fn measure(servers: &Servers<'_>, cells: &[Cell], findings: &mut Findings) -> Re
     for round in 0..rounds {
         for (place, cell) in cells.iter().enumerate() {
             let Subject { server, denial, queries, workers } = &cell.subject;
-            let queries =
-                queries.map_or("", |kind| if kind == Kind::Existing { "existing" } else { "denied" });
+            let queries = queries.map(|asked| asked.to_string()).unwrap_or_default();
             let what = format!("{server} {} {queries}", denial.as_deref().unwrap_or_default());
             let step = round as usize * cells.len() + place;
             servers.options.begin(step, rounds as usize * cells.len(), what.trim_end());

@@ -5,28 +5,21 @@ use crate::machine;
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::UnknownMechanism;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Why a value is no value of a parameter.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum ParameterError {
-    /// A number is out of its bounds.
     #[error("{value} is not {bounds}")]
-    Bounds {
-        /// The number.
-        value: f64,
-        /// The bounds, in words.
-        bounds: &'static str,
-    },
-    /// There is no such mechanism.
+    Bounds { value: f64, bounds: &'static str },
     #[error(transparent)]
     Mechanism(#[from] UnknownMechanism),
-    /// The mechanism needs a key in the server.
     #[error(
         "{0} is not measured here: zones are served by their files alone, and it needs a key in the server; leave it out"
     )]
     Online(Mechanism),
-    /// There is no such CPU.
     #[error("'{0}' is no CPU: expected a number, \"last\" or \"none\"")]
     Cpu(String),
 }
@@ -121,6 +114,22 @@ impl TryFrom<String> for Denial {
 impl From<Denial> for String {
     fn from(denial: Denial) -> Self {
         denial.0.to_string()
+    }
+}
+
+/// Which names a server is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Asked {
+    /// Names that exist.
+    Existing,
+    /// Names that do not exist.
+    Denied,
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(if *self == Self::Existing { "existing" } else { "denied" })
     }
 }
 

@@ -162,7 +162,7 @@ impl<'a> Runner<'a> {
     fn has_time(&self, cell: Cell) -> bool {
         let Some(limit) = self.parameters.limit() else { return true };
         let (zone, denial) = (&self.zones[cell.zone], self.denials[cell.denial]);
-        let guess = || signatures(&zone.facts, denial);
+        let guess = || signatures(&zone.facts.counts, denial);
         let signatures = self.known[cell.zone].get(&denial).map_or_else(guess, |known| *known as f64);
         let extras = zone.extras && cell.level == 0;
         let expected = self.costs.expect(cell, self.choices[cell.algorithm].choice, signatures, extras);

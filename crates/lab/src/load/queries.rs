@@ -35,14 +35,12 @@ pub struct SkippedLine {
 /// What is wrong with a line of a query list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum SkipReason {
-    /// Not a name and a type.
     #[error("expected a name and a type with blanks between them")]
     Fields,
-    /// The name cannot be read.
     #[error("the name cannot be read: {0}")]
     Name(NameError),
-    /// The type is unknown.
     #[error("unknown type: write a mnemonic as AAAA or a number as TYPE28")]
     Type,
 }
@@ -50,32 +48,17 @@ pub enum SkipReason {
 /// Why there is no query list.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum QueryListError {
-    /// The file cannot be read.
     #[error(
         "{}: the query list cannot be read: {source}{}; `nonesuch zone generate --queries FILE` makes one",
         path.display(), read_remedy(source)
     )]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// No line is a query.
+    Read { path: PathBuf, source: io::Error },
     #[error("the query list {} has no query: write one a line, as \"example.com A\"", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
-    /// No line is a query, and there are some that should be.
+    Empty { path: PathBuf },
     #[error("the query list {} has no query that can be read: {first}", path.display())]
-    AllSkipped {
-        /// The file.
-        path: PathBuf,
-        /// The first bad line.
-        first: SkippedLine,
-    },
+    AllSkipped { path: PathBuf, first: SkippedLine },
 }
 
 impl QueryList {

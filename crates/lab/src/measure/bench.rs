@@ -25,25 +25,18 @@ const CLOCK_PERIOD: Duration = Duration::from_micros(500);
 /// Why a subject cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrepareError {
-    /// Its key cannot be made or read.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The key of a VRF cannot be made or read.
     #[error(transparent)]
     VrfKey(#[from] VrfKeyError),
-    /// The text is the key of something else.
     #[error("this is no key of the subject")]
     OtherKey,
-    /// It does not sign.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// It does not prove.
     #[error(transparent)]
     Prove(#[from] ProveError),
-    /// The message cannot be made.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Its own signature or proof is refused.
     #[error("what it made itself is not verified")]
     Unsound,
 }
@@ -51,20 +44,16 @@ pub(crate) enum PrepareError {
 /// What fails while it is measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum OperationError {
-    /// Signing.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// Verifying.
     #[error(transparent)]
     Verify(#[from] BadSignature),
-    /// Proving.
     #[error(transparent)]
     Prove(#[from] ProveError),
-    /// Verifying a proof.
     #[error(transparent)]
     VerifyProof(#[from] BadProof),
-    /// The subject has no such operation.
     #[error("there is no such operation")]
     Absent,
 }

@@ -23,22 +23,15 @@ pub struct EchoOptions {
 /// Why it does not run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum EchoError {
     /// It would answer strangers, with more than they sent: an amplifier.
     #[error(
         "{address}: the echo server listens on addresses of the loopback interface alone: take 127.0.0.1:0"
     )]
-    NotLoopback {
-        /// The address asked for.
-        address: SocketAddr,
-    },
-    /// No answer is that large.
+    NotLoopback { address: SocketAddr },
     #[error("{octets} octets: an answer of the echo server has 12 to {RESPONSE_CAPACITY}")]
-    Octets {
-        /// The size asked for.
-        octets: usize,
-    },
-    /// A socket or a thread.
+    Octets { octets: usize },
     #[error(transparent)]
     Net(#[from] NetError),
 }

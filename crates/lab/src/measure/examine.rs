@@ -5,11 +5,11 @@
 
 use super::change::{Changes, change};
 use super::transfer::{Transfer, transfer};
-use crate::compare::strip;
+use nonesuch_dnssec::facts::is_of_signer;
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::read::read_file;
 use nonesuch_zone::write::write_zone;
-use nonesuch_zone::{Contents, ReadError, Standing, standings};
+use nonesuch_zone::{Contents, ReadError, Run, Standing, standings};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -34,19 +34,45 @@ pub struct ExamineOptions {
     pub transfer: bool,
 }
 
-/// What was found in a zone. Counts are of the zone without what signing made in it.
+/// What a zone holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Examined {
+pub struct ZoneCounts {
     /// The apex.
     pub origin: String,
     /// Records.
     pub records: u64,
-    /// Names that own records.
+    /// Names that own records, glue among them.
     pub names: u64,
     /// Zone cuts.
     pub delegations: u64,
     /// Those with DS records.
     pub signed_delegations: u64,
+}
+
+impl ZoneCounts {
+    pub(crate) fn of(contents: &Contents) -> Self {
+        let mut counts = Self {
+            origin: contents.apex().to_string(),
+            records: contents.record_count(),
+            names: contents.node_count() as u64,
+            ..Self::default()
+        };
+        for (node, standing) in contents.nodes().zip(standings(contents)) {
+            if standing == Standing::Delegation {
+                counts.delegations += 1;
+                counts.signed_delegations += u64::from(node.has(Rtype::DS));
+            }
+        }
+        counts
+    }
+}
+
+/// What was found in a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Examined {
+    /// Of the zone without what signing made in it.
+    #[serde(flatten)]
+    pub counts: ZoneCounts,
     /// What differs in the changed form.
     pub changes: Option<Changes>,
     /// What a transfer of the zone as it stands in the file comes to.
@@ -56,18 +82,12 @@ pub struct Examined {
 /// Why a zone was not examined.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum ExamineError {
-    /// It cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A file cannot be written.
     #[error("{}: cannot be written: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 /// Does what `options` ask for.
@@ -78,51 +98,90 @@ pub fn examine(options: &ExamineOptions) -> Result<Examined, ExamineError> {
     let contents = read_file(&options.file, options.origin.as_ref())?.contents;
     let transfer = options.transfer.then(|| transfer(&contents));
     let contents = strip(&contents);
-    let mut examined = count(&contents);
-    examined.transfer = transfer;
+    let write = |contents: &Contents, path: &PathBuf| {
+        write_file(contents, path).map_err(|source| ExamineError::Write { path: path.clone(), source })
+    };
     if let Some(path) = &options.unsigned {
         write(&contents, path)?;
     }
+    let mut changes = None;
     if let Some(path) = &options.changed {
-        let (changed, changes) = change(&contents, options.share, options.seed);
-        examined.changes = Some(changes);
+        let (changed, made) = change(&contents, options.share, options.seed);
+        changes = Some(made);
         write(&changed, path)?;
     }
-    Ok(examined)
+    Ok(Examined { counts: ZoneCounts::of(&contents), changes, transfer })
 }
 
-fn count(contents: &Contents) -> Examined {
-    let mut examined = Examined {
-        origin: contents.apex().to_string(),
-        records: contents.record_count(),
-        names: contents.node_count() as u64,
-        ..Examined::default()
-    };
-    for (node, standing) in contents.nodes().zip(standings(contents)) {
-        if standing == Standing::Delegation {
-            examined.delegations += 1;
-            examined.signed_delegations += u64::from(node.has(Rtype::DS));
+/// The zone as it was before it was signed: without what signing makes, the keys and what is published of them, and the
+/// zone's digest, which signing makes wrong (RFC 8976 §3).
+pub(crate) fn strip(contents: &Contents) -> Contents {
+    let mut run = Run::default();
+    let apex = contents.apex().view();
+    for node in contents.nodes() {
+        let mut begun = false;
+        for rrset in node.rrsets().filter(|rrset| !is_of_signer(node, *rrset, apex, true)) {
+            if !std::mem::replace(&mut begun, true) {
+                run.begin_node(node.name());
+            }
+            run.push_rrset(rrset);
         }
     }
-    examined
+    Contents::from_runs(contents.apex(), vec![run])
 }
 
-fn write(contents: &Contents, path: &Path) -> Result<(), ExamineError> {
-    let write = || -> io::Result<()> {
-        let mut out = BufWriter::new(File::create(path)?);
-        write_zone(contents, &mut out)?;
-        out.flush()
-    };
-    write().map_err(|source| ExamineError::Write { path: path.to_path_buf(), source })
+/// Writes the zone file; not to the disk for good, since it is gone after the run.
+pub(crate) fn write_file(contents: &Contents, path: &Path) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    write_zone(contents, &mut out)?;
+    out.flush()
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use nonesuch_zone::read::read_text;
 
     const ZONE: &str = "@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns\n@ 60 DNSKEY 257 3 13 AAAA\nns 60 A 192.0.2.1\na 60 NS ns\n\
         a 60 DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000\nb 60 NS ns.b\nns.b 60 A 192.0.2.2\n\
         ns 60 NSEC a A RRSIG NSEC\n";
+
+    const SIGNED: &str = "\
+@ 3600 SOA ns admin 1 2 3 4 5
+@ 3600 NS ns
+@ 3600 NSEC3PARAM 1 0 0 -
+@ 3600 DNSKEY 257 3 13 AAAA
+@ 3600 CDNSKEY 257 3 13 AAAA
+@ 3600 RRSIG SOA 13 1 3600 20300101000000 20200101000000 1 example. AAAA
+ns 3600 A 192.0.2.1
+ns 3600 RRSIG A 13 2 3600 20300101000000 20200101000000 1 example. AAAA
+ns 3600 NSEC child A RRSIG NSEC
+child 3600 NS ns.child
+child 3600 DS 1 13 2 0000000000000000000000000000000000000000000000000000000000000000
+other 3600 NS ns.child
+ns.child 3600 A 192.0.2.2
+2vptu5timamqttgl4luu9kg21e0aor3s 3600 NSEC3 1 0 0 - 2VPTU5TIMAMQTTGL4LUU9KG21E0AOR3S A
+";
+
+    pub(crate) fn signed_zone() -> Contents {
+        let origin = "example".parse().ok();
+        read_text(SIGNED.as_bytes(), Path::new("test"), origin.as_ref()).expect("a zone").contents
+    }
+
+    #[test]
+    fn stripping_leaves_what_was_signed() {
+        let stripped = strip(&signed_zone());
+        let names: Vec<String> = stripped.nodes().map(|node| node.name().to_string()).collect();
+        assert_eq!(
+            names,
+            ["example.", "child.example.", "ns.child.example.", "ns.example.", "other.example."]
+        );
+        let types: Vec<u16> = stripped
+            .nodes()
+            .flat_map(|node| node.rrsets().map(|rrset| rrset.rtype().0).collect::<Vec<_>>())
+            .collect();
+        assert_eq!(types, [2, 6, 2, 43, 1, 1, 2]);
+    }
 
     #[test]
     fn zones_are_counted_without_what_signing_made() {
@@ -140,12 +199,13 @@ mod tests {
             ..ExamineOptions::default()
         };
         let examined = examine(&options).expect("examined");
-        assert_eq!((examined.records, examined.names), (7, 5));
-        assert_eq!((examined.delegations, examined.signed_delegations), (2, 1));
+        let counts = &examined.counts;
+        assert_eq!((counts.records, counts.names), (7, 5));
+        assert_eq!((counts.delegations, counts.signed_delegations), (2, 1));
         assert_eq!(examined.transfer.map(|transfer| transfer.records), Some(10));
         let again = ExamineOptions { file: path("unsigned"), origin, ..ExamineOptions::default() };
         let again = examine(&again).expect("examined");
-        assert_eq!((again.records, again.transfer), (7, None));
+        assert_eq!((again.counts.records, again.transfer), (7, None));
         assert!(examined.changes.is_some_and(|changes| changes.removed_records == 2));
         let lost = ExamineOptions { unsigned: Some(path("none/x")), ..options };
         assert!(examine(&lost).is_err_and(|error| error.to_string().contains("none/x: cannot be written")));

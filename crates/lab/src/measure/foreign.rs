@@ -19,98 +19,41 @@ const OURS: &str = "ours";
 /// Why a file of counted instructions is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum ForeignError {
-    /// It cannot be read.
     #[error("foreign: {}: cannot be read: {source}; `tools/foreign DIRECTORY` leaves DIRECTORY/foreign.json", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// It is larger than any that is left.
+    Read { path: PathBuf, source: io::Error },
     #[error("foreign: {}: too large for counted instructions, which take at most 1 MiB: give the foreign.json that `tools/foreign` left", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It has another form.
+    TooLarge { path: PathBuf },
     #[error("foreign: {}: is no foreign.json as `tools/foreign` leaves it: {source}; make it anew", path.display())]
-    Form {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        source: serde_json::Error,
-    },
-    /// A row says what cannot be.
+    Form { path: PathBuf, source: serde_json::Error },
     #[error("foreign: {}: row {row}: {reason}; make it anew with `tools/foreign`", path.display())]
-    Row {
-        /// The file.
-        path: PathBuf,
-        /// Number of the row, from 1.
-        row: usize,
-        /// What is wrong.
-        reason: RowError,
-    },
-    /// It has no rows.
+    Row { path: PathBuf, row: usize, reason: RowError },
     #[error("foreign: {}: has no rows: `tools/foreign` names what it needs", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
 }
 
 /// Why a row cannot be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum RowError {
-    /// The processor has no name.
     #[error("'{0}' is no processor such as arm64")]
     Processor(String),
-    /// Somebody else counted.
     #[error("'{name}' is no source: there are {OURS} and {}", openssl::NAME)]
-    Source {
-        /// The name in the file.
-        name: String,
-    },
-    /// There is no such algorithm.
+    Source { name: String },
     #[error(transparent)]
     Subject(#[from] SubjectError),
-    /// There is no such operation.
     #[error(transparent)]
     Operation(#[from] OperationNameError),
-    /// The algorithm does not have the operation.
     #[error("{subject} has no operation {}", operation.name())]
-    Absent {
-        /// The algorithm.
-        subject: Subject,
-        /// The operation.
-        operation: Operation,
-    },
-    /// The numbers contradict each other.
+    Absent { subject: Subject, operation: Operation },
     #[error(
         "a mean of {instructions} instructions between {least} and {greatest} in {count} operations cannot be"
     )]
-    Numbers {
-        /// Operations.
-        count: u64,
-        /// The mean.
-        instructions: u64,
-        /// The least.
-        least: u64,
-        /// The greatest.
-        greatest: u64,
-    },
-    /// There is such a row already.
+    Numbers { count: u64, instructions: u64, least: u64, greatest: u64 },
     #[error("{} of {subject} on {processor} stands there twice", operation.name())]
-    Twice {
-        /// The algorithm.
-        subject: Subject,
-        /// The operation.
-        operation: Operation,
-        /// The processor.
-        processor: String,
-    },
+    Twice { subject: Subject, operation: Operation, processor: String },
 }
 
 /// What is known of the counts beside them.

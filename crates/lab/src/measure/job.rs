@@ -1,8 +1,9 @@
 //! Jobs as processes: run to the end, with what they cost.
 
 use nonesuch_net::wait_with_usage;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
@@ -29,18 +30,22 @@ pub(crate) struct Ended {
 /// Why a job has no figures.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum JobError {
-    /// It cannot be started.
     #[error(transparent)]
     Start(#[from] io::Error),
-    /// It failed.
     #[error("{status}; it said: {said}")]
-    Failed {
-        /// How it ended.
-        status: ExitStatus,
-        /// A line of what it wrote.
-        said: String,
-    },
+    Failed { status: ExitStatus, said: String },
+}
+
+/// A file that is removed when this is dropped.
+pub(crate) struct Temporary(pub(crate) PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 impl Ended {

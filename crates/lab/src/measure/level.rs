@@ -89,42 +89,18 @@ pub struct LevelProgram {
 /// Why a level is not measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum LevelError {
-    /// The machine has another architecture.
     #[error("{0}: this is no x86-64 machine")]
     Architecture(&'static str),
-    /// The processor lacks instructions.
     #[error("{0}: this processor does not have all instructions of that level")]
     Processor(&'static str),
-    /// The environment variable names no program.
     #[error("{name}: {variable} is {}, which is no file", path.display())]
-    Named {
-        /// The level.
-        name: &'static str,
-        /// The variable.
-        variable: &'static str,
-        /// Its value.
-        path: PathBuf,
-    },
-    /// The level's program was not built.
+    Named { name: &'static str, variable: &'static str, path: PathBuf },
     #[error("{name}: there is no {}; `tools/build-level {name}` builds it, or name one with {variable}", path.display())]
-    Missing {
-        /// The level.
-        name: &'static str,
-        /// The variable that can name it.
-        variable: &'static str,
-        /// Where it is looked for.
-        path: PathBuf,
-    },
-    /// The program fails.
+    Missing { name: &'static str, variable: &'static str, path: PathBuf },
     #[error("{}: {source}", path.display())]
-    Program {
-        /// The program.
-        path: PathBuf,
-        /// How.
-        source: JobError,
-    },
-    /// The program is another one.
+    Program { path: PathBuf, source: JobError },
     #[error("{}: is no nonesuch: --version says otherwise", .0.display())]
     Other(PathBuf),
 }

@@ -56,44 +56,16 @@ pub(crate) fn chosen(subjects: &[Subject]) -> impl Iterator<Item = Scheme> + use
 /// Why `openssl` is left out.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpensslError {
-    /// It is not there.
     #[error("{0} is not installed")]
     Missing(String),
-    /// It cannot be started.
     #[error("{program} cannot be started: {source}")]
-    Start {
-        /// The program.
-        program: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// It takes too long.
+    Start { program: String, source: io::Error },
     #[error("{program} did not end within {seconds} s")]
-    Late {
-        /// The program.
-        program: String,
-        /// How long it had.
-        seconds: u64,
-    },
-    /// Its output cannot be read.
+    Late { program: String, seconds: u64 },
     #[error("{program}: its output cannot be read: {source}")]
-    Output {
-        /// The program.
-        program: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// It fails.
+    Output { program: String, source: io::Error },
     #[error("{program}: {status}: {said}")]
-    Failed {
-        /// The program.
-        program: String,
-        /// How it ended.
-        status: ExitStatus,
-        /// Its last line.
-        said: String,
-    },
-    /// It tells no counts.
+    Failed { program: String, status: ExitStatus, said: String },
     #[error("{NAME} speed {0} tells no counts that can be read")]
     Uncounted(String),
 }

@@ -143,37 +143,23 @@ pub(crate) enum Answer {
 /// Why a probe ended before its orders did.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum FollowError {
-    /// Orders cannot be read, or answers not written.
     #[error("orders on standard input, answers on standard output: {0}")]
     Stream(#[from] io::Error),
-    /// A line is no order.
     #[error("line {line} of standard input is no order of `nonesuch lab run`: {source}")]
-    Order {
-        /// The line, from 1.
-        line: u64,
-        /// Why.
-        source: serde_json::Error,
-    },
+    Order { line: u64, source: serde_json::Error },
 }
 
 /// Why there is no count.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum CountError {
-    /// The subject was not prepared.
     #[error("{0} was not prepared")]
     Unprepared(Subject),
-    /// The operation fails.
     #[error("{subject}: {}: {source}", operation.name())]
-    Operation {
-        /// The subject.
-        subject: Subject,
-        /// The operation.
-        operation: Operation,
-        /// Why.
-        source: OperationError,
-    },
+    Operation { subject: Subject, operation: Operation, source: OperationError },
 }
 
 /// Subjects that are ready, in the order of the keys.

@@ -17,45 +17,18 @@ const LINE_MAX: u64 = 4096;
 /// Why a server does not serve.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum ServerError {
-    /// It cannot be started.
     #[error("cannot start {}: {source}", program.display())]
-    Start {
-        /// The program.
-        program: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file for its messages cannot be made.
+    Start { program: PathBuf, source: io::Error },
     #[error("cannot write {}: {source}", path.display())]
-    Log {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// It ended before it listened.
+    Log { path: PathBuf, source: io::Error },
     #[error("it ended before it was ready ({status}); it said: {log}")]
-    Ended {
-        /// How.
-        status: ExitStatus,
-        /// The end of what it wrote to standard error.
-        log: String,
-    },
-    /// It never said that it listens.
+    Ended { status: ExitStatus, log: String },
     #[error("it was not ready after {seconds} s; it said: {log}")]
-    NotReady {
-        /// How long it had.
-        seconds: u64,
-        /// The end of what it wrote to standard error.
-        log: String,
-    },
-    /// It says that it is ready, but not where it listens.
+    NotReady { seconds: u64, log: String },
     #[error("its line \"{line}\" says ready, but has no address and port that it listens on")]
-    NoAddress {
-        /// The line.
-        line: String,
-    },
+    NoAddress { line: String },
 }
 
 /// A running server. It is killed when this is dropped.

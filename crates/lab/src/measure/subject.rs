@@ -85,8 +85,7 @@ pub enum Selection {
 
 /// An algorithm, for RSA with the length of its keys. `bits` is absent where keys have one length; in a choice of what
 /// to measure, absence stands for every length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Choice {
     /// The algorithm; never an alias.
     pub algorithm: Algorithm,
@@ -114,6 +113,21 @@ pub enum Operation {
      vrf-p256; a batch is ED25519*64 or vrf-p256*32"
 )]
 pub struct SubjectError(String);
+
+/// Not the name of a choice.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
+pub enum ChoiceError {
+    #[error("'{0}' is no algorithm that keys are made for: `nonesuch key generate --help` lists them")]
+    Algorithm(String),
+    #[error("{0} costs what {1} costs: name that one")]
+    Alias(Algorithm, Algorithm),
+    #[error("keys of {0} have one length: leave /BITS out")]
+    Fixed(Algorithm),
+    #[error("'{found}' is no length of {algorithm} keys: one of {lengths:?}")]
+    Bits { algorithm: Algorithm, found: String, lengths: Vec<u16> },
+}
 
 /// Not the name of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -145,6 +159,19 @@ impl FromStr for Operation {
 }
 
 impl Choice {
+    /// All algorithms with every length of their keys; without aliases, which cost what their algorithm costs.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let entries = ALGORITHMS.iter().filter(|entry| entry.alias_of.is_none());
+        entries.flat_map(|entry| Self { algorithm: entry.algorithm, bits: None }.variants()).collect()
+    }
+
+    /// With the default length of keys where it names none and there are several.
+    pub(crate) fn with_length(self) -> Self {
+        let lengths = self.algorithm.entry().and_then(|entry| entry.scheme.key_lengths.as_ref());
+        Self { bits: self.bits.or_else(|| lengths.map(|lengths| lengths.default)), ..self }
+    }
+
     /// Every choice that `self` stands for: one for each length of keys where it names none.
     fn variants(self) -> Vec<Self> {
         let Some(entry) = self.algorithm.entry() else { return Vec::new() };
@@ -312,19 +339,25 @@ impl fmt::Display for Choice {
 }
 
 impl FromStr for Choice {
-    type Err = SubjectError;
+    type Err = ChoiceError;
 
-    fn from_str(text: &str) -> Result<Self, SubjectError> {
-        let wrong = || SubjectError(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ChoiceError> {
         let (name, bits) = match text.split_once('/') {
-            Some((name, bits)) => (name, Some(bits.parse::<u16>().map_err(|_| wrong())?)),
+            Some((name, bits)) => (name, Some(bits)),
             None => (text, None),
         };
-        let algorithm: Algorithm = name.parse().map_err(|_| wrong())?;
-        let entry = algorithm.entry().filter(|entry| entry.alias_of.is_none()).ok_or_else(wrong)?;
-        match bits {
-            Some(bits) if !lengths(entry).contains(&bits) => Err(wrong()),
-            _ => Ok(Self { algorithm, bits }),
+        let unknown = || ChoiceError::Algorithm(name.to_owned());
+        let algorithm: Algorithm = name.parse().map_err(|_| unknown())?;
+        let entry = algorithm.entry().ok_or_else(unknown)?;
+        if let Some(plain) = entry.alias_of {
+            return Err(ChoiceError::Alias(algorithm, plain));
+        }
+        let Some(found) = bits else { return Ok(Self { algorithm, bits: None }) };
+        let lengths = lengths(entry);
+        match found.parse() {
+            _ if lengths.is_empty() => Err(ChoiceError::Fixed(algorithm)),
+            Ok(bits) if lengths.contains(&bits) => Ok(Self { algorithm, bits: Some(bits) }),
+            _ => Err(ChoiceError::Bits { algorithm, found: found.to_owned(), lengths }),
         }
     }
 }
@@ -343,7 +376,8 @@ impl FromStr for Selection {
     type Err = SubjectError;
 
     fn from_str(text: &str) -> Result<Self, SubjectError> {
-        vrf(text).map_or_else(|| text.parse().map(Self::Signatures), |algorithm| Ok(Self::Vrf(algorithm)))
+        let signatures = || text.parse().map(Self::Signatures).map_err(|_| SubjectError(text.to_owned()));
+        vrf(text).map_or_else(signatures, |algorithm| Ok(Self::Vrf(algorithm)))
     }
 }
 
@@ -388,11 +422,11 @@ impl FromStr for Subject {
 
 /// Files have these by their text.
 macro_rules! by_text {
-    ($($name:ident),*) => {$(
+    ($error:ty: $($name:ident),*) => {$(
         impl TryFrom<String> for $name {
-            type Error = SubjectError;
+            type Error = $error;
 
-            fn try_from(text: String) -> Result<Self, SubjectError> {
+            fn try_from(text: String) -> Result<Self, $error> {
                 text.parse()
             }
         }
@@ -405,7 +439,9 @@ macro_rules! by_text {
     )*};
 }
 
-by_text!(Choice, Selection, Subject);
+pub(crate) use by_text;
+
+by_text!(SubjectError: Selection, Subject);
 
 #[cfg(test)]
 mod tests {
@@ -448,7 +484,7 @@ mod tests {
     #[test]
     fn what_is_nothing_is_refused() {
         for wrong in ["", "RSA", "RSASHA256/512", "ED25519/256", "229", "99", "RSASHA256/x", "ED25519*64"] {
-            assert_eq!(wrong.parse::<Choice>(), Err(SubjectError(wrong.to_owned())));
+            assert_eq!(wrong.parse::<Selection>(), Err(SubjectError(wrong.to_owned())));
         }
         for wrong in [
             "RSASHA256",
@@ -486,5 +522,29 @@ mod tests {
         assert_eq!(has("vrf-p256*32"), [true, false, true]);
         let batch: Subject = "vrf-ed25519*32".parse().expect("a batch");
         assert_eq!(batch.scheme(), "ECVRF-EDWARDS25519-SHA512-ELL2 (batch of 32)");
+    }
+
+    #[test]
+    fn choices_are_read_and_have_a_length() {
+        let choice = |algorithm, bits| Ok(Choice { algorithm, bits });
+        let read = |text: &str| text.parse().map(Choice::with_length);
+        assert_eq!(read("rsasha256"), choice(Algorithm::RSASHA256, Some(2048)));
+        assert_eq!(read("RSASHA512/1280"), choice(Algorithm::RSASHA512, Some(1280)));
+        assert_eq!(read("8/1024"), choice(Algorithm::RSASHA256, Some(1024)));
+        assert_eq!(read("mayo2"), choice(Algorithm::MAYO2, None));
+        let error = |text: &str| text.parse::<Choice>().unwrap_err();
+        for unknown in ["", "rsa", "99", "256", "/2048"] {
+            assert_eq!(error(unknown), ChoiceError::Algorithm(unknown.trim_end_matches("/2048").to_owned()));
+        }
+        let alias = ChoiceError::Alias(Algorithm(232), Algorithm::ED448);
+        assert_eq!((error("nsec5-ed448"), error("232")), (alias.clone(), alias));
+        assert_eq!(error("ed25519/256"), ChoiceError::Fixed(Algorithm::ED25519));
+        for found in ["", "1281", "512", "70000", "x", "2048/1"] {
+            let text = error(&format!("rsasha256/{found}")).to_string();
+            assert!(
+                text.contains(&format!("'{found}'")) && text.contains("[1024, 1280, 2048, 3072, 4096]"),
+                "{text}"
+            );
+        }
     }
 }

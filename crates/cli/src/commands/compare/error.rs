@@ -1,7 +1,7 @@
 //! Why a comparison fails.
 
 use crate::files::FileError;
-use nonesuch_lab::compare::{CompareError, SubjectError};
+use nonesuch_lab::experiment::compare::{CompareError, SubjectError};
 use nonesuch_zone::LoadError;
 
 /// Why a comparison fails.

@@ -1,8 +1,8 @@
 //! The servers that are loaded: their zones, their processes, and a load.
 
-use super::{ALGORITHM, Cell, ECHO, Kind, Parameters, SERVER, Subject, WARM_UP, default_queries};
+use super::{ALGORITHM, Cell, ECHO, Parameters, SERVER, Subject, WARM_UP, default_queries};
 use crate::experiment::error::{RunError, temporary_folder};
-use crate::experiment::parameters::{Octets, each_once};
+use crate::experiment::parameters::{Asked, Octets, each_once};
 use crate::experiment::run::RunOptions;
 use crate::load::{self, LoadOptions, LoadReport, QueryList};
 use crate::machine::{self, Places};
@@ -31,7 +31,7 @@ pub(super) struct Servers<'a> {
     /// Zones, keys and log files; it is removed with this.
     folder: tempfile::TempDir,
     /// The queries of each kind.
-    lists: Vec<(Kind, Arc<QueryList>)>,
+    lists: Vec<(Asked, Arc<QueryList>)>,
     /// Log files so far.
     logs: u32,
 }
@@ -68,9 +68,9 @@ impl<'a> Servers<'a> {
     }
 
     /// Generates the zone, the same each time, and queries for it.
-    fn generate(&self, kind: Kind) -> Result<QueryList, RunError> {
+    fn generate(&self, kind: Asked) -> Result<QueryList, RunError> {
         let file = self.folder.path().join("queries");
-        let denied = if kind == Kind::Denied { "100" } else { "0" };
+        let denied = if kind == Asked::Denied { "100" } else { "0" };
         let mut command =
             self.command(&["zone", "generate", "--like", "tld", "-o", ORIGIN, "--denied", denied]);
         command.args(["--names", &self.parameters.names.value().to_string()]);

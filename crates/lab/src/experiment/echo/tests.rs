@@ -13,7 +13,7 @@ fn sample() -> Results {
     let subject = |server, denied: bool, workers| Subject {
         server,
         denial: denied.then(|| "nsec".to_owned()),
-        queries: denied.then_some(Kind::Denied),
+        queries: denied.then_some(Asked::Denied),
         workers,
     };
     let subjects = [

@@ -3,7 +3,7 @@
 use super::plan::Cell;
 use super::{Row, Runner};
 use crate::experiment::error::RunError;
-use crate::measure::job::{self, Ended, JobError};
+use crate::measure::job::{self, Ended, JobError, Temporary};
 use crate::measure::server::Server;
 use crate::process;
 use serde::Serialize;
@@ -58,16 +58,6 @@ pub(super) struct Failure {
     count: u64,
 }
 
-/// A file that is removed again.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // What is not there needs no removing, and the folder vanishes after all.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 impl Runner<'_> {
     /// Signs and verifies; at the first level also serves, packs and signs again, where the zone is one of those.
     pub(super) fn measure_cell(&mut self, cell: Cell) -> Result<(), RunError> {
@@ -81,7 +71,9 @@ impl Runner<'_> {
         };
         let signed = Temporary(self.folder.path().join("signed"));
         let begun = Instant::now();
-        let Some(row) = self.sign(cell, &keys, &signed.0)? else { return Ok(()) };
+        let file = &self.zones[cell.zone].file;
+        let mut command = self.signing(cell, Some(file), &keys, &signed.0, self.options.now);
+        let Some(row) = self.sign(cell, Job::Sign, &mut command, &signed.0)? else { return Ok(()) };
         self.verify(cell, &signed.0)?;
         let signatures = row.signatures.unwrap_or_default();
         self.costs.learn(cell, signatures, begun.elapsed().as_secs_f64());
@@ -117,7 +109,7 @@ impl Runner<'_> {
 
     fn command(&self, cell: Cell, words: &[&str]) -> Command {
         let mut command = self.signers[cell.level].program.command();
-        command.args(words).args(["--origin", &self.zones[cell.zone].facts.origin]);
+        command.args(words).args(["--origin", &self.zones[cell.zone].facts.counts.origin]);
         command
     }
 
@@ -128,14 +120,20 @@ impl Runner<'_> {
         command
     }
 
-    fn sign(&mut self, cell: Cell, keys: &Path, out: &Path) -> Result<Option<Row>, RunError> {
-        let mut command = self.signing(cell, Some(&self.zones[cell.zone].file), keys, out, self.options.now);
-        let Some(ended) = self.run_job(cell, Job::Sign, &mut command) else { return Ok(None) };
+    /// Carries out a job that signs, and adds its row.
+    fn sign(
+        &mut self,
+        cell: Cell,
+        job: Job,
+        command: &mut Command,
+        out: &Path,
+    ) -> Result<Option<Row>, RunError> {
+        let Some(ended) = self.run_job(cell, job, command) else { return Ok(None) };
         let row = Row {
             signatures: ended.number("signatures"),
             records: ended.number("records"),
             octets: fs::metadata(out).ok().map(|data| data.len()),
-            ..self.row(cell, Job::Sign, &ended)
+            ..self.row(cell, job, &ended)
         };
         self.findings.push(&row)?;
         Ok(Some(row))
@@ -158,7 +156,7 @@ impl Runner<'_> {
         let out = Temporary(self.folder.path().join("signed-again"));
         let mut command = self.signing(cell, Some(&changed), keys, &out.0, now);
         command.arg("--previous").arg(signed);
-        self.run_resigning(cell, Job::Resign, &mut command, &out.0)?;
+        self.sign(cell, Job::Resign, &mut command, &out.0)?;
         let image = Temporary(self.folder.path().join("signed.image"));
         let out = Temporary(self.folder.path().join("signed-again.image"));
         let changes = match self.compile(cell, signed, &image.0, &changed) {
@@ -170,24 +168,7 @@ impl Runner<'_> {
         };
         let mut command = self.signing(cell, None, keys, &out.0, now);
         command.arg("--previous").arg(&image.0).arg("--changes").arg(changes).arg("--compiled");
-        self.run_resigning(cell, Job::ResignCompiled, &mut command, &out.0)
-    }
-
-    fn run_resigning(
-        &mut self,
-        cell: Cell,
-        job: Job,
-        command: &mut Command,
-        out: &Path,
-    ) -> Result<(), RunError> {
-        let Some(ended) = self.run_job(cell, job, command) else { return Ok(()) };
-        let row = Row {
-            signatures: ended.number("signatures"),
-            records: ended.number("records"),
-            octets: fs::metadata(out).ok().map(|data| data.len()),
-            ..self.row(cell, job, &ended)
-        };
-        self.findings.push(&row)
+        self.sign(cell, Job::ResignCompiled, &mut command, &out.0).map(drop)
     }
 
     /// What is at hand where a registry signs every half hour: the compiled signed zone, and what has changed. Neither is
@@ -234,7 +215,7 @@ impl Runner<'_> {
 
     fn transfer(&mut self, mut row: Row, file: &Path, cell: Cell) -> Result<(), RunError> {
         let mut command = self.examiner();
-        command.arg(file).args(["--transfer", "--origin", &self.zones[cell.zone].facts.origin]);
+        command.arg(file).args(["--transfer", "--origin", &self.zones[cell.zone].facts.counts.origin]);
         match self.examine(&mut command) {
             Ok(found) => {
                 let transfer = found.transfer.unwrap_or_default();

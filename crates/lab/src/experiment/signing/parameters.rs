@@ -4,6 +4,7 @@ use super::plan;
 use crate::experiment::parameters::{Count, Cpu, Denial, Minutes, Share};
 use crate::generate::Like;
 use crate::measure::level::Level;
+use crate::measure::subject::by_text;
 use crate::measure::{Choice, Selection, Subject};
 use nonesuch_dnssec::Mechanism;
 use serde::{Deserialize, Serialize};
@@ -197,19 +198,7 @@ impl fmt::Display for ZoneChoice {
     }
 }
 
-impl TryFrom<String> for ZoneChoice {
-    type Error = ZoneChoiceError;
-
-    fn try_from(text: String) -> Result<Self, ZoneChoiceError> {
-        text.parse()
-    }
-}
-
-impl From<ZoneChoice> for String {
-    fn from(choice: ZoneChoice) -> Self {
-        choice.to_string()
-    }
-}
+by_text!(ZoneChoiceError: ZoneChoice);
 
 #[cfg(test)]
 mod tests {

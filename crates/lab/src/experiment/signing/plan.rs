@@ -5,8 +5,7 @@
 //! a large zone, so what there is no time for is left out and told.
 
 use super::parameters::{Chosen, Parameters, Sizes, ZoneChoice};
-use super::prepare::ZoneFacts;
-use crate::measure::Choice;
+use crate::measure::{Choice, ZoneCounts};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
 use std::collections::HashMap;
@@ -141,8 +140,8 @@ fn guess(choice: Choice) -> [f64; 2] {
 
 /// Signatures of a zone, about: of its DS RRsets, and of a chain over its delegations (RFC 4035 §2.2) or, with opt-out,
 /// over those with DS records (RFC 5155 §6). Other zones have a few for each name.
-pub(super) fn signatures(zone: &ZoneFacts, mechanism: Mechanism) -> f64 {
-    let ZoneFacts { names, delegations, signed_delegations: signed, .. } = *zone;
+pub(super) fn signatures(zone: &ZoneCounts, mechanism: Mechanism) -> f64 {
+    let ZoneCounts { names, delegations, signed_delegations: signed, .. } = *zone;
     if delegations < names / 4 {
         return names as f64 * 2.5;
     }
@@ -200,9 +199,9 @@ pub(super) fn whole_duration(parameters: &Parameters) -> Duration {
             ZoneChoice::File { path, .. } => std::fs::metadata(path).map_or(0, |data| data.len() / 150),
         };
         let signed_delegations = (names as f64 * SIGNED_SHARE) as u64;
-        let facts = ZoneFacts { names, delegations: names, signed_delegations, ..ZoneFacts::default() };
+        let counts = ZoneCounts { names, delegations: names, signed_delegations, ..ZoneCounts::default() };
         for denial in &parameters.denial {
-            let signatures = signatures(&facts, denial.0);
+            let signatures = signatures(&counts, denial.0);
             for (algorithm, Chosen { choice, .. }) in choices.iter().enumerate() {
                 for level in 0..parameters.levels.len() {
                     let cell = Cell { run: 0, zone: place, denial: 0, algorithm, level };
@@ -282,7 +281,7 @@ mod tests {
     #[test]
     fn opt_out_signs_secure_delegations_alone() {
         let zone =
-            ZoneFacts { names: 1000, delegations: 1000, signed_delegations: 300, ..ZoneFacts::default() };
+            ZoneCounts { names: 1000, delegations: 1000, signed_delegations: 300, ..ZoneCounts::default() };
         assert_eq!(signatures(&zone, Mechanism::Nsec), 1300.0);
         assert_eq!(signatures(&zone, Mechanism::Nsec3OptOut), 600.0);
     }

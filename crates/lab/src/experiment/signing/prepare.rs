@@ -7,7 +7,7 @@ use crate::experiment::parameters::each_once;
 use crate::generate::{GenerateOptions, Like, generate};
 use crate::measure::job::{self, JobError};
 use crate::measure::level::{Level, LevelProgram, unmasked};
-use crate::measure::{Changes, Examined};
+use crate::measure::{Changes, Examined, ZoneCounts};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -31,15 +31,8 @@ pub(super) struct ZoneFacts {
     pub(super) zone: String,
     /// Where it comes from.
     pub(super) source: String,
-    /// The apex.
-    pub(super) origin: String,
-    pub(super) records: u64,
-    /// Names that own records, glue among them.
-    pub(super) names: u64,
-    /// Zone cuts.
-    pub(super) delegations: u64,
-    /// Those with DS records.
-    pub(super) signed_delegations: u64,
+    #[serde(flatten)]
+    pub(super) counts: ZoneCounts,
     /// Octets of the zone file.
     pub(super) octets: u64,
     /// What differs in the changed form of the zone; nothing where none was made.
@@ -148,11 +141,7 @@ impl Runner<'_> {
         let facts = ZoneFacts {
             zone: choice.to_string(),
             source,
-            origin: found.origin,
-            records: found.records,
-            names: found.names,
-            delegations: found.delegations,
-            signed_delegations: found.signed_delegations,
+            counts: found.counts,
             octets: fs::metadata(&file).map_or(0, |data| data.len()),
             changes: found.changes,
         };
@@ -198,7 +187,7 @@ impl Runner<'_> {
         let choice = self.choices[algorithm].choice;
         for kind in [Some("--ksk"), None] {
             let mut command = unmasked(self.options.program);
-            command.args(["key", "generate", &self.zones[zone].facts.origin, "--algorithm"]);
+            command.args(["key", "generate", &self.zones[zone].facts.counts.origin, "--algorithm"]);
             command.arg(choice.algorithm.to_string()).arg("--dir").arg(&folder).args(kind);
             // The keys are active when the experiment signs.
             command.args(["--now", &self.options.now.to_string()]);

@@ -1,0 +1,286 @@
+//! What was measured: the form of `compare.json`, and its report.
+
+use super::{Cell, CompareError, Subject};
+use crate::machine::Machine;
+use crate::measure::ZoneCounts;
+use crate::presentation::{Presentation, Report, Scope};
+use crate::report::Page;
+use crate::statistics::Statistics;
+use minijinja::value::{Serde, Value};
+use nonesuch_zone::write::text_octets;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// Version of the form.
+pub(super) const FORMAT: u32 = 1;
+
+const TEXT: &str = include_str!("../../../../../experiments/compare.toml");
+
+/// Empty where the text that is built in were at fault, which a test rules out.
+static PRESENTATION: LazyLock<Presentation> = LazyLock::new(|| toml::from_str(TEXT).unwrap_or_default());
+
+/// A whole comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    pub(super) format: u32,
+    /// When it was made, RFC 3339.
+    pub(super) date: String,
+    pub(super) command: String,
+    /// Seconds of load for each kind of query and round.
+    pub(super) seconds_per_load: f64,
+    pub(super) rounds: u32,
+    pub(super) machine: Machine,
+    pub(super) zone: ZoneFacts,
+    /// One for each cell, in their order.
+    pub(super) rows: Vec<Row>,
+    /// What a reader must know before believing the figures.
+    pub(super) notes: Vec<String>,
+}
+
+impl Comparison {
+    /// The form of `compare.json`, with a final line break.
+    ///
+    /// # Errors
+    /// [`CompareError::Json`]; no comparison that was measured is known to give it.
+    pub fn to_json(&self) -> Result<String, CompareError> {
+        Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    /// The report, without what all pages have.
+    fn report(&self) -> Result<Report, CompareError> {
+        let serde_json::Value::Object(fields) = serde_json::json!(self) else { return Ok(Report::default()) };
+        let scope: Scope =
+            fields.into_iter().map(|(name, value)| (name, Value::from(Serde(value)))).collect();
+        Ok(PRESENTATION.report(scope)?)
+    }
+
+    /// The table for a terminal of 120 columns, its legend, and all notes below it.
+    ///
+    /// # Errors
+    /// [`CompareError::Report`]; no comparison is known to give it.
+    pub fn table(&self) -> Result<String, CompareError> {
+        Ok(self.report()?.text)
+    }
+
+    /// The page.
+    ///
+    /// # Errors
+    /// As [`Comparison::table`].
+    pub fn page(&self) -> Result<Page, CompareError> {
+        let Report { title, lead, mut facts, sections, .. } = self.report()?;
+        facts.extend(self.machine.facts(&self.date, &self.command));
+        Ok(Page { title, lead, facts, sections })
+    }
+}
+
+/// What the zone is like.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct ZoneFacts {
+    #[serde(flatten)]
+    pub(super) counts: ZoneCounts,
+    /// Where the zone comes from.
+    pub(super) source: String,
+    /// Octets of the zone file.
+    pub(super) octets: u64,
+}
+
+impl ZoneFacts {
+    pub(super) fn of(subject: &Subject) -> Self {
+        let Subject { contents, source, .. } = subject;
+        let (counts, octets) = (ZoneCounts::of(contents), text_octets(contents));
+        Self { counts, source: source.clone(), octets }
+    }
+}
+
+/// What one way to publish the zone costs. What has to do with DNSSEC is missing for the unsigned zone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Row {
+    /// Mnemonic of the algorithm, and its number.
+    pub(super) algorithm: Option<String>,
+    pub(super) algorithm_number: Option<u8>,
+    /// Length of the keys, where the algorithm has several.
+    pub(super) bits: Option<u16>,
+    /// How the zone denies existence, by its name on the command line.
+    pub(super) denial: Option<String>,
+    pub(super) signing: Option<Work>,
+    pub(super) verification: Option<Work>,
+    /// Octets of the zone file.
+    pub(super) zone_octets: u64,
+    pub(super) records: u64,
+    /// Resident memory of the server after the load.
+    pub(super) server_resident_kib: Option<u64>,
+    /// From the server's start until it listened, with reading the zone and whatever else it does before.
+    pub(super) ready_s: f64,
+    pub(super) existing: LoadFigures,
+    pub(super) denied: LoadFigures,
+    /// What was odd.
+    pub(super) notes: Vec<String>,
+}
+
+impl Row {
+    /// The row of a cell, without figures.
+    pub(super) fn of(cell: Cell) -> Self {
+        let Cell::Signed(choice, mechanism) = cell else { return Self::default() };
+        Self {
+            algorithm: Some(choice.algorithm.to_string()),
+            algorithm_number: Some(choice.algorithm.0),
+            bits: choice.bits,
+            denial: Some(mechanism.to_string()),
+            ..Self::default()
+        }
+    }
+}
+
+/// A figure that was measured several times: the one to go by, and the ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Measured {
+    pub(super) value: f64,
+    pub(super) least: f64,
+    pub(super) most: f64,
+}
+
+impl Measured {
+    /// The median, with the ends; nothing of nothing.
+    pub(super) fn median(values: &[f64]) -> Option<Self> {
+        let Statistics { median: value, least, most, .. } = Statistics::of(values)?;
+        Some(Self { value, least, most })
+    }
+}
+
+/// Work on the whole zone by all CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Work {
+    /// Time by the clock on the wall; the median of the runs.
+    pub(super) wall_s: Measured,
+    /// CPU time of all threads; the mean of the runs.
+    pub(super) cpu_s: f64,
+    pub(super) runs: u32,
+    /// Signatures made or verified.
+    pub(super) signatures: u64,
+}
+
+/// What load of one kind came to, in all rounds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct LoadFigures {
+    pub(super) queries: u64,
+    /// Sizes of responses, octets of DNS message.
+    pub(super) response_octets_mean: f64,
+    pub(super) response_octets_max: u64,
+    /// Answers a second; the median of the rounds.
+    pub(super) qps: Measured,
+    /// CPU time of the server for each answer; the mean over all rounds, with the least and most of a round.
+    pub(super) server_cpu_us_per_query: Option<Measured>,
+    /// CPU time of the server by time on the wall: near the number of its CPUs, it gave all it had.
+    pub(super) server_cpus_busy: Option<f64>,
+    /// Responses with TC set.
+    pub(super) truncated: u64,
+    /// Queries without a response in time.
+    pub(super) lost: u64,
+    /// Responses by response code.
+    pub(super) rcodes: BTreeMap<String, u64>,
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A comparison with fixed figures.
+    pub(crate) fn sample() -> Comparison {
+        let load = |scale: f64, rcode: &str| LoadFigures {
+            queries: 300_000,
+            response_octets_mean: 120.5 * scale,
+            response_octets_max: (240.0 * scale) as u64,
+            qps: Measured { value: 250_000.0 / scale, least: 240_000.0 / scale, most: 255_000.0 / scale },
+            server_cpu_us_per_query: Some(Measured {
+                value: 3.9 * scale,
+                least: 3.8 * scale,
+                most: 4.0 * scale,
+            }),
+            server_cpus_busy: Some(0.98),
+            truncated: 0,
+            lost: 0,
+            rcodes: BTreeMap::from([(rcode.to_owned(), 300_000)]),
+        };
+        let work = |seconds: f64| Work {
+            wall_s: Measured { value: seconds, least: seconds * 0.95, most: seconds * 1.1 },
+            cpu_s: seconds * 1.9,
+            runs: 3,
+            signatures: 26_011,
+        };
+        let row = |algorithm: Option<(&str, u8, Option<u16>)>, denial: Option<&str>, scale: f64| Row {
+            algorithm: algorithm.map(|(name, ..)| name.to_owned()),
+            algorithm_number: algorithm.map(|(_, number, _)| number),
+            bits: algorithm.and_then(|(.., bits)| bits),
+            denial: denial.map(str::to_owned),
+            signing: denial.map(|_| work(0.4 * scale * scale)),
+            verification: denial.map(|_| work(1.1 / scale)),
+            zone_octets: (3_400_000.0 * scale) as u64,
+            records: (75_000.0 * scale) as u64,
+            server_resident_kib: Some((20_480.0 * scale) as u64),
+            ready_s: 0.3 * scale,
+            existing: load(scale, "NOERROR"),
+            denied: load(scale * 1.5, "NXDOMAIN"),
+            notes: Vec::new(),
+        };
+        let rsa = Some(("RSASHA256", 8, Some(2048)));
+        let p256 = Some(("ECDSAP256SHA256", 13, None));
+        let mut rows = vec![
+            row(None, None, 1.0),
+            row(rsa, Some("nsec"), 5.2),
+            row(rsa, Some("nsec3"), 6.0),
+            row(rsa, Some("nsec3-opt-out"), 3.0),
+            row(p256, Some("nsec"), 2.0),
+            row(p256, Some("nsec3"), 2.5),
+            row(p256, Some("nsec3-opt-out"), 1.4),
+        ];
+        rows[2].denied.truncated = rows[2].denied.queries;
+        rows[2].notes.push("existing: 2.1 % of the queries were lost".to_owned());
+        Comparison {
+            format: FORMAT,
+            date: "2026-03-01T12:00:00Z".to_owned(),
+            command: "nonesuch compare".to_owned(),
+            seconds_per_load: 0.5,
+            rounds: 3,
+            machine: Machine {
+                cpu: "A CPU @ 2.50GHz".to_owned(),
+                cpus: 2,
+                memory_kib: 24_000_000,
+                system: "Debian GNU/Linux 12 (bookworm), Linux 6.1".to_owned(),
+                nonesuch: "0.1.0".to_owned(),
+                rustc: "rustc 1.95.0".to_owned(),
+                optimised: true,
+                server_cpu: Some(1),
+                load_cpu: Some(0),
+            },
+            zone: ZoneFacts {
+                counts: ZoneCounts {
+                    origin: "test.".to_owned(),
+                    records: 75_000,
+                    names: 28_000,
+                    delegations: 20_000,
+                    signed_delegations: 6_000,
+                },
+                source: "generated like a tld, 20000 names, seed 1".to_owned(),
+                octets: 3_400_000,
+            },
+            rows,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn json_begins_with_its_version() {
+        let text = sample().to_json().expect("written");
+        assert!(text.starts_with("{\n  \"format\": 1,\n") && text.ends_with("}\n"));
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(Measured::median(&[]), None);
+        let median = |values: &[f64]| Measured::median(values).map(|measured| measured.value);
+        assert_eq!(median(&[3.0]), Some(3.0));
+        assert_eq!(median(&[3.0, 1.0]), Some(2.0));
+        assert_eq!(Measured::median(&[9.0, 1.0, 2.0]), Some(Measured { value: 2.0, least: 1.0, most: 9.0 }));
+    }
+}

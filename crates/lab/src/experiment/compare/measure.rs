@@ -1,0 +1,386 @@
+//! Measuring one cell.
+
+use super::figures::{LoadFigures, Measured, Row, Work};
+use super::{Cell, CellFault, CompareError, CompareOptions, ROUNDS};
+use crate::experiment::parameters::Asked;
+use crate::experiment::run::Step;
+use crate::load::{self, LoadOptions, LoadReport};
+use crate::machine::Places;
+use crate::measure::Choice;
+use crate::measure::examine::write_file;
+use crate::measure::job::Temporary;
+use crate::measure::server::Server;
+use crate::process;
+use nonesuch_crypto::PrivateKey;
+use nonesuch_dnssec::keys::{SEP, ZONE_KEY};
+use nonesuch_dnssec::verify::Anchor;
+use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, Signed, VerifyOptions, sign, verify};
+use nonesuch_zone::Contents;
+use nonesuch_zone::write::text_octets;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Signatures are valid from so long before the time of the comparison, seconds: clocks differ.
+const BACKDATED: u32 = 3600;
+/// And so long after it.
+const VALID: u32 = 30 * 86_400;
+/// Work on the zone is repeated until it took so long together …
+const WORK_ENOUGH: Duration = Duration::from_millis(700);
+/// … or was done so often.
+const WORK_RUNS: u32 = 5;
+/// A server has so long to read and verify its zone.
+const READY_LIMIT: Duration = Duration::from_secs(1800);
+/// Seconds of load of each kind before anything is measured.
+const WARM_UP: f64 = 0.15;
+/// Of this share of queries on, what is odd becomes a note; errors become the comparison's.
+const ODD_SHARE: f64 = 0.01;
+/// Of this share of lost queries on, there is no comparison.
+const LOST_SHARE: f64 = 0.5;
+/// Below this share of its CPU a server was not asked all that it could answer.
+const IDLE_SHARE: f64 = 0.85;
+
+/// A cell that is gone through.
+pub(super) struct Measuring<'a> {
+    pub(super) options: &'a CompareOptions<'a>,
+    pub(super) index: usize,
+    pub(super) cell: Cell,
+    pub(super) places: Option<Places>,
+}
+
+impl Measuring<'_> {
+    pub(super) fn measure(&self) -> Result<Row, CompareError> {
+        let mut row = Row::of(self.cell);
+        let file = self.file("zone");
+        match self.cell {
+            Cell::Unsigned => self.write(&self.options.subject.contents, &file, &mut row)?,
+            Cell::Signed(choice, mechanism) => {
+                let signed = self.sign(choice, mechanism, &mut row).map_err(|fault| self.fault(fault))?;
+                self.write(signed.contents(), &file, &mut row)?;
+            }
+        }
+        self.tell("starting the server");
+        let log = self.file("log");
+        let command = (self.options.server)(&file.0, self.options.subject.contents.apex());
+        let server = Server::start(command, self.places.map(|places| places.server), &log.0, READY_LIMIT)
+            .map_err(|source| self.fault(source))?;
+        row.ready_s = server.ready_after.as_secs_f64();
+        self.tell("sending queries");
+        self.load(&server, &mut row)?;
+        Ok(row)
+    }
+
+    fn tell(&self, stage: &str) {
+        let (index, steps) = (self.index as u64, self.options.cells.len() as u64);
+        (self.options.progress)(Step { index, steps, what: &format!("{}: {stage}", self.cell) });
+    }
+
+    fn fault(&self, fault: impl Into<CellFault>) -> CompareError {
+        CompareError::Cell(self.cell, fault.into())
+    }
+
+    fn file(&self, extension: &str) -> Temporary {
+        Temporary(self.options.work_dir.join(format!("compare-{:03}.{extension}", self.index)))
+    }
+
+    /// Makes keys, signs and verifies.
+    fn sign(&self, choice: Choice, mechanism: Mechanism, row: &mut Row) -> Result<Signed, CellFault> {
+        let (unsigned, now) = (&self.options.subject.contents, self.options.now);
+        self.tell("making keys");
+        let keys = make_keys(unsigned, choice)?;
+        self.tell("signing");
+        let (inception, expiration) = (now.wrapping_sub(BACKDATED), now.wrapping_add(VALID));
+        let wanted = SignOptions { now, ..SignOptions::new(mechanism, inception, expiration) };
+        let (signed, work) = repeat(|| sign(unsigned, &keys, &wanted))?;
+        row.signing = Some(Work { signatures: signed.statistics().signatures, ..work });
+        self.tell("verifying");
+        let anchors = keys.entry_points().map(|key| Anchor::Dnskey(key.dnskey_rdata())).collect();
+        let wanted = VerifyOptions { now: Some(now), anchors, ..VerifyOptions::default() };
+        let (report, work) = repeat(|| {
+            let report = verify(signed.contents(), &wanted);
+            match report.faults.first() {
+                None => Ok(report),
+                Some(first) => Err(CellFault::Unsound(report.faults.len(), Box::new(first.clone()))),
+            }
+        })?;
+        row.verification = Some(Work { signatures: report.signatures_verified, ..work });
+        Ok(signed)
+    }
+
+    fn write(&self, contents: &Contents, file: &Temporary, row: &mut Row) -> Result<(), CompareError> {
+        self.tell("writing the zone file");
+        (row.records, row.zone_octets) = (contents.record_count(), text_octets(contents));
+        write_file(contents, &file.0).map_err(|source| CompareError::Write { path: file.0.clone(), source })
+    }
+
+    fn load(&self, server: &Server, row: &mut Row) -> Result<(), CompareError> {
+        let run = |asked: Asked, seconds: f64| {
+            let subject = self.options.subject;
+            let queries = if asked == Asked::Existing { &subject.existing } else { &subject.denied };
+            let wanted = LoadOptions {
+                seconds,
+                server_pid: Some(server.pid()),
+                cpus: self.places.map(|places| vec![places.load]),
+                ..LoadOptions::new(server.address, Arc::clone(queries))
+            };
+            load::run(&wanted).map_err(|source| self.fault(source))
+        };
+        for asked in [Asked::Existing, Asked::Denied] {
+            run(asked, WARM_UP)?;
+        }
+        let (mut existing, mut denied) = (Vec::new(), Vec::new());
+        // In turn, so that a disturbance of the machine does not hit one kind alone.
+        for _ in 0..ROUNDS {
+            existing.push(run(Asked::Existing, self.options.seconds_per_load)?);
+            denied.push(run(Asked::Denied, self.options.seconds_per_load)?);
+        }
+        row.server_resident_kib = process::memory(server.pid()).map(|memory| memory.resident_kib);
+        row.existing = sum_up(&existing);
+        row.denied = sum_up(&denied);
+        check_load(self.cell, Asked::Existing, &row.existing, &mut row.notes)?;
+        check_load(self.cell, Asked::Denied, &row.denied, &mut row.notes)?;
+        if server.pinned {
+            note_idle(row);
+        } else if self.places.is_some() {
+            row.notes.push("the server could not be kept on a CPU of its own".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// A KSK and a ZSK of equal strength. Weak keys too: what they cost is part of the comparison.
+fn make_keys(zone: &Contents, choice: Choice) -> Result<KeySet, CellFault> {
+    let apex = zone.apex();
+    let make = |flags| {
+        let key = PrivateKey::generate_forced(choice.algorithm, choice.bits)?;
+        Ok::<_, CellFault>(KeyPair::new(apex.clone(), flags, key))
+    };
+    let ksk = make(ZONE_KEY | SEP)?;
+    let mut zsk = make(ZONE_KEY)?;
+    // One pair in 65,536 has one tag.
+    while zsk.tag() == ksk.tag() {
+        zsk = make(ZONE_KEY)?;
+    }
+    Ok(KeySet::new(apex, vec![ksk, zsk])?)
+}
+
+/// Does `work` a few times, fewer if it takes long, and times it alone: what it returns is dropped between.
+fn repeat<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<(T, Work), E> {
+    let pid = std::process::id();
+    let (mut walls, mut cpu_us, mut together) = (Vec::new(), 0, Duration::ZERO);
+    loop {
+        let before = process::cpu_time(pid);
+        let start = Instant::now();
+        let outcome = work()?;
+        let wall = start.elapsed();
+        if let Some(spent) = before.zip(process::cpu_time(pid)).map(|(before, after)| after.since(before)) {
+            cpu_us += spent.user_us + spent.system_us;
+        }
+        walls.push(wall.as_secs_f64());
+        together += wall;
+        let runs = walls.len() as u32;
+        if together >= WORK_ENOUGH || runs >= WORK_RUNS {
+            let wall_s = Measured::median(&walls).unwrap_or_default();
+            let cpu_s = cpu_us as f64 / 1e6 / f64::from(runs);
+            return Ok((outcome, Work { wall_s, cpu_s, runs, signatures: 0 }));
+        }
+    }
+}
+
+/// All rounds of one kind together.
+fn sum_up(rounds: &[LoadReport]) -> LoadFigures {
+    let count = |part: fn(&LoadReport) -> u64| rounds.iter().map(part).sum::<u64>();
+    let received = count(|round| round.received) as f64;
+    let mean = |part: fn(&LoadReport) -> Option<f64>| -> Option<f64> {
+        let total: Option<f64> =
+            rounds.iter().map(|round| part(round).map(|value| value * round.received as f64)).sum();
+        total.filter(|_| received > 0.0).map(|total| total / received)
+    };
+    let of_rounds: Vec<f64> = rounds.iter().filter_map(|round| round.server_cpu_us_per_query).collect();
+    let cpu = mean(|round| round.server_cpu_us_per_query)
+        .and_then(|value| Measured::median(&of_rounds).map(|ends| Measured { value, ..ends }));
+    let seconds: f64 = rounds.iter().map(|round| round.seconds).sum();
+    let mut rcodes = BTreeMap::new();
+    for (rcode, count) in rounds.iter().flat_map(|round| &round.rcodes) {
+        *rcodes.entry(rcode.clone()).or_insert(0) += count;
+    }
+    let qps: Vec<f64> = rounds.iter().map(|round| round.qps).collect();
+    LoadFigures {
+        queries: count(|round| round.sent),
+        response_octets_mean: mean(|round| Some(round.response_octets_mean)).unwrap_or(0.0),
+        response_octets_max: rounds.iter().map(|round| round.response_octets_max).max().unwrap_or(0),
+        qps: Measured::median(&qps).unwrap_or_default(),
+        server_cpu_us_per_query: cpu,
+        server_cpus_busy: cpu.filter(|_| seconds > 0.0).map(|cpu| cpu.value * received / 1e6 / seconds),
+        truncated: count(|round| round.truncated),
+        lost: count(|round| round.lost),
+        rcodes,
+    }
+}
+
+/// Nothing that makes figures doubtful, or flatters them, goes by in silence: it is an error where the server did not do its work, else a
+/// note.
+fn check_load(
+    cell: Cell,
+    asked: Asked,
+    figures: &LoadFigures,
+    notes: &mut Vec<String>,
+) -> Result<(), CompareError> {
+    let LoadFigures { queries: all, lost, truncated, .. } = *figures;
+    let share = |count: u64, all: u64| if all == 0 { 0.0 } else { count as f64 / all as f64 };
+    let refused = |wrong, rcode| Err(CompareError::Refused { cell, asked, wrong, all, rcode });
+    let lost_share = share(lost, all);
+    if all == 0 || lost_share >= LOST_SHARE {
+        return refused(lost, None);
+    }
+    if lost_share > ODD_SHARE {
+        notes.push(format!("{asked}: {:.1} % of the queries were lost", lost_share * 100.0));
+    }
+    let truncated_share = share(truncated, all.saturating_sub(lost));
+    if truncated_share > ODD_SHARE {
+        let effect = "resolvers ask again over TCP, which is not measured";
+        notes.push(format!(
+            "{asked}: {:.1} % of the responses are truncated: {effect}",
+            truncated_share * 100.0
+        ));
+    }
+    let expected = if asked == Asked::Existing { "NOERROR" } else { "NXDOMAIN" };
+    for (rcode, &count) in figures.rcodes.iter().filter(|(rcode, _)| *rcode != expected) {
+        // Either is an answer, if not the one meant: a list of queries may fit its zone loosely.
+        let is_answer = matches!(rcode.as_str(), "NOERROR" | "NXDOMAIN");
+        let is_odd = share(count, all) > ODD_SHARE;
+        if !is_answer && is_odd {
+            return refused(count, Some(rcode.clone()));
+        }
+        if !is_answer || is_odd {
+            notes.push(format!(
+                "{asked}: {count} of {all} queries were answered with {rcode}, not {expected}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Queries a second are the server's only where it had no time left.
+fn note_idle(row: &mut Row) {
+    for (kind, figures) in [(Asked::Existing, &row.existing), (Asked::Denied, &row.denied)] {
+        if let Some(busy) = figures.server_cpus_busy.filter(|busy| *busy < IDLE_SHARE) {
+            let meaning = "queries/s are bounded by the load generator or by other work of this machine";
+            row.notes
+                .push(format!("{kind}: the server's CPU was busy for {:.0} % only: {meaning}", busy * 100.0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(received: u64, lost: u64, rcode: &str, cpu: f64) -> LoadReport {
+        LoadReport {
+            sent: received + lost,
+            received,
+            lost,
+            seconds: 1.0,
+            qps: received as f64,
+            rcodes: BTreeMap::from([(rcode.to_owned(), received)]),
+            truncated: 1,
+            response_octets_mean: cpu * 100.0,
+            response_octets_max: received,
+            server_cpu_us_per_query: Some(cpu),
+            ..LoadReport::default()
+        }
+    }
+
+    #[test]
+    fn rounds_are_weighed_by_their_answers() {
+        let figures = sum_up(&[round(100, 0, "NOERROR", 1.0), round(300, 4, "NOERROR", 2.0)]);
+        assert_eq!((figures.queries, figures.lost, figures.truncated), (404, 4, 2));
+        assert!((figures.response_octets_mean - 175.0).abs() < 1e-9);
+        assert_eq!(figures.response_octets_max, 300);
+        assert_eq!(figures.qps, Measured { value: 200.0, least: 100.0, most: 300.0 });
+        assert_eq!(figures.server_cpu_us_per_query, Some(Measured { value: 1.75, least: 1.0, most: 2.0 }));
+        assert!((figures.server_cpus_busy.expect("known") - 1.75 * 400.0 / 1e6 / 2.0).abs() < 1e-12);
+        assert_eq!(figures.rcodes, BTreeMap::from([("NOERROR".to_owned(), 400)]));
+        assert_eq!(sum_up(&[]).queries, 0);
+    }
+
+    fn check(kind: Asked, rounds: &[LoadReport]) -> (Result<(), CompareError>, Vec<String>) {
+        let mut notes = Vec::new();
+        let outcome = check_load(Cell::Unsigned, kind, &sum_up(rounds), &mut notes);
+        (outcome, notes)
+    }
+
+    #[test]
+    fn sound_load_is_passed_in_silence() {
+        let (outcome, notes) = check(Asked::Existing, &[round(1000, 5, "NOERROR", 1.0)]);
+        assert!(outcome.is_ok() && notes.is_empty(), "{notes:?}");
+        let (outcome, notes) = check(Asked::Denied, &[round(1000, 0, "NXDOMAIN", 1.0)]);
+        assert!(outcome.is_ok() && notes.is_empty(), "{notes:?}");
+    }
+
+    #[test]
+    fn loss_and_unmeant_answers_are_noted() {
+        let (outcome, notes) = check(Asked::Existing, &[round(960, 40, "NOERROR", 1.0)]);
+        assert!(outcome.is_ok());
+        assert_eq!(notes, ["existing: 4.0 % of the queries were lost"]);
+        let rounds = [round(900, 0, "NXDOMAIN", 1.0), round(100, 0, "NOERROR", 1.0)];
+        let (outcome, notes) = check(Asked::Denied, &rounds);
+        assert!(outcome.is_ok());
+        assert_eq!(notes, ["denied: 100 of 1000 queries were answered with NOERROR, not NXDOMAIN"]);
+        let rounds = [round(999, 0, "NXDOMAIN", 1.0), round(1, 0, "SERVFAIL", 1.0)];
+        let (outcome, notes) = check(Asked::Denied, &rounds);
+        assert!(outcome.is_ok());
+        assert_eq!(notes, ["denied: 1 of 1000 queries were answered with SERVFAIL, not NXDOMAIN"]);
+    }
+
+    #[test]
+    fn truncation_is_noted() {
+        let cut = LoadReport { truncated: 250, ..round(1000, 0, "NXDOMAIN", 1.0) };
+        let (outcome, notes) = check(Asked::Denied, &[cut]);
+        assert!(outcome.is_ok());
+        assert_eq!(
+            notes,
+            [
+                "denied: 25.0 % of the responses are truncated: resolvers ask again over TCP, which is not measured"
+            ]
+        );
+        let notes_of = |truncated| {
+            let round = LoadReport { truncated, ..round(1000, 100, "NXDOMAIN", 1.0) };
+            check(Asked::Denied, &[round]).1.len()
+        };
+        assert_eq!((notes_of(10), notes_of(11)), (1, 2), "beside the lost ones");
+    }
+
+    #[test]
+    fn a_server_that_does_not_serve_is_an_error() {
+        let (outcome, _) = check(Asked::Existing, &[round(100, 0, "REFUSED", 1.0)]);
+        let error = outcome.expect_err("refused");
+        assert!(error.to_string().contains("100 of 100 queries were answered with REFUSED"), "{error}");
+        let (outcome, _) = check(Asked::Existing, &[round(40, 60, "NOERROR", 1.0)]);
+        assert!(matches!(outcome, Err(CompareError::Refused { rcode: None, wrong: 60, .. })));
+        assert!(check(Asked::Existing, &[]).0.is_err());
+    }
+
+    #[test]
+    fn an_idle_server_is_noted() {
+        let mut row = Row::of(Cell::Unsigned);
+        row.existing.server_cpus_busy = Some(0.5);
+        row.denied.server_cpus_busy = Some(0.97);
+        note_idle(&mut row);
+        assert_eq!(row.notes.len(), 1);
+        assert!(row.notes[0].starts_with("existing: the server's CPU was busy for 50 % only"));
+    }
+
+    #[test]
+    fn work_is_repeated_until_it_fails_or_is_enough() {
+        let mut runs = 0;
+        let (last, work) = repeat(|| {
+            runs += 1;
+            Ok::<_, ()>(runs)
+        })
+        .expect("no failure");
+        assert_eq!((last, work.runs), (WORK_RUNS, WORK_RUNS));
+        assert_eq!(repeat(|| Err::<(), _>("no")).err(), Some("no"));
+    }
+}

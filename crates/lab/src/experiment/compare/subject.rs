@@ -1,0 +1,123 @@
+//! What is compared on: a zone and the queries that fit it.
+
+use crate::generate::{GenerateError, GenerateOptions, QueryKind, generate, queries, queries_from_owners};
+use crate::load::{QueryList, QueryListError};
+use crate::measure::examine::strip;
+use nonesuch_zone::read::read_text;
+use nonesuch_zone::{Contents, ReadError, standings};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Queries in each list that is made; load asks them again from the first when all are sent.
+const QUERIES: u64 = 50_000;
+
+/// A zone without DNSSEC records, and queries for it.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The zone.
+    pub contents: Contents,
+    /// Where it comes from, for the reader of the report: a file, or how it was generated.
+    pub source: String,
+    /// Queries for names that exist.
+    pub existing: Arc<QueryList>,
+    /// Queries for names that do not exist.
+    pub denied: Arc<QueryList>,
+}
+
+/// Why there is nothing to compare on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the messages say what variants and fields are
+pub enum SubjectError {
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    #[error("the generated zone cannot be read, which is an error of the program, please report it: {0}")]
+    Read(#[from] ReadError),
+    #[error(
+        "the queries made for the zone cannot be read, which is an error of the program, please report it: {0}"
+    )]
+    Queries(#[from] QueryListError),
+}
+
+impl Subject {
+    /// A generated zone and queries for it, both by the seed of `options`.
+    ///
+    /// # Errors
+    /// Where `options` fit no zone.
+    pub fn generated(options: &GenerateOptions<'_>) -> Result<Self, SubjectError> {
+        let mut text = Vec::new();
+        generate(options, &mut text)?;
+        let contents = read_text(&text, Path::new("generated zone"), None)?.contents;
+        let list = |kind| -> Result<Arc<QueryList>, SubjectError> {
+            let mut text = Vec::new();
+            queries(options, kind, QUERIES, options.seed, &mut text)?;
+            Ok(Arc::new(QueryList::parse(Path::new("generated queries"), &text)?))
+        };
+        let GenerateOptions { like, names, seed, .. } = options;
+        Ok(Self {
+            contents,
+            source: format!("generated like a {like}, {names} names, seed {seed}"),
+            existing: list(QueryKind::Existing)?,
+            denied: list(QueryKind::Denied)?,
+        })
+    }
+
+    /// A zone of the user's, without its DNSSEC records, and queries for it by `seed`.
+    ///
+    /// # Errors
+    /// Where it has no name to ask for, or none can be denied.
+    pub fn of_zone(contents: &Contents, source: String, seed: u64) -> Result<Self, SubjectError> {
+        let contents = strip(contents);
+        let owners = owners(&contents);
+        let origin = contents.apex().to_string();
+        let list = |kind| -> Result<Arc<QueryList>, SubjectError> {
+            let owners = owners.iter().map(|(name, types)| (name.as_str(), types.as_slice()));
+            let mut text = Vec::new();
+            queries_from_owners(&origin, owners, kind, QUERIES, seed, &mut text)?;
+            Ok(Arc::new(QueryList::parse(Path::new("queries for the zone"), &text)?))
+        };
+        let (existing, denied) = (list(QueryKind::Existing)?, list(QueryKind::Denied)?);
+        Ok(Self { contents, source, existing, denied })
+    }
+}
+
+/// Authoritative names and delegations with their types.
+fn owners(contents: &Contents) -> Vec<(String, Vec<u16>)> {
+    contents
+        .nodes()
+        .zip(standings(contents))
+        .filter(|(_, standing)| standing.is_in_zone())
+        .map(|(node, _)| (node.name().to_string(), node.rrsets().map(|rrset| rrset.rtype().0).collect()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::compare::figures::ZoneFacts;
+    use crate::generate::Like;
+    use crate::measure::examine::tests::signed_zone;
+    use nonesuch_zone::write::write_zone;
+
+    #[test]
+    fn a_zone_is_counted_and_asked_for() {
+        let subject = Subject::of_zone(&signed_zone(), "a file".to_owned(), 1).expect("a subject");
+        let facts = ZoneFacts::of(&subject);
+        assert_eq!((facts.counts.names, facts.counts.records), (5, 7));
+        assert_eq!((facts.counts.delegations, facts.counts.signed_delegations), (2, 1));
+        let mut text = Vec::new();
+        write_zone(&subject.contents, &mut text).expect("written");
+        assert_eq!(facts.octets, text.len() as u64);
+        assert_eq!((subject.existing.len() as u64, subject.denied.len() as u64), (QUERIES, QUERIES));
+    }
+
+    #[test]
+    fn a_generated_zone_has_what_was_asked_for() {
+        let options = GenerateOptions { like: Like::Tld, names: 300, seed: 1, origin: "test." };
+        let subject = Subject::generated(&options).expect("a subject");
+        assert_eq!(ZoneFacts::of(&subject).counts.delegations, 300);
+        assert_eq!(subject.source, "generated like a tld, 300 names, seed 1");
+        let wrong = GenerateOptions { origin: "a..b.", ..options };
+        assert!(matches!(Subject::generated(&wrong), Err(SubjectError::Read(_))));
+    }
+}
