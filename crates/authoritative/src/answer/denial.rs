@@ -66,6 +66,17 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         for template in last.templates() {
             self.response.add(Section::Authority, template, Owner::AsRendered);
         }
+        if !self.proved.is_empty() {
+            self.add_alias_proofs(last);
+        }
+        if let Some(online) = &mut self.online {
+            online.add_pieces(self.response);
+        }
+    }
+
+    /// Adds what the aliases before the last name need and its proof does not have.
+    #[cold]
+    fn add_alias_proofs(&mut self, last: &Proof<'i>) {
         let aliases = std::mem::take(&mut self.proved);
         for (index, template) in aliases.iter().enumerate() {
             let is_there = last.templates().any(|other| other.is(*template))
@@ -73,9 +84,6 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             if !is_there {
                 self.response.add(Section::Authority, *template, Owner::AsRendered);
             }
-        }
-        if let Some(online) = &mut self.online {
-            online.add_pieces(self.response);
         }
     }
 }
