@@ -7,23 +7,21 @@
 //! Another experiment is one more file in `experiments/`; another method is a variant of [`Method`] with a module.
 
 pub mod compare;
-pub mod csv;
+mod csv;
 mod definition;
-pub mod echo;
+mod echo;
 mod error;
 mod method;
 mod parameters;
-pub mod parquet_file;
+mod parquet_file;
 mod results;
 mod run;
-pub mod signing;
+mod signing;
 pub mod store;
-pub mod verification;
+mod verification;
 
 pub use crate::presentation::{PresentationError, Report};
-pub use crate::statistics::Statistics;
 pub use definition::{Choices, Definition, built_in};
 pub use error::{DefinitionError, RunError, StoreError};
-pub use method::Method;
-pub use results::{FORMAT, Record, Results, run};
+pub use results::{Results, run};
 pub use run::{RunOptions, Step};

@@ -6,14 +6,14 @@
 //! reads a line with "ready" and then speaks DNS.
 #![forbid(unsafe_code)]
 
-pub mod data;
+mod data;
 pub mod experiment;
 pub mod generate;
 pub mod load;
 mod machine;
 pub mod measure;
-pub mod presentation;
+mod presentation;
 pub mod process;
-pub mod published;
+mod published;
 pub mod report;
 mod statistics;

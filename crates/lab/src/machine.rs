@@ -7,15 +7,11 @@ use std::fs;
 /// What a reader must know to hold figures against those of another machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Model of the CPU.
     pub cpu: String,
     /// CPUs that this process may use.
     pub cpus: u64,
-    /// Memory, KiB.
     pub memory_kib: u64,
-    /// The system and its kernel.
     pub system: String,
-    /// Version of Nonesuch.
     pub nonesuch: String,
     /// The compiler that built it; empty where unknown.
     pub rustc: String,
@@ -86,9 +82,7 @@ fn field<'a>(text: &'a str, name: &str) -> &'a str {
 /// CPUs for the server and for the load generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// Where the server runs.
     pub(crate) server: usize,
-    /// Where the load generator runs.
     pub(crate) load: usize,
 }
 

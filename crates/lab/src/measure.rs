@@ -14,16 +14,15 @@ pub(crate) mod server;
 pub(crate) mod subject;
 pub(crate) mod transfer;
 
-pub use bench::OperationError;
-pub use change::{Changes, change};
 pub use echo::{EchoError, EchoOptions, EchoServer};
-pub use examine::{ExamineError, ExamineOptions, Examined, ZoneCounts, examine};
-pub use foreign::{ForeignError, ForeignFacts, RowError};
-pub use job::JobError;
-pub use level::{Level, LevelError, LevelProgram};
-pub use probe::{
-    CountError, Counted, FollowError, MeasureOptions, Measurement, ProbeReport, follow, measure,
-};
-pub use server::ServerError;
-pub use subject::{Choice, ChoiceError, Operation, OperationNameError, Selection, Subject, SubjectError};
-pub use transfer::{Transfer, pack, transfer};
+pub use examine::{ExamineError, ExamineOptions, examine};
+pub use probe::{CountError, FollowError, MeasureOptions, follow, measure};
+pub use server::serving;
+pub use subject::{Choice, Operation, Subject};
+
+pub(crate) use change::Changes;
+pub(crate) use examine::{Examined, ZoneCounts};
+pub(crate) use foreign::ForeignError;
+pub(crate) use probe::Counted;
+pub(crate) use server::ServerError;
+pub(crate) use subject::Selection;

@@ -19,12 +19,10 @@ use serde::{Deserialize, Serialize};
 /// What a file says of the data and their report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Presentation {
-    /// The columns of the data.
+pub(crate) struct Presentation {
     pub(crate) rows: RowsForm,
     /// How rows are grouped.
     pub(crate) lines: LinesForm,
-    /// The report.
     pub(crate) report: ReportForm,
 }
 
@@ -89,7 +87,6 @@ pub(crate) struct ReportForm {
     lead: String,
     facts: Vec<TermForm>,
     sections: Vec<SectionForm>,
-    /// What a terminal shows.
     terminal: Vec<BlockForm>,
     /// What `--json` prints beside the lines.
     summary: Vec<Definition>,
@@ -111,7 +108,6 @@ struct TermForm {
 struct SectionForm {
     each: Vec<String>,
     title: String,
-    /// A paragraph above the blocks.
     text: String,
     blocks: Vec<BlockForm>,
 }
@@ -161,7 +157,6 @@ struct CellForm {
     text: Option<String>,
     /// Title of a column of figures.
     figures: Option<String>,
-    /// Expression of the cell.
     cell: String,
 }
 
@@ -203,13 +198,12 @@ struct ReferenceForm {
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Title of the page; empty: that of the experiment.
-    pub title: String,
+    pub(crate) title: String,
     /// What the figures mean, in a paragraph below the title.
-    pub lead: String,
+    pub(crate) lead: String,
     /// Facts beside those that every report has.
-    pub facts: Vec<(String, String)>,
-    /// The sections.
-    pub sections: Vec<Section>,
+    pub(crate) facts: Vec<(String, String)>,
+    pub(crate) sections: Vec<Section>,
     /// What a terminal shows.
     pub text: String,
     /// What `--json` prints beside the record.

@@ -13,8 +13,7 @@ const TEXT: &str = include_str!("../../../experiments/published-figures.toml");
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[non_exhaustive]
-pub enum Cell {
-    /// A figure.
+pub(crate) enum Cell {
     Number(f64),
     /// A word; empty where nothing was published.
     Text(String),
@@ -23,7 +22,7 @@ pub enum Cell {
 impl Cell {
     /// The cell as it is printed: a dash where nothing was published.
     #[must_use]
-    pub fn print(&self) -> String {
+    pub(crate) fn print(&self) -> String {
         match self {
             Self::Number(value) => value.to_string(),
             Self::Text(text) if text.is_empty() => "-".to_owned(),
@@ -33,7 +32,7 @@ impl Cell {
 
     /// The figure.
     #[must_use]
-    pub const fn number(&self) -> Option<f64> {
+    pub(crate) const fn number(&self) -> Option<f64> {
         if let Self::Number(value) = self { Some(*value) } else { None }
     }
 }
@@ -41,12 +40,10 @@ impl Cell {
 /// A published table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PublishedTable {
+pub(crate) struct PublishedTable {
     /// What experiments name it by.
     pub id: String,
-    /// What it shows, with the unit.
     pub title: String,
-    /// The publication.
     pub source: String,
     /// What it was measured on; empty where that was not published.
     #[serde(default)]
@@ -79,15 +76,9 @@ static TABLES: LazyLock<Vec<PublishedTable>> = LazyLock::new(|| {
     tables
 });
 
-/// All tables.
-#[must_use]
-pub fn tables() -> &'static [PublishedTable] {
-    &TABLES
-}
-
 /// The table that experiments name `id`.
 #[must_use]
-pub fn table(id: &str) -> Option<&'static PublishedTable> {
+pub(crate) fn table(id: &str) -> Option<&'static PublishedTable> {
     TABLES.iter().find(|table| table.id == id)
 }
 
@@ -99,7 +90,7 @@ pub(crate) fn marked(cell: &str) -> String {
 
 /// What the tables are named by.
 #[must_use]
-pub fn identifiers() -> Vec<&'static str> {
+pub(crate) fn identifiers() -> Vec<&'static str> {
     TABLES.iter().map(|table| table.id.as_str()).collect()
 }
 
@@ -111,10 +102,10 @@ mod tests {
     #[test]
     fn the_tables_are_sound() {
         let document: Document = toml::from_str(TEXT).expect("sound");
-        assert_eq!(document.table.len(), tables().len());
-        assert!(tables().len() > 10);
-        assert_eq!(identifiers().iter().collect::<HashSet<_>>().len(), tables().len());
-        for table in tables() {
+        assert_eq!(document.table.len(), TABLES.len());
+        assert!(TABLES.len() > 10);
+        assert_eq!(identifiers().iter().collect::<HashSet<_>>().len(), TABLES.len());
+        for table in TABLES.iter() {
             assert!(!table.source.is_empty() && !table.title.is_empty(), "{}", table.id);
             assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);
         }

@@ -13,39 +13,34 @@ mod number;
 mod scale;
 mod table;
 
-pub use chart::{Axis, Bar, Chart, Reference, Series};
-pub use number::{duration, figure, grouped, ratio};
-pub use scale::Scale;
+pub(crate) use chart::{Axis, Bar, Chart, Reference, Series};
+pub(crate) use number::{duration, figure, grouped, ratio};
+pub(crate) use scale::Scale;
+pub(crate) use table::Align;
 pub(crate) use table::printable;
-pub use table::{Align, Column, Table};
+pub use table::{Column, Table};
 
 /// A whole report.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
-    /// Title of the page.
-    pub title: String,
+pub(crate) struct Page {
+    pub(crate) title: String,
     /// What is reported, in a paragraph below the title.
-    pub lead: String,
-    /// Facts beside it: word and value.
-    pub facts: Vec<(String, String)>,
-    /// The parts.
-    pub sections: Vec<Section>,
+    pub(crate) lead: String,
+    /// Words and values.
+    pub(crate) facts: Vec<(String, String)>,
+    pub(crate) sections: Vec<Section>,
 }
 
 /// A part of a page below a heading.
 #[derive(Clone, Debug, Default)]
-pub struct Section {
-    /// The heading.
-    pub title: String,
-    /// What stands below it.
-    pub blocks: Vec<Block>,
+pub(crate) struct Section {
+    pub(crate) title: String,
+    pub(crate) blocks: Vec<Block>,
 }
 
 /// One piece of a section.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum Block {
-    /// Running text.
+pub(crate) enum Block {
     Paragraph(String),
     /// Warnings: what a reader must know before believing the figures.
     Notes(Vec<String>),
@@ -53,14 +48,12 @@ pub enum Block {
     Terms(Vec<(String, String)>),
     /// Charts side by side, as many as the page has room for.
     Charts(Vec<Chart>),
-    /// A table.
     Table(Table),
 }
 
 impl Page {
     /// The page as one HTML file.
-    #[must_use]
-    pub fn to_html(&self) -> String {
+    pub(crate) fn to_html(&self) -> String {
         html::page(self)
     }
 }

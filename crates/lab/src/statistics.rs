@@ -2,25 +2,21 @@
 
 /// Mean, spread and order of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
-pub struct Statistics {
-    /// How many values.
+pub(crate) struct Statistics {
     pub count: usize,
-    /// Their mean.
     pub mean: f64,
     /// Standard deviation of the sample (divided by one less than the count); 0 for one value.
     pub deviation: f64,
     /// The middle value, or the mean of the two middle ones.
     pub median: f64,
-    /// The least.
     pub least: f64,
-    /// The most.
     pub most: f64,
 }
 
 impl Statistics {
     /// Of `values`; nothing of none.
     #[must_use]
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (least, most) = (*sorted.first()?, *sorted.last()?);
@@ -31,12 +27,6 @@ impl Statistics {
         let deviation = if count > 1 { (squares / (count - 1) as f64).sqrt() } else { 0.0 };
         let median = sorted[(count - 1) / 2].midpoint(sorted[count / 2]);
         Some(Self { count, mean, deviation, median, least, most })
-    }
-
-    /// The standard deviation as a share of the mean, in percent.
-    #[must_use]
-    pub fn deviation_percent(&self) -> f64 {
-        if self.mean == 0.0 { 0.0 } else { 100.0 * self.deviation / self.mean }
     }
 }
 
@@ -51,14 +41,13 @@ mod tests {
         assert_eq!((statistics.least, statistics.most), (2.0, 9.0));
         // The squares of the differences sum to 32.
         assert!((statistics.deviation - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
-        assert!((statistics.deviation_percent() - 42.761_798_705_987_9).abs() < 1e-9);
     }
 
     #[test]
     fn of_few_and_of_large_numbers() {
         assert_eq!(Statistics::of(&[]), None);
         let one = Statistics::of(&[3.0]).expect("a value");
-        assert_eq!((one.deviation, one.median, one.deviation_percent()), (0.0, 3.0, 0.0));
+        assert_eq!((one.deviation, one.median), (0.0, 3.0));
         let large = Statistics::of(&[1e9 + 4.0, 1e9 + 7.0, 1e9 + 13.0, 1e9 + 16.0]).expect("values");
         assert!((large.deviation - 30f64.sqrt()).abs() < 1e-6);
     }

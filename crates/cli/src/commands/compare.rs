@@ -12,9 +12,7 @@ use nonesuch_lab::experiment::compare::{
     CompareOptions, Comparison, JSON_FILE, PAGE_FILE, Subject, USUAL, cells, compare,
 };
 use nonesuch_lab::generate::GenerateOptions;
-use nonesuch_lab::measure::Choice;
-use nonesuch_proto::Name;
-use std::path::Path;
+use nonesuch_lab::measure::{Choice, serving};
 use std::process::Command;
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
@@ -39,7 +37,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
     let comparison = compare(&CompareOptions {
         subject: &subject,
         cells: &cells,
-        server: &|file, origin| server(&program, file, origin),
+        server: &|file, origin| serving(Command::new(&program), &origin.to_string(), file, 1),
         seconds_per_load: arguments.seconds,
         work_dir: work_dir.path(),
         now: zones::now_or(arguments.now),
@@ -53,7 +51,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Outcome, Failure> {
 
 fn write_reports(arguments: &CompareArguments, comparison: &Comparison) -> Result<(), Failure> {
     let (json, page) = (arguments.out.join(JSON_FILE), arguments.out.join(PAGE_FILE));
-    for (path, text) in [(&json, comparison.to_json()?), (&page, comparison.page()?.to_html())] {
+    for (path, text) in [(&json, comparison.to_json()?), (&page, comparison.page()?)] {
         write_output(path, 0o644, |out| out.write_all(text.as_bytes()).map_err(write_failure(path)))?;
     }
     if arguments.json {
@@ -76,21 +74,4 @@ fn subject(arguments: &CompareArguments) -> Result<Subject, Failure> {
     };
     let contents = zones::read_zone(file, arguments.origin.as_ref())?;
     Ok(Subject::of_zone(&contents, file.display().to_string(), arguments.seed)?)
-}
-
-/// The zone was verified in this very run, so that the server need not do it again.
-fn server(program: &Path, file: &Path, origin: &Name) -> Command {
-    let mut command = Command::new(program);
-    command.args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--workers",
-        "1",
-        "--verify",
-        "structural",
-        "--origin",
-    ]);
-    command.arg(origin.to_string()).arg(file);
-    command
 }

@@ -9,7 +9,6 @@ use std::borrow::Cow;
 /// Why a text is no table of these columns, or a table no text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum CsvError {
     #[error(transparent)]
     Csv(#[from] csv::Error),
@@ -25,7 +24,7 @@ pub enum CsvError {
 ///
 /// # Errors
 /// [`CsvError::Csv`]; no table is known to give it.
-pub fn write(table: &DataTable) -> Result<Vec<u8>, CsvError> {
+pub(crate) fn write(table: &DataTable) -> Result<Vec<u8>, CsvError> {
     let mut out = Vec::with_capacity(64 * (table.rows().len() + 1));
     let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(&mut out);
     writer.write_record(table.columns().iter().map(|column| &column.name))?;
@@ -50,7 +49,7 @@ fn field(value: &Value) -> Cow<'_, str> {
 ///
 /// # Errors
 /// Where the text is no CSV, or a table of other columns.
-pub fn read(text: &[u8], columns: &[DataColumn]) -> Result<DataTable, CsvError> {
+pub(crate) fn read(text: &[u8], columns: &[DataColumn]) -> Result<DataTable, CsvError> {
     let mut reader = ReaderBuilder::new().flexible(true).from_reader(text);
     let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     if !reader.headers()?.iter().eq(names.iter().copied()) {

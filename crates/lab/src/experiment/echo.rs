@@ -48,9 +48,7 @@ pub struct Parameters {
     pub denial: Vec<Denial>,
     /// Which queries.
     pub queries: Vec<Asked>,
-    /// Numbers of workers of a server.
     pub workers: Vec<Workers>,
-    /// Queries outstanding.
     pub outstanding: Count,
     /// Sockets of the load generator, which share them.
     pub sockets: Count,
@@ -189,7 +187,18 @@ fn measure(servers: &Servers<'_>, cells: &[Cell], findings: &mut Findings) -> Re
                 single += 1;
                 idle += u32::from(is_idle(&report));
             }
-            findings.push(&row(round, cell, &report))?;
+            findings.push(&Row {
+                round,
+                subject: &cell.subject,
+                query_octets: mean_query(&cell.queries),
+                response_octets: report.response_octets_mean,
+                sent: report.sent,
+                received: report.received,
+                seconds: report.seconds,
+                user_us: report.server_user_us_per_query,
+                system_us: report.server_system_us_per_query,
+                load_us: report.client_cpu_us_per_query,
+            })?;
         }
     }
     if idle > 0 {
@@ -200,21 +209,6 @@ fn measure(servers: &Servers<'_>, cells: &[Cell], findings: &mut Findings) -> Re
         ));
     }
     Ok(())
-}
-
-fn row<'r>(round: u32, cell: &'r Cell, report: &LoadReport) -> Row<'r> {
-    Row {
-        round,
-        subject: &cell.subject,
-        query_octets: mean_query(&cell.queries),
-        response_octets: report.response_octets_mean,
-        sent: report.sent,
-        received: report.received,
-        seconds: report.seconds,
-        user_us: report.server_user_us_per_query,
-        system_us: report.server_system_us_per_query,
-        load_us: report.client_cpu_us_per_query,
-    }
 }
 
 /// Whether a server of one worker had time to sleep.

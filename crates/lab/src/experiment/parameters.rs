@@ -10,7 +10,6 @@ use std::fmt;
 /// Why a value is no value of a parameter.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum ParameterError {
     #[error("{value} is not {bounds}")]
     Bounds { value: f64, bounds: &'static str },

@@ -22,7 +22,7 @@ pub struct ParquetFileError(#[from] ParquetError);
 ///
 /// # Errors
 /// Where the library refuses it; no table is known to give that.
-pub fn write(table: &DataTable) -> Result<Vec<u8>, ParquetFileError> {
+pub(crate) fn write(table: &DataTable) -> Result<Vec<u8>, ParquetFileError> {
     let maker = format!("nonesuch {}", env!("CARGO_PKG_VERSION"));
     let properties = WriterProperties::builder().set_created_by(maker).build();
     let mut writer = SerializedFileWriter::new(Vec::new(), schema(table.columns())?, Arc::new(properties))?;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the record; another one is refused when read.
-pub const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 /// All that is known of a run beside its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,11 +25,9 @@ pub struct Record {
     pub experiment: Definition,
     /// When it was run, RFC 3339.
     pub date: String,
-    /// The command that ran it.
     pub command: String,
     /// What randomness was drawn from.
     pub seed: u64,
-    /// The machine.
     pub machine: Machine,
     /// What was measured with what, by the name of the method.
     pub about: BTreeMap<String, serde_json::Value>,
@@ -90,11 +88,11 @@ impl Results {
         presentation.report(scope)
     }
 
-    /// The page.
+    /// The page, as HTML.
     ///
     /// # Errors
     /// As [`Results::report`].
-    pub fn page(&self) -> Result<Page, PresentationError> {
+    pub fn page(&self) -> Result<String, PresentationError> {
         let report = self.report()?;
         let record = &self.record;
         let mut sections = report.sections;
@@ -108,7 +106,8 @@ impl Results {
         facts.extend(report.facts);
         facts.extend(record.machine.facts(&record.date, &record.command));
         facts.push(("Seed".to_owned(), record.seed.to_string()));
-        Ok(Page { title: record.experiment.title.clone(), lead: report.lead, facts, sections })
+        let title = record.experiment.title.clone();
+        Ok(Page { title, lead: report.lead, facts, sections }.to_html())
     }
 
     /// The published tables that the experiment names.

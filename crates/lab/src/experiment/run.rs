@@ -2,6 +2,7 @@
 
 use super::error::RunError;
 use crate::data::{DataColumn, DataTable};
+use crate::measure::level::{Level, LevelError};
 use serde::Serialize;
 use std::path::Path;
 
@@ -22,7 +23,6 @@ pub struct RunOptions<'a> {
 }
 
 impl RunOptions<'_> {
-    /// Says what begins.
     pub(crate) fn begin(&self, index: usize, steps: usize, what: &str) {
         (self.progress)(Step { index: index as u64, steps: steps as u64, what });
     }
@@ -57,7 +57,29 @@ impl Findings {
         Ok(self.data.push_row(row)?)
     }
 
-    /// Adds a note, once.
+    /// What was found for a level. One that cannot be measured is an error where the user chose it, and else left out.
+    pub(crate) fn level<T>(
+        &mut self,
+        options: &RunOptions<'_>,
+        found: Result<T, LevelError>,
+    ) -> Result<Option<T>, RunError> {
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(source) if options.levels_chosen => Err(RunError::Level { source }),
+            Err(reason) => {
+                self.note(format!("Left out: {reason}."));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Notes that the program of a level is of another version.
+    pub(crate) fn check_version(&mut self, level: Level, version: &str) {
+        if version != env!("CARGO_PKG_VERSION") {
+            self.note(format!("The program of level {} is of version {version}.", level.name()));
+        }
+    }
+
     pub(crate) fn note(&mut self, note: String) {
         if !self.notes.contains(&note) {
             self.notes.push(note);

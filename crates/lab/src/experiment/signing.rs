@@ -11,7 +11,7 @@ mod parameters;
 mod plan;
 mod prepare;
 
-pub use parameters::{Parameters, Sizes, ZoneChoice};
+pub(crate) use parameters::Parameters;
 
 use self::jobs::{Failure, Job};
 use self::parameters::Chosen;
@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 /// A row of the data: a job. Texts are empty, and figures missing, where the job has no such thing.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Row {
     run: u32,
     job: Job,
@@ -155,7 +155,7 @@ impl<'a> Runner<'a> {
     fn describe(&self, cell: Cell) -> String {
         let (zone, denial) = (&self.zones[cell.zone].facts.zone, self.denials[cell.denial]);
         let scheme = self.choices[cell.algorithm].choice.scheme();
-        format!("{zone}, {scheme}, {denial}, {}", self.signers[cell.level].name)
+        format!("{zone}, {scheme}, {denial}, {}", self.signers[cell.level].facts.level)
     }
 
     /// Whether the cell is expected to end within the limit of time.
@@ -181,7 +181,7 @@ impl<'a> Runner<'a> {
                 format!(
                     "{} at {}",
                     self.choices[cell.algorithm].choice.scheme(),
-                    self.signers[cell.level].name
+                    self.signers[cell.level].facts.level
                 )
             }));
             let denial = self.denials[denial].entry().title;
@@ -206,17 +206,10 @@ impl<'a> Runner<'a> {
             run: cell.run,
             job,
             zone: self.zones[cell.zone].facts.zone.clone(),
-            level: self.signers[cell.level].name,
+            level: self.signers[cell.level].facts.level,
             algorithm: self.choices[cell.algorithm].choice.to_string(),
             denial: self.denials[cell.denial].to_string(),
-            signatures: None,
-            records: None,
-            octets: None,
-            messages: None,
-            wall_seconds: None,
-            user_seconds: None,
-            system_seconds: None,
-            memory_kib: None,
+            ..Row::default()
         }
     }
 }

@@ -95,7 +95,7 @@ pub fn save(dir: &Path, results: &Results) -> Result<(), StoreError> {
 /// Where the file cannot be written, or the data lack a column.
 pub fn write_page(dir: &Path, results: &Results) -> Result<(), StoreError> {
     let fault = |source| StoreError::Presentation { path: dir.join(JSON_FILE), source };
-    write_file(dir, PAGE_FILE, results.page().map_err(fault)?.to_html().as_bytes())
+    write_file(dir, PAGE_FILE, results.page().map_err(fault)?.as_bytes())
 }
 
 /// Reads the results in `dir`: the record, and the data from the CSV file.

@@ -9,7 +9,7 @@
 mod parameters;
 mod programs;
 
-pub use parameters::Parameters;
+pub(crate) use parameters::Parameters;
 
 use self::programs::Programs;
 use super::error::RunError;
@@ -170,7 +170,7 @@ impl Runner<'_> {
                 self.begin(&format!("openssl {}", scheme.name));
                 let level = &self.programs.openssl_levels[place];
                 let seconds = self.parameters.openssl_seconds.value();
-                let counts = match openssl::speed(scheme.name, seconds, &level.environment) {
+                let counts = match openssl::speed(scheme.name, seconds, level.environment) {
                     Ok(counts) => counts,
                     Err(reason) => {
                         // What fails once is left out from there on.

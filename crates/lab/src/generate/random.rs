@@ -44,7 +44,6 @@ impl Streams {
 pub(super) struct Draw(ChaCha8Rng);
 
 impl Draw {
-    /// 64 random bits.
     pub(super) fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
@@ -64,7 +63,6 @@ impl Draw {
         self.below(1000) < share
     }
 
-    /// Fills `octets`.
     pub(super) fn fill(&mut self, octets: &mut [u8]) {
         self.0.fill_bytes(octets);
     }

@@ -78,7 +78,6 @@ impl<'a> Sld<'a> {
         (self.organisation.kinds[place].0, rank - self.starts[place])
     }
 
-    /// Writes the zone.
     pub(super) fn write<W: Write>(&self, sink: &mut Sink<'_, W>) -> Result<Summary, GenerateError> {
         let mut summary = Summary { names: self.count, ..Summary::default() };
         self.write_apex(sink)?;

@@ -57,12 +57,10 @@ impl<'a> Tld<'a> {
         self.count
     }
 
-    /// Appends the label of a delegation.
     pub(super) fn write_label(&self, index: u64, out: &mut Vec<u8>) {
         self.labels.write(index, out);
     }
 
-    /// Writes the zone.
     pub(super) fn write<W: Write>(&self, sink: &mut Sink<'_, W>) -> Result<Summary, GenerateError> {
         let mut summary = Summary { names: self.count, delegations: self.count, ..Summary::default() };
         self.write_apex(sink)?;

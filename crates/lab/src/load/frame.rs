@@ -40,7 +40,6 @@ impl Frame {
         Self { header, opt, random }
     }
 
-    /// Octets of the longest query.
     pub(super) fn size(&self) -> usize {
         HEADER + QUESTION + self.opt.len()
     }

@@ -34,7 +34,6 @@ impl Durations {
         self.0.add(&other.0).expect("both have the same bounds");
     }
 
-    /// How many durations were counted.
     pub(super) fn count(&self) -> u64 {
         self.0.len()
     }

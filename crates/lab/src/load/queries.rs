@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nonesuch_proto::{Class, Name, NameError, NameRef, Rtype, push_name_from_text};
 use nonesuch_zone::read::read_remedy;
 
-/// Skipped lines that are kept for a message; the rest are only counted.
+/// Skipped lines that are kept for a message.
 const SKIPPED_KEPT: usize = 10;
 
 /// Questions in wire form (RFC 1035 section 4.1.2), one behind the other.
@@ -19,7 +19,6 @@ pub struct QueryList {
     /// Where each question ends.
     ends: Vec<usize>,
     skipped: Vec<SkippedLine>,
-    skipped_count: u64,
 }
 
 /// A line that is no query.
@@ -80,11 +79,10 @@ impl QueryList {
         let mut list = Self::default();
         let root = Name::root();
         for (line, text) in (1..).zip(text.split(|&octet| octet == b'\n')) {
-            if let Err(reason) = list.push_line(text.trim_ascii(), root.view()) {
-                list.skipped_count += 1;
-                if list.skipped.len() < SKIPPED_KEPT {
-                    list.skipped.push(SkippedLine { line, reason });
-                }
+            if let Err(reason) = list.push_line(text.trim_ascii(), root.view())
+                && list.skipped.len() < SKIPPED_KEPT
+            {
+                list.skipped.push(SkippedLine { line, reason });
             }
         }
         match list.skipped.first() {
@@ -92,12 +90,6 @@ impl QueryList {
             Some(&first) => Err(QueryListError::AllSkipped { path: path.to_owned(), first }),
             None => Err(QueryListError::Empty { path: path.to_owned() }),
         }
-    }
-
-    /// Adds one query of class IN.
-    pub fn push(&mut self, name: &Name, rtype: Rtype) {
-        self.octets.extend_from_slice(name.wire());
-        self.end_question(rtype);
     }
 
     fn push_line(&mut self, line: &[u8], root: NameRef<'_>) -> Result<(), SkipReason> {
@@ -141,12 +133,6 @@ impl QueryList {
         let lengths =
             (0..self.len()).filter_map(|index| self.question(index)).map(|question| question.len() - 4);
         lengths.max().unwrap_or(0)
-    }
-
-    /// How many lines were skipped because they are no queries.
-    #[must_use]
-    pub fn skipped_count(&self) -> u64 {
-        self.skipped_count
     }
 
     /// The first ten of the skipped lines.
@@ -196,7 +182,7 @@ mod tests {
     fn bad_lines_are_skipped_and_told() {
         let long = [b"good A\nnotype\n", &b"x".repeat(64)[..], b". A\nx. NOSUCH\na..b A\nx. A IN\n"].concat();
         let list = parse(&long).expect("one is good");
-        assert_eq!((list.len(), list.skipped_count()), (1, 5));
+        assert_eq!((list.len(), list.skipped().len()), (1, 5));
         let lines: Vec<u64> = list.skipped().iter().map(|skipped| skipped.line).collect();
         assert_eq!(lines, [2, 3, 4, 5, 6]);
         assert_eq!(list.skipped()[0].reason, SkipReason::Fields);
@@ -219,7 +205,7 @@ mod tests {
     #[test]
     fn only_ten_skipped_lines_are_kept() {
         let list = parse(&[&b"bad\n".repeat(50)[..], b"good A"].concat()).expect("one is good");
-        assert_eq!((list.skipped().len(), list.skipped_count(), list.len()), (10, 50, 1));
+        assert_eq!((list.skipped().len(), list.len()), (10, 1));
     }
 
     #[test]

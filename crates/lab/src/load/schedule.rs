@@ -49,9 +49,7 @@ pub struct ArrivalsError;
 /// One of several threads that share a rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// Its number, from 0.
     pub(super) index: usize,
-    /// How many there are.
     pub(super) threads: usize,
 }
 

@@ -20,7 +20,6 @@ pub(super) struct Times {
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     times: Times,
-    /// Whether a query is outstanding.
     taken: bool,
     generation: u16,
     /// The generation of the last query that was given up, which is not used again until another is: however

@@ -60,7 +60,6 @@ impl Tally {
         self.last_receive = self.last_receive.max(other.last_receive);
     }
 
-    /// Queries answered.
     pub(super) fn received(&self) -> u64 {
         self.latencies.count()
     }
@@ -98,7 +97,6 @@ impl Tally {
         self.unsent += u64::from(self.counts(due));
     }
 
-    /// A query was given up.
     pub(super) fn count_lost(&mut self, times: Times) {
         self.lost += u64::from(self.counts(times.due));
     }

@@ -41,14 +41,6 @@ fn share(limit: u64, index: usize, count: usize) -> u64 {
     limit / count + u64::from(index < limit % count)
 }
 
-/// How long to wait for answers.
-enum Wait {
-    /// Not at all.
-    No,
-    /// At most so long.
-    For(Duration),
-}
-
 pub(super) struct Worker<'a> {
     options: &'a LoadOptions,
     cpu: Option<usize>,
@@ -302,22 +294,22 @@ impl<'a> Worker<'a> {
         if self.sockets.len() == 1 {
             // A closed loop waits in the call that receives: one call less.
             let result = match wait {
-                Wait::No if self.outstanding == 0 => return Ok(self.clock()),
-                Wait::No => self.sockets[0].receive_now(&mut self.incoming),
-                Wait::For(_) if self.schedule.is_none() => {
+                None if self.outstanding == 0 => return Ok(self.clock()),
+                None => self.sockets[0].receive_now(&mut self.incoming),
+                Some(_) if self.schedule.is_none() => {
                     self.nap(gathered);
                     self.sockets[0].receive(&mut self.incoming)
                 }
-                Wait::For(limit) => {
+                Some(limit) => {
                     self.wait_all(limit).and_then(|()| self.sockets[0].receive_now(&mut self.incoming))
                 }
             };
             return self.take(0, result);
         }
         match wait {
-            Wait::No if self.outstanding == 0 => return Ok(self.clock()),
-            Wait::No => self.wait_all(Duration::ZERO),
-            Wait::For(limit) => {
+            None if self.outstanding == 0 => return Ok(self.clock()),
+            None => self.wait_all(Duration::ZERO),
+            Some(limit) => {
                 if self.schedule.is_none() {
                     self.nap(gathered);
                 }
@@ -346,27 +338,27 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A closed loop waits unless it can send at once.
-    fn closed_wait(&self, now: u64) -> Wait {
+    /// How long a closed loop waits for answers; not at all where it can send at once.
+    fn closed_wait(&self, now: u64) -> Option<Duration> {
         let has_room = self.slots.iter().any(|slots| slots.free() > 0);
-        if has_room && !self.is_over(now) { Wait::No } else { Wait::For(TICK) }
+        if has_room && !self.is_over(now) { None } else { Some(TICK) }
     }
 
-    /// An open loop waits for answers until shortly before the next query is due.
-    fn open_wait(&self, now: u64) -> Wait {
+    /// How long an open loop waits for answers: until shortly before the next query is due.
+    fn open_wait(&self, now: u64) -> Option<Duration> {
         let Some(schedule) = self.schedule.as_ref().filter(|_| !self.is_over(now)) else {
-            return Wait::For(TICK);
+            return Some(TICK);
         };
         let until_due = Duration::from_nanos((self.began + schedule.due()).saturating_sub(now));
         let is_full = self.slots.iter().all(|slots| slots.free() == 0);
         if is_full {
-            return Wait::For(TICK);
+            return Some(TICK);
         }
         if !self.may_spin {
-            return if until_due.is_zero() { Wait::No } else { Wait::For(until_due.min(TICK)) };
+            return if until_due.is_zero() { None } else { Some(until_due.min(TICK)) };
         }
         let is_awake = self.outstanding > 0 && now.saturating_sub(self.last_event) < ns(AWAKE);
-        if is_awake || until_due <= SPIN { Wait::No } else { Wait::For((until_due - SPIN / 2).min(TICK)) }
+        if is_awake || until_due <= SPIN { None } else { Some((until_due - SPIN / 2).min(TICK)) }
     }
 
     /// Counts the answers that a receive call has taken from a socket; returns the time.

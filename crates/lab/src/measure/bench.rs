@@ -4,7 +4,7 @@ mod vrf;
 
 use self::vrf::VrfBench;
 use super::probe::Counted;
-use super::subject::{Operation, Subject};
+use super::subject::{Operation, Selection, Subject};
 use nonesuch_crypto::vrf::{BadProof, ProveError, VrfKeyError, VrfPrivateKey};
 use nonesuch_crypto::{
     Algorithm, BadSignature, KeyError, PrivateKey, PublicKey, SignError, VerifyItem, verify_batch,
@@ -44,7 +44,6 @@ pub(crate) enum PrepareError {
 /// What fails while it is measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum OperationError {
     #[error(transparent)]
     Sign(#[from] SignError),
@@ -60,9 +59,7 @@ pub enum OperationError {
 
 /// The private key of a subject.
 pub(crate) enum Key {
-    /// Of signatures.
     Signatures(PrivateKey),
-    /// Of a VRF.
     Vrf(VrfPrivateKey),
 }
 
@@ -77,18 +74,16 @@ impl Key {
 
     /// Reads the text of the file of a subject's key.
     pub(crate) fn read(subject: Subject, text: &str) -> Result<Self, PrepareError> {
-        Ok(match subject.is_vrf() {
-            true => Self::Vrf(VrfPrivateKey::from_text(text)?),
-            false => Self::Signatures(PrivateKey::from_bind(text)?),
+        Ok(match subject.selection {
+            Selection::Vrf(_) => Self::Vrf(VrfPrivateKey::from_text(text)?),
+            Selection::Signatures(_) => Self::Signatures(PrivateKey::from_bind(text)?),
         })
     }
 }
 
 /// A subject that is ready.
 pub(crate) enum Bench {
-    /// Of signatures.
     Signatures(SignatureBench),
-    /// Of a VRF.
     Vrf(VrfBench),
 }
 
@@ -103,24 +98,22 @@ pub(crate) struct SignatureBench {
 
 /// Makes the key of a subject. RSA of 1024 bits too: zones still have such keys.
 pub(crate) fn make_key(subject: Subject) -> Result<Key, PrepareError> {
-    Ok(match subject {
-        Subject::Signature(choice) => {
+    Ok(match subject.selection {
+        Selection::Signatures(choice) => {
             Key::Signatures(PrivateKey::generate_forced(choice.algorithm, choice.bits)?)
         }
-        Subject::Batch { algorithm, .. } => Key::Signatures(PrivateKey::generate_forced(algorithm, None)?),
-        Subject::Vrf(algorithm) | Subject::VrfBatch { algorithm, .. } => {
-            Key::Vrf(VrfPrivateKey::generate(algorithm)?)
-        }
+        Selection::Vrf(algorithm) => Key::Vrf(VrfPrivateKey::generate(algorithm)?),
     })
 }
 
 impl Bench {
     /// Prepares a subject with a key, and messages that are drawn from `seed`.
     pub(crate) fn new(subject: Subject, key: Key, seed: u64) -> Result<Self, PrepareError> {
-        match (subject, key) {
-            (Subject::Vrf(_), Key::Vrf(key)) => VrfBench::new(key, seed, 1).map(Self::Vrf),
-            (Subject::VrfBatch { size, .. }, Key::Vrf(key)) => VrfBench::new(key, seed, size).map(Self::Vrf),
-            (Subject::Signature(_) | Subject::Batch { .. }, Key::Signatures(key)) => {
+        match (subject.selection, key) {
+            (Selection::Vrf(_), Key::Vrf(key)) => {
+                VrfBench::new(key, seed, subject.batch.unwrap_or(1)).map(Self::Vrf)
+            }
+            (Selection::Signatures(_), Key::Signatures(key)) => {
                 SignatureBench::new(subject, key, seed).map(Self::Signatures)
             }
             _ => Err(PrepareError::OtherKey),
@@ -142,7 +135,6 @@ impl Bench {
         }
     }
 
-    /// Octets of a signature or proof.
     pub(crate) fn signature_octets(&self) -> usize {
         match self {
             Self::Signatures(bench) => bench.private.signature_octets(),
@@ -152,18 +144,17 @@ impl Bench {
 
     /// Does `operation` continuously for `seconds`.
     pub(crate) fn count(&self, operation: Operation, seconds: f64) -> Result<Counted, OperationError> {
-        let counted = match self {
+        match self {
             Self::Signatures(bench) => bench.count(operation, seconds),
             Self::Vrf(bench) => bench.count(operation, seconds),
-        };
-        counted.unwrap_or(Err(OperationError::Absent))
+        }
     }
 }
 
 impl SignatureBench {
     fn new(subject: Subject, private: PrivateKey, seed: u64) -> Result<Self, PrepareError> {
         let public = PublicKey::parse(private.algorithm(), private.public_key())?;
-        let count = if let Subject::Batch { size, .. } = subject { usize::from(size) } else { MESSAGES };
+        let count = subject.batch.map_or(MESSAGES, usize::from);
         let messages = messages(private.algorithm(), seed, count)?;
         let mut signatures = Vec::with_capacity(count);
         for message in &messages {
@@ -175,13 +166,12 @@ impl SignatureBench {
         Ok(Self { subject, private, public, messages, signatures })
     }
 
-    /// Does `operation` continuously for `seconds`; nothing where there is no such operation.
-    fn count(&self, operation: Operation, seconds: f64) -> Option<Result<Counted, OperationError>> {
-        match (self.subject, operation) {
-            (_, Operation::Prove) => None,
-            (Subject::Batch { .. }, Operation::Verify) => Some(self.count_batches(seconds)),
-            (_, Operation::Verify) => Some(self.count_verifications(seconds)),
-            (_, Operation::Sign) => Some(self.count_signings(seconds)),
+    fn count(&self, operation: Operation, seconds: f64) -> Result<Counted, OperationError> {
+        match operation {
+            Operation::Prove => Err(OperationError::Absent),
+            Operation::Verify if self.subject.batch.is_some() => self.count_batches(seconds),
+            Operation::Verify => self.count_verifications(seconds),
+            Operation::Sign => self.count_signings(seconds),
         }
     }
 

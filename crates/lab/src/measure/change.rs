@@ -14,15 +14,12 @@ use std::collections::BTreeMap;
 /// What has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// Delegations that are gone.
     pub removed_delegations: u64,
-    /// Delegations that are new.
     pub added_delegations: u64,
     /// Delegations with other DS records, or other name servers.
     pub altered_delegations: u64,
     /// Records that are gone, those too that others took the place of.
     pub removed_records: u64,
-    /// Records that are new.
     pub added_records: u64,
 }
 
@@ -38,7 +35,7 @@ const ACTIONS: [Action; 3] = [Action::Remove, Action::AddBeside, Action::Alter];
 /// The zone with about `share` of its records removed or added, drawn by `seed`. A zone without delegations has its
 /// serial moved alone.
 #[must_use]
-pub fn change(contents: &Contents, share: f64, seed: u64) -> (Contents, Changes) {
+pub(crate) fn change(contents: &Contents, share: f64, seed: u64) -> (Contents, Changes) {
     let wanted = (contents.record_count() as f64 * share).ceil() as u64;
     let delegations: Vec<Node<'_>> = contents
         .nodes()

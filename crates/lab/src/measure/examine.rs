@@ -39,7 +39,6 @@ pub struct ExamineOptions {
 pub struct ZoneCounts {
     /// The apex.
     pub origin: String,
-    /// Records.
     pub records: u64,
     /// Names that own records, glue among them.
     pub names: u64,

@@ -19,7 +19,6 @@ const OURS: &str = "ours";
 /// Why a file of counted instructions is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum ForeignError {
     #[error("foreign: {}: cannot be read: {source}; `tools/foreign DIRECTORY` leaves DIRECTORY/foreign.json", path.display())]
     Read { path: PathBuf, source: io::Error },
@@ -36,7 +35,6 @@ pub enum ForeignError {
 /// Why a row cannot be.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum RowError {
     #[error("'{0}' is no processor such as arm64")]
     Processor(String),
@@ -58,10 +56,9 @@ pub enum RowError {
 
 /// What is known of the counts beside them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ForeignFacts {
+pub(crate) struct ForeignFacts {
     /// The emulator that counted, with its version.
     pub counter: String,
-    /// Version of OpenSSL.
     pub openssl: String,
     /// When it was counted, RFC 3339.
     pub date: String,
@@ -107,7 +104,6 @@ pub(crate) struct Count {
     pub(crate) processor: String,
     pub(crate) subject: Subject,
     pub(crate) operation: Operation,
-    /// Operations that were counted.
     pub(crate) operations: u64,
     /// Instructions per operation, the mean.
     pub(crate) instructions: u64,

@@ -15,22 +15,17 @@ const SAID_MAX: usize = 400;
 /// A job that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ended {
-    /// From start to end, s.
     pub(crate) wall_seconds: f64,
-    /// CPU time in the program, s.
     pub(crate) user_seconds: f64,
-    /// CPU time in the kernel, s.
     pub(crate) system_seconds: f64,
     /// Most resident memory, KiB.
     pub(crate) peak_kib: u64,
-    /// What it wrote to standard output.
     pub(crate) output: String,
 }
 
 /// Why a job has no figures.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum JobError {
     #[error(transparent)]
     Start(#[from] io::Error),

@@ -26,6 +26,9 @@ pub enum Level {
     X86_64V2,
 }
 
+/// Variables and their values.
+pub(crate) type Environment = &'static [(&'static str, &'static str)];
+
 /// How a level is kept to.
 struct Row {
     level: Level,
@@ -35,7 +38,7 @@ struct Row {
     /// Name of that program beside ours.
     file: &'static str,
     /// Set before the program starts.
-    environment: &'static [(&'static str, &'static str)],
+    environment: Environment,
     /// Features that the processor must have, as `/proc/cpuinfo` calls them.
     features: &'static [&'static str],
 }
@@ -80,16 +83,14 @@ const LEVELS: &[Row] = &[
 /// A program that stays within a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelProgram {
-    /// The program.
     pub program: PathBuf,
     /// What its environment must hold; other masks are taken out of it.
-    pub environment: Vec<(String, String)>,
+    pub environment: Environment,
 }
 
 /// Why a level is not measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum LevelError {
     #[error("{0}: this is no x86-64 machine")]
     Architecture(&'static str),
@@ -122,7 +123,7 @@ impl LevelProgram {
     #[must_use]
     pub fn command(&self) -> Command {
         let mut command = unmasked(&self.program);
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.envs(self.environment.iter().copied());
         command
     }
 }
@@ -145,10 +146,10 @@ impl Level {
     ///
     /// # Errors
     /// Where this machine does not have the level.
-    pub fn environment(self) -> Result<Vec<(String, String)>, LevelError> {
-        let Some(row) = self.row() else { return Ok(Vec::new()) };
+    pub fn environment(self) -> Result<Environment, LevelError> {
+        let Some(row) = self.row() else { return Ok(&[]) };
         row.require()?;
-        Ok(row.environment())
+        Ok(row.environment)
     }
 
     fn row(self) -> Option<&'static Row> {
@@ -163,7 +164,7 @@ impl Level {
     pub fn find(self, ours: &Path) -> Result<Option<LevelProgram>, LevelError> {
         let Some(row) = self.row() else {
             let masked = MASKS.iter().any(|mask| std::env::var_os(mask).is_some());
-            return Ok(masked.then(|| LevelProgram { program: ours.to_path_buf(), environment: Vec::new() }));
+            return Ok(masked.then(|| LevelProgram { program: ours.to_path_buf(), environment: &[] }));
         };
         row.require()?;
         locate(row, ours, std::env::var_os(row.variable)).map(Some)
@@ -179,10 +180,6 @@ impl Row {
         let has_all = crate::machine::has_features(self.features);
         has_all.then_some(()).ok_or(LevelError::Processor(self.name))
     }
-
-    fn environment(&self) -> Vec<(String, String)> {
-        self.environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-    }
 }
 
 fn locate(row: &Row, ours: &Path, variable: Option<OsString>) -> Result<LevelProgram, LevelError> {
@@ -192,7 +189,7 @@ fn locate(row: &Row, ours: &Path, variable: Option<OsString>) -> Result<LevelPro
         None => ours.with_file_name(row.file),
     };
     if program.is_file() {
-        return Ok(LevelProgram { program, environment: row.environment() });
+        return Ok(LevelProgram { program, environment: row.environment });
     }
     let name = row.name;
     let variable = row.variable;
@@ -239,15 +236,14 @@ mod tests {
 
     #[test]
     fn masks_of_the_user_do_not_leak_into_a_level() {
-        let program = |environment| LevelProgram { program: "x".into(), environment };
+        let program = |environment: Environment| LevelProgram { program: "x".into(), environment };
         let masks = |command: &Command| -> Vec<Option<String>> {
             let text = |value: &std::ffi::OsStr| value.to_string_lossy().into_owned();
             let found = |mask: &&str| command.get_envs().find(|(name, _)| name == mask);
             MASKS.iter().map(|mask| found(mask).expect("set or removed").1.map(text)).collect()
         };
-        assert_eq!(masks(&program(Vec::new()).command()), [None, None]);
-        let environment = vec![(CRYPTO_MASK.to_owned(), "~1".to_owned())];
-        assert_eq!(masks(&program(environment).command()), [Some("~1".to_owned()), None]);
+        assert_eq!(masks(&program(&[]).command()), [None, None]);
+        assert_eq!(masks(&program(&[(CRYPTO_MASK, "~1")]).command()), [Some("~1".to_owned()), None]);
         for row in LEVELS {
             assert_eq!(row.environment.iter().map(|(name, _)| *name).collect::<Vec<_>>(), MASKS);
         }

@@ -5,7 +5,7 @@
 
 use super::probe::Counted;
 use super::subject::{Operation, Subject};
-use crate::measure::level::unmasked;
+use crate::measure::level::{Environment, unmasked};
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -84,13 +84,9 @@ pub(crate) fn version() -> Result<String, OpensslError> {
 }
 
 /// Times both operations of a scheme, by its name there, for so many seconds each, with `environment` set.
-pub(crate) fn speed(
-    name: &str,
-    seconds: u32,
-    environment: &[(String, String)],
-) -> Result<Vec<Count>, OpensslError> {
+pub(crate) fn speed(name: &str, seconds: u32, environment: Environment) -> Result<Vec<Count>, OpensslError> {
     let mut command = unmasked(Path::new(NAME));
-    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    command.envs(environment.iter().copied());
     command.args(["speed", "-elapsed", "-mr", "-seconds"]).arg(seconds.to_string()).arg(name);
     let limit = Duration::from_secs(u64::from(seconds)) * 3 + SPARE;
     let counts = parse(&run(&mut command, limit)?);

@@ -21,7 +21,6 @@ const ORDER_MAX: u64 = 16 << 20;
 /// What one measurement counted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
-    /// Operations that were done.
     pub operations: u64,
     /// Seconds on the wall that they took.
     pub seconds: f64,
@@ -57,11 +56,8 @@ pub struct ProbeReport {
 /// A count and what it is of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The iteration, from 0.
     pub iteration: u32,
-    /// What was measured.
     pub subject: Subject,
-    /// Which operation.
     pub operation: Operation,
     /// What was counted.
     #[serde(flatten)]
@@ -71,11 +67,9 @@ pub struct Measurement {
 /// What is known of a subject beside the figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubjectFacts {
-    /// Its name in the data.
     pub subject: String,
     /// The signature scheme or VRF, in words.
     pub scheme: String,
-    /// What implements it.
     pub library: String,
     /// That library's version; empty where unknown.
     pub library_version: String,
@@ -92,13 +86,11 @@ pub struct SubjectFacts {
 pub struct Ready {
     /// Version of this form.
     pub format: u32,
-    /// Version of Nonesuch.
     pub version: String,
     /// The architecture that the program was built for.
     pub architecture: String,
     /// Instructions above its baseline that the compiler was allowed to use anywhere.
     pub compiled_for: Vec<String>,
-    /// What was told of the subjects.
     pub subjects: Vec<SubjectFacts>,
     /// Those that cannot be measured, and why.
     pub failed: Vec<(String, String)>,
@@ -114,16 +106,11 @@ pub(crate) enum Order {
     Prepare {
         /// Subjects and the text of their private key files.
         keys: Vec<(Subject, String)>,
-        /// The seed.
         seed: u64,
     },
-    /// One measurement.
     Count {
-        /// What.
         subject: Subject,
-        /// Which operation.
         operation: Operation,
-        /// How long.
         seconds: f64,
     },
 }

@@ -17,7 +17,6 @@ const LINE_MAX: u64 = 4096;
 /// Why a server does not serve.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum ServerError {
     #[error("cannot start {}: {source}", program.display())]
     Start { program: PathBuf, source: io::Error },
@@ -31,13 +30,20 @@ pub enum ServerError {
     NoAddress { line: String },
 }
 
+/// `program`, which is `nonesuch` with its environment, as a server of a zone file that was verified, on a free port of the
+/// loopback address.
+#[must_use]
+pub fn serving(mut program: Command, origin: &str, file: &Path, workers: u16) -> Command {
+    program.args(["serve", "--listen", "127.0.0.1:0", "--verify", "structural", "--origin", origin]);
+    program.arg("--workers").arg(workers.to_string()).arg(file);
+    program
+}
+
 /// A running server. It is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
-    /// Where it listens.
     pub(crate) address: SocketAddr,
-    /// From its start to its ready line.
     pub(crate) ready_after: Duration,
     /// Whether it was kept on the CPU asked for.
     pub(crate) pinned: bool,
@@ -83,7 +89,6 @@ impl Server {
         Ok(Self { child, address, ready_after, pinned })
     }
 
-    /// Number of the process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

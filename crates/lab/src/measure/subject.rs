@@ -47,29 +47,14 @@ const fn vrf_shares(algorithm: VrfAlgorithm) -> Shared {
     }
 }
 
-/// Something with operations that can be counted. Other things than signatures are variants too.
+/// Something with operations that can be counted: signatures by keys of one algorithm, or proofs of one VRF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[non_exhaustive]
-pub enum Subject {
-    /// Signatures by keys of one algorithm, one by one.
-    Signature(Choice),
-    /// Signatures of one algorithm that are verified together.
-    Batch {
-        /// The algorithm.
-        algorithm: Algorithm,
-        /// Signatures verified together.
-        size: u16,
-    },
-    /// Proofs of one VRF, one by one.
-    Vrf(VrfAlgorithm),
-    /// Proofs of one VRF that are made, and where that shares work verified, together.
-    VrfBatch {
-        /// The VRF.
-        algorithm: VrfAlgorithm,
-        /// Proofs made or verified together.
-        size: u16,
-    },
+pub struct Subject {
+    /// Of signatures with the length of the keys, where there are several.
+    pub(crate) selection: Selection,
+    /// How many are verified, or where that shares work made, together; one by one without.
+    pub(crate) batch: Option<u16>,
 }
 
 /// A choice of what to measure: an algorithm of signatures, or a VRF.
@@ -117,7 +102,6 @@ pub struct SubjectError(String);
 /// Not the name of a choice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // the messages say what variants and fields are
 pub enum ChoiceError {
     #[error("'{0}' is no algorithm that keys are made for: `nonesuch key generate --help` lists them")]
     Algorithm(String),
@@ -238,54 +222,44 @@ impl Subject {
     /// The algorithm and length of its keys, where it is of signatures.
     #[must_use]
     pub const fn choice(&self) -> Option<Choice> {
-        match *self {
-            Self::Signature(choice) => Some(choice),
-            Self::Batch { algorithm, .. } => Some(Choice { algorithm, bits: None }),
-            Self::Vrf(_) | Self::VrfBatch { .. } => None,
-        }
-    }
-
-    /// Whether it is a VRF.
-    #[must_use]
-    pub const fn is_vrf(&self) -> bool {
-        matches!(self, Self::Vrf(_) | Self::VrfBatch { .. })
+        if let Selection::Signatures(choice) = self.selection { Some(choice) } else { None }
     }
 
     /// In words, for readers.
     #[must_use]
     pub fn scheme(&self) -> String {
-        match self {
-            Self::Signature(choice) => choice.scheme(),
-            Self::Batch { algorithm, size } => {
-                format!("{} (batch of {size})", Choice { algorithm: *algorithm, bits: None }.scheme())
-            }
-            Self::Vrf(algorithm) => algorithm.to_string(),
-            Self::VrfBatch { algorithm, size } => format!("{algorithm} (batch of {size})"),
-        }
+        let scheme = match self.selection {
+            Selection::Signatures(choice) => choice.scheme(),
+            Selection::Vrf(algorithm) => algorithm.to_string(),
+        };
+        self.batch.map_or_else(|| scheme.clone(), |size| format!("{scheme} (batch of {size})"))
     }
 
     /// Whether there is such an operation.
     #[must_use]
     pub fn has(&self, operation: Operation) -> bool {
-        match self {
-            Self::Signature(_) => matches!(operation, Operation::Verify | Operation::Sign),
-            Self::Batch { .. } => matches!(operation, Operation::Verify),
-            Self::Vrf(_) => matches!(operation, Operation::Verify | Operation::Prove),
-            Self::VrfBatch { algorithm, .. } => match operation {
-                Operation::Prove => true,
-                Operation::Verify => vrf_shares(*algorithm) == Shared::ProvingAndVerifying,
-                Operation::Sign => false,
-            },
+        let is_single = self.batch.is_none();
+        match (self.selection, operation) {
+            (Selection::Signatures(_), Operation::Verify) | (Selection::Vrf(_), Operation::Prove) => true,
+            (Selection::Signatures(_), Operation::Sign) => is_single,
+            (Selection::Vrf(algorithm), Operation::Verify) => {
+                is_single || vrf_shares(algorithm) == Shared::ProvingAndVerifying
+            }
+            (Selection::Signatures(_), Operation::Prove) | (Selection::Vrf(_), Operation::Sign) => false,
         }
     }
 
     /// What implements it.
     #[must_use]
     pub fn library(&self) -> &'static str {
-        match self {
-            Self::Signature(choice) => choice.algorithm.entry().map_or("", |entry| entry.scheme.library),
-            Self::Batch { algorithm, .. } => batch_library(*algorithm).unwrap_or_default(),
-            Self::Vrf(algorithm) | Self::VrfBatch { algorithm, .. } => vrf_library(*algorithm),
+        match self.selection {
+            Selection::Signatures(Choice { algorithm, .. }) if self.batch.is_some() => {
+                batch_library(algorithm).unwrap_or_default()
+            }
+            Selection::Signatures(choice) => {
+                choice.algorithm.entry().map_or("", |entry| entry.scheme.library)
+            }
+            Selection::Vrf(algorithm) => vrf_library(algorithm),
         }
     }
 }
@@ -299,21 +273,29 @@ impl Selection {
         signatures.chain(VRF_ALGORITHMS.iter().map(|entry| Self::Vrf(entry.algorithm))).collect()
     }
 
-    /// What `self` stands for, each followed by its batch, where batches have a faster form.
-    fn subjects(self, batch: u16, vrf_batch: u16) -> Vec<Subject> {
+    /// Every selection that `self` stands for: one for each length of keys where it names none.
+    fn variants(self) -> Vec<Self> {
         match self {
-            Self::Signatures(choice) => {
-                let batched = batch > 0 && batch_library(choice.algorithm).is_some();
-                let rows = choice.variants().into_iter().map(Subject::Signature);
-                let size = batch;
-                rows.chain(batched.then_some(Subject::Batch { algorithm: choice.algorithm, size })).collect()
-            }
-            Self::Vrf(algorithm) => {
-                let batched = vrf_batch > 0 && vrf_shares(algorithm) != Shared::Nothing;
-                let batch = batched.then_some(Subject::VrfBatch { algorithm, size: vrf_batch });
-                [Some(Subject::Vrf(algorithm)), batch].into_iter().flatten().collect()
-            }
+            Self::Signatures(choice) => choice.variants().into_iter().map(Self::Signatures).collect(),
+            Self::Vrf(_) => vec![self],
         }
+    }
+
+    /// Whether many at once are faster than a loop.
+    fn has_batches(self) -> bool {
+        match self {
+            Self::Signatures(choice) => choice.bits.is_none() && batch_library(choice.algorithm).is_some(),
+            Self::Vrf(algorithm) => vrf_shares(algorithm) != Shared::Nothing,
+        }
+    }
+
+    /// What `self` stands for, followed by its batch, where batches have a faster form.
+    fn subjects(self, batch: u16, vrf_batch: u16) -> Vec<Subject> {
+        let single = |selection| Subject { selection, batch: None };
+        let size = if matches!(self, Self::Vrf(_)) { vrf_batch } else { batch };
+        let batched =
+            (size > 0 && self.has_batches()).then_some(Subject { selection: self, batch: Some(size) });
+        self.variants().into_iter().map(single).chain(batched).collect()
     }
 }
 
@@ -384,11 +366,9 @@ impl FromStr for Selection {
 impl fmt::Display for Subject {
     /// As a choice; a batch with its size, as `ED25519*64` and `vrf-p256*32`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Signature(choice) => choice.fmt(f),
-            Self::Batch { algorithm, size } => f.pad(&format!("{algorithm}*{size}")),
-            Self::Vrf(algorithm) => f.pad(&vrf_name(*algorithm)),
-            Self::VrfBatch { algorithm, size } => f.pad(&format!("{}*{size}", vrf_name(*algorithm))),
+        match self.batch {
+            Some(size) => f.pad(&format!("{}*{size}", self.selection)),
+            None => self.selection.fmt(f),
         }
     }
 }
@@ -399,24 +379,14 @@ impl FromStr for Subject {
     fn from_str(text: &str) -> Result<Self, SubjectError> {
         let wrong = || SubjectError(text.to_owned());
         let Some((name, size)) = text.split_once('*') else {
-            return match text.parse()? {
-                Selection::Vrf(algorithm) => Ok(Self::Vrf(algorithm)),
-                Selection::Signatures(choice) => {
-                    let complete = choice.bits.is_some() || choice.variants() == [choice];
-                    complete.then_some(Self::Signature(choice)).ok_or_else(wrong)
-                }
-            };
+            let selection: Selection = text.parse()?;
+            let is_complete = selection.variants() == [selection];
+            return is_complete.then_some(Self { selection, batch: None }).ok_or_else(wrong);
         };
-        let size = size.parse::<u16>().ok().filter(|size| *size > 0).ok_or_else(wrong)?;
-        match name.parse().map_err(|_| wrong())? {
-            Selection::Vrf(algorithm) if vrf_shares(algorithm) != Shared::Nothing => {
-                Ok(Self::VrfBatch { algorithm, size })
-            }
-            Selection::Signatures(Choice { algorithm, bits: None }) if batch_library(algorithm).is_some() => {
-                Ok(Self::Batch { algorithm, size })
-            }
-            _ => Err(wrong()),
-        }
+        let size = size.parse::<u16>().ok().filter(|size| *size > 0);
+        let selection = name.parse().ok().filter(|selection: &Selection| selection.has_batches());
+        let (selection, size) = selection.zip(size).ok_or_else(wrong)?;
+        Ok(Self { selection, batch: Some(size) })
     }
 }
 
@@ -460,12 +430,15 @@ mod tests {
             assert_eq!(found, entry.alias_of.is_none(), "{}", entry.mnemonic);
         }
         for entry in &VRF_ALGORITHMS {
-            assert!(subjects.contains(&Subject::Vrf(entry.algorithm)), "{}", entry.mnemonic);
+            assert!(
+                subjects.iter().any(|subject| subject.selection == Selection::Vrf(entry.algorithm)),
+                "{}",
+                entry.mnemonic
+            );
         }
         assert_eq!(Subject::list(&[], 0, 0).len(), subjects.len() - 4);
         for subject in subjects {
             assert_eq!(subject.to_string().parse(), Ok(subject));
-            assert_eq!(subject.choice().is_none(), subject.is_vrf());
             assert!(!subject.library().is_empty() && !subject.scheme().is_empty());
         }
     }

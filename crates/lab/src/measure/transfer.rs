@@ -21,7 +21,6 @@ const AXFR: u16 = 252;
 /// What a transfer comes to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// Messages.
     pub messages: u64,
     /// Records, the SOA record at both ends.
     pub records: u64,
@@ -31,12 +30,12 @@ pub struct Transfer {
 
 /// Computes what a transfer of the zone comes to.
 #[must_use]
-pub fn transfer(contents: &Contents) -> Transfer {
+pub(crate) fn transfer(contents: &Contents) -> Transfer {
     pack(contents, |_| {})
 }
 
 /// Packs the zone into messages, of which `take` gets each.
-pub fn pack(contents: &Contents, take: impl FnMut(&[u8])) -> Transfer {
+pub(crate) fn pack(contents: &Contents, take: impl FnMut(&[u8])) -> Transfer {
     let mut packer = Packer::new(contents, take);
     let soa = contents.apex_rrset(Rtype::SOA);
     let apex = contents.apex().wire();

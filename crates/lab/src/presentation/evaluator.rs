@@ -144,7 +144,6 @@ impl Evaluator {
         Ok(f64::try_from(self.value(text, scope)?).ok().filter(|number| number.is_finite()))
     }
 
-    /// The text of a template.
     pub(super) fn text(&self, text: &str, scope: &Scope) -> Result<String, PresentationError> {
         if !text.contains('{') {
             return Ok(text.to_owned());
@@ -209,7 +208,6 @@ impl Evaluator {
         Ok(items)
     }
 
-    /// The value of a definition.
     pub(super) fn define(
         &self,
         definition: &super::Definition,

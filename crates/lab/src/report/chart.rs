@@ -9,27 +9,23 @@ use std::fmt::Write as _;
 
 /// A chart of horizontal bars.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Chart {
-    /// What is shown.
-    pub title: String,
-    /// Unit of the values.
-    pub unit: String,
+pub(crate) struct Chart {
+    pub(crate) title: String,
+    pub(crate) unit: String,
     /// Labels of the groups, from the top.
-    pub groups: Vec<String>,
+    pub(crate) groups: Vec<String>,
     /// What the bars of a group are.
-    pub series: Vec<Series>,
+    pub(crate) series: Vec<Series>,
     /// A value to compare with, as a line across all bars.
-    pub reference: Option<Reference>,
+    pub(crate) reference: Option<Reference>,
     /// The axis goes to this value at least: charts to be compared share it.
-    pub at_least: f64,
-    /// How values become lengths.
-    pub axis: Axis,
+    pub(crate) at_least: f64,
+    pub(crate) axis: Axis,
 }
 
 /// How values become lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Axis {
+pub(crate) enum Axis {
     /// In proportion, from zero.
     #[default]
     Linear,
@@ -39,37 +35,25 @@ pub enum Axis {
 
 /// Bars of one colour, one in each group.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Series {
-    /// What they have in common.
-    pub name: String,
+pub(crate) struct Series {
+    pub(crate) name: String,
     /// A bar for each group, in the groups' order; nothing where there is no value.
-    pub bars: Vec<Option<Bar>>,
+    pub(crate) bars: Vec<Option<Bar>>,
 }
 
 /// A bar: a value, and how far repeated measurements went.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Bar {
-    /// The value.
-    pub value: f64,
+pub(crate) struct Bar {
+    pub(crate) value: f64,
     /// Least and most measured, where it was measured more than once.
-    pub spread: Option<(f64, f64)>,
-}
-
-impl Bar {
-    /// A bar without a spread.
-    #[must_use]
-    pub const fn plain(value: f64) -> Self {
-        Self { value, spread: None }
-    }
+    pub(crate) spread: Option<(f64, f64)>,
 }
 
 /// A value to compare with.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reference {
-    /// What it is.
-    pub name: String,
-    /// The value.
-    pub value: f64,
+pub(crate) struct Reference {
+    pub(crate) name: String,
+    pub(crate) value: f64,
 }
 
 /// Width of a chart, in its own units, which are pixels where the page has room.
@@ -94,8 +78,7 @@ const COLOURS: usize = 8;
 
 impl Chart {
     /// The axis: it holds every value, the reference and the ends of spreads.
-    #[must_use]
-    pub fn scale(&self) -> Scale {
+    pub(crate) fn scale(&self) -> Scale {
         let bars = self.series.iter().flat_map(|series| series.bars.iter().flatten());
         let ends = bars.flat_map(|bar| [bar.value, bar.spread.map_or(0.0, |(_, most)| most)]);
         let reference = self.reference.iter().map(|reference| reference.value);

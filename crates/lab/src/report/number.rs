@@ -3,7 +3,7 @@
 /// A figure with three significant digits, as many as our measurements bear: `0.123`, `1.23`, `12.3`, `123`, `12,345`.
 /// Zero is `0`; what is no number is `–`.
 #[must_use]
-pub fn figure(value: f64) -> String {
+pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
     }
@@ -23,7 +23,7 @@ pub fn figure(value: f64) -> String {
 /// A ratio: two digits behind the point below ten, and below a tenth as many as leave two that say something; else as
 /// [`figure`].
 #[must_use]
-pub fn ratio(value: f64) -> String {
+pub(crate) fn ratio(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
         _ if !value.is_finite() || size >= 9.995 => return figure(value),
@@ -37,7 +37,7 @@ pub fn ratio(value: f64) -> String {
 
 /// A time in the unit that a reader would take: seconds below two minutes, minutes below two hours, else hours.
 #[must_use]
-pub fn duration(seconds: f64) -> String {
+pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
         _ if seconds >= 7200.0 => format!("{} h", figure(seconds / 3600.0)),
         _ if seconds >= 120.0 => format!("{} min", figure(seconds / 60.0)),
@@ -47,7 +47,7 @@ pub fn duration(seconds: f64) -> String {
 
 /// A whole number with commas between thousands.
 #[must_use]
-pub fn grouped(value: i64) -> String {
+pub(crate) fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);
     if value < 0 {

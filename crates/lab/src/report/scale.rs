@@ -5,7 +5,7 @@ const INTERVALS: f64 = 5.0;
 
 /// An axis that ends at a round number at or above everything shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scale {
+pub(crate) struct Scale {
     kind: Kind,
     intervals: u32,
 }
@@ -20,8 +20,7 @@ enum Kind {
 
 impl Scale {
     /// A linear axis for values up to `most`. Where that is zero, negative or no number, it goes to one.
-    #[must_use]
-    pub fn up_to(most: f64) -> Self {
+    pub(crate) fn up_to(most: f64) -> Self {
         // The bounds keep steps and positions finite and normal.
         let most = if most.is_finite() && most > 0.0 { most.clamp(1e-200, 1e200) } else { 1.0 };
         let least_step = most / INTERVALS;
@@ -39,8 +38,7 @@ impl Scale {
 
     /// A logarithmic axis that holds the positive numbers among `values`; from 1 to 10 where there are none. A value
     /// at the lower end would have no length: the axis begins below the least one.
-    #[must_use]
-    pub fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn logarithmic(values: impl Iterator<Item = f64>) -> Self {
         let positive = values.filter(|value| value.is_finite() && *value > 0.0);
         let powers = positive.map(|value| value.clamp(1e-200, 1e200).log10());
         let (least, most) = powers.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), power| {
@@ -54,20 +52,13 @@ impl Scale {
         Self { kind: Kind::Logarithmic { first }, intervals: last.saturating_sub(first).max(1) as u32 }
     }
 
-    /// The value at the start of the axis.
-    #[must_use]
-    pub fn start(&self) -> f64 {
-        self.tick(0)
-    }
-
     /// The value at the end of the axis.
-    #[must_use]
-    pub fn end(&self) -> f64 {
+    pub(crate) fn end(&self) -> f64 {
         self.tick(self.intervals)
     }
 
     /// Values that have a tick, from the start to the end.
-    pub fn ticks(&self) -> impl Iterator<Item = f64> + use<> {
+    pub(crate) fn ticks(&self) -> impl Iterator<Item = f64> + use<> {
         let scale = *self;
         (0..=self.intervals).map(move |index| scale.tick(index))
     }
@@ -81,8 +72,7 @@ impl Scale {
 
     /// Where `value` stands, from 0 at the start to 1 at the end; what lies outside is drawn at the nearer end, what is
     /// no number at the start.
-    #[must_use]
-    pub fn position(&self, value: f64) -> f64 {
+    pub(crate) fn position(&self, value: f64) -> f64 {
         let position = match self.kind {
             Kind::Linear { .. } => value / self.end(),
             Kind::Logarithmic { first } => (value.log10() - f64::from(first)) / f64::from(self.intervals),
@@ -132,7 +122,7 @@ mod tests {
             assert_eq!(ticks(none), [1.0, 10.0]);
         }
         let scale = Scale::logarithmic([20.0, 2000.0].into_iter());
-        assert_eq!((scale.start(), scale.end()), (10.0, 10_000.0));
+        assert_eq!((scale.tick(0), scale.end()), (10.0, 10_000.0));
         assert!((scale.position(1000.0) - 2.0 / 3.0).abs() < 1e-12);
         for low in [0.0, -5.0, f64::NAN, 1.0] {
             assert_eq!(scale.position(low), 0.0);
@@ -145,7 +135,7 @@ mod tests {
         fn a_logarithmic_axis_holds_all(values in proptest::collection::vec(1e-9f64..1e15, 1..5)) {
             let scale = Scale::logarithmic(values.iter().copied());
             for value in &values {
-                prop_assert!(scale.start() < *value && *value <= scale.end() * (1.0 + 1e-8));
+                prop_assert!(scale.tick(0) < *value && *value <= scale.end() * (1.0 + 1e-8));
             }
             prop_assert!(scale.ticks().count() <= 26);
         }

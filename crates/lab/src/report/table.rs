@@ -9,7 +9,6 @@ pub enum Align {
     /// Text.
     #[default]
     Left,
-    /// Figures.
     Right,
 }
 

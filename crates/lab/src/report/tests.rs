@@ -7,7 +7,7 @@ const HOSTILE: &str = "</style><script src=\"http://x\">alert('1')</script>&\u{1
 
 fn hostile() -> Page {
     let text = || HOSTILE.to_owned();
-    let bar = Some(Bar::plain(1.0));
+    let bar = Some(Bar { value: 1.0, spread: None });
     let chart = Chart {
         title: text(),
         unit: text(),

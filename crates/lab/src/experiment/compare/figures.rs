@@ -32,7 +32,6 @@ pub struct Comparison {
     pub(super) rounds: u32,
     pub(super) machine: Machine,
     pub(super) zone: ZoneFacts,
-    /// One for each cell, in their order.
     pub(super) rows: Vec<Row>,
     /// What a reader must know before believing the figures.
     pub(super) notes: Vec<String>,
@@ -63,14 +62,14 @@ impl Comparison {
         Ok(self.report()?.text)
     }
 
-    /// The page.
+    /// The page, as HTML.
     ///
     /// # Errors
     /// As [`Comparison::table`].
-    pub fn page(&self) -> Result<Page, CompareError> {
+    pub fn page(&self) -> Result<String, CompareError> {
         let Report { title, lead, mut facts, sections, .. } = self.report()?;
         facts.extend(self.machine.facts(&self.date, &self.command));
-        Ok(Page { title, lead, facts, sections })
+        Ok(Page { title, lead, facts, sections }.to_html())
     }
 }
 
@@ -79,9 +78,7 @@ impl Comparison {
 pub(super) struct ZoneFacts {
     #[serde(flatten)]
     pub(super) counts: ZoneCounts,
-    /// Where the zone comes from.
     pub(super) source: String,
-    /// Octets of the zone file.
     pub(super) octets: u64,
 }
 
@@ -105,7 +102,6 @@ pub(super) struct Row {
     pub(super) denial: Option<String>,
     pub(super) signing: Option<Work>,
     pub(super) verification: Option<Work>,
-    /// Octets of the zone file.
     pub(super) zone_octets: u64,
     pub(super) records: u64,
     /// Resident memory of the server after the load.
@@ -114,7 +110,6 @@ pub(super) struct Row {
     pub(super) ready_s: f64,
     pub(super) existing: LoadFigures,
     pub(super) denied: LoadFigures,
-    /// What was odd.
     pub(super) notes: Vec<String>,
 }
 
@@ -156,7 +151,6 @@ pub(super) struct Work {
     /// CPU time of all threads; the mean of the runs.
     pub(super) cpu_s: f64,
     pub(super) runs: u32,
-    /// Signatures made or verified.
     pub(super) signatures: u64,
 }
 
@@ -177,7 +171,6 @@ pub(super) struct LoadFigures {
     pub(super) truncated: u64,
     /// Queries without a response in time.
     pub(super) lost: u64,
-    /// Responses by response code.
     pub(super) rcodes: BTreeMap<String, u64>,
 }
 

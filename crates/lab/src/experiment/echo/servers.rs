@@ -8,7 +8,7 @@ use crate::load::{self, LoadOptions, LoadReport, QueryList};
 use crate::machine::{self, Places};
 use crate::measure::job;
 use crate::measure::level::unmasked;
-use crate::measure::server::Server;
+use crate::measure::server::{Server, serving};
 use nonesuch_dnssec::Mechanism;
 use std::path::PathBuf;
 use std::process::Command;
@@ -30,9 +30,7 @@ pub(super) struct Servers<'a> {
     places: Option<Places>,
     /// Zones, keys and log files; it is removed with this.
     folder: tempfile::TempDir,
-    /// The queries of each kind.
     lists: Vec<(Asked, Arc<QueryList>)>,
-    /// Log files so far.
     logs: u32,
 }
 
@@ -131,9 +129,8 @@ impl<'a> Servers<'a> {
         denial: Mechanism,
         queries: &Arc<QueryList>,
     ) -> Result<Cell, RunError> {
-        let mut command =
-            self.command(&["serve", "--listen", "127.0.0.1:0", "--verify", "structural", "-o", ORIGIN]);
-        command.arg(self.signed(denial));
+        let program = unmasked(self.options.program);
+        let command = serving(program, ORIGIN, &self.signed(denial), subject.workers);
         self.start(subject, command, queries)
     }
 
@@ -144,7 +141,7 @@ impl<'a> Servers<'a> {
         queries: &Arc<QueryList>,
     ) -> Result<Cell, RunError> {
         let mut command = self.command(&["lab", "echo", "--listen", "127.0.0.1:0", "--octets"]);
-        command.arg(octets.value().to_string());
+        command.args([&octets.value().to_string(), "--workers", &subject.workers.to_string()]);
         self.start(subject, command, queries)
     }
 
@@ -154,7 +151,6 @@ impl<'a> Servers<'a> {
         mut command: Command,
         queries: &Arc<QueryList>,
     ) -> Result<Cell, RunError> {
-        command.args(["--workers", &subject.workers.to_string()]);
         if subject.workers > 1 {
             let cpus: Vec<String> = machine::allowed_cpus().iter().rev().map(ToString::to_string).collect();
             command.args(["--cpus", &cpus.join(",")]);
@@ -170,7 +166,6 @@ impl<'a> Servers<'a> {
         Ok(Cell { subject, server, queries: Arc::clone(queries) })
     }
 
-    /// Loads a server for so many seconds.
     pub(super) fn load(&self, cell: &Cell, seconds: f64) -> Result<LoadReport, RunError> {
         let sockets = self.parameters.sockets.value() as usize;
         let wanted = LoadOptions {

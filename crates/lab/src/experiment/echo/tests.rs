@@ -1,9 +1,9 @@
 //! From parameters to report: known figures, and what is refused.
 
 use super::*;
-use crate::experiment::{
-    Choices, Definition, FORMAT, Method, Record, Results, RunError, RunOptions, run as run_any, store,
-};
+use crate::experiment::method::Method;
+use crate::experiment::results::{FORMAT, Record};
+use crate::experiment::{Choices, Definition, Results, RunError, RunOptions, run as run_any, store};
 use crate::machine::Machine;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -99,7 +99,7 @@ fn the_report_has_every_line_and_the_notes() {
     }
     assert!(report.lead.contains("1.25 to 1.25 times"), "{}", report.lead);
     assert_eq!(report.summary["lines"].as_array().map(Vec::len), Some(5));
-    let page = results.page().expect("a page").to_html();
+    let page = results.page().expect("a page");
     for part in
         ["The echo floor", "echo of the same size", "NSEC, denied", "1,000 delegations", "Something was odd."]
     {

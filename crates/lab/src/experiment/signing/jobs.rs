@@ -4,7 +4,7 @@ use super::plan::Cell;
 use super::{Row, Runner};
 use crate::experiment::error::RunError;
 use crate::measure::job::{self, Ended, JobError, Temporary};
-use crate::measure::server::Server;
+use crate::measure::server::{Server, serving};
 use crate::process;
 use serde::Serialize;
 use std::fs::{self, File};
@@ -18,12 +18,12 @@ const LATER: u32 = 1800;
 const READY_LIMIT: Duration = Duration::from_secs(1800);
 
 /// What a job does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Job {
     /// Signs a whole zone: from zone file to zone file.
+    #[default]
     Sign,
-    /// Verifies a whole zone.
     Verify,
     /// Signs a changed zone, with what can be kept of the signed one.
     Resign,
@@ -52,7 +52,6 @@ impl Job {
 /// Jobs that failed for one reason.
 pub(super) struct Failure {
     job: Job,
-    /// What failed first.
     what: String,
     fault: String,
     count: u64,
@@ -159,12 +158,9 @@ impl Runner<'_> {
         self.sign(cell, Job::Resign, &mut command, &out.0)?;
         let image = Temporary(self.folder.path().join("signed.image"));
         let out = Temporary(self.folder.path().join("signed-again.image"));
-        let changes = match self.compile(cell, signed, &image.0, &changed) {
-            Ok(changes) => changes,
-            Err(error) => {
-                self.leave_out(&self.empty_row(cell, Job::ResignCompiled), error.to_string());
-                return Ok(());
-            }
+        let compiled = self.compile(cell, signed, &image.0, &changed);
+        let Some(changes) = self.told(&self.empty_row(cell, Job::ResignCompiled), compiled) else {
+            return Ok(());
         };
         let mut command = self.signing(cell, None, keys, &out.0, now);
         command.arg("--previous").arg(&image.0).arg("--changes").arg(changes).arg("--compiled");
@@ -195,53 +191,35 @@ impl Runner<'_> {
     /// Starts a server of the zone and takes its memory once it is ready. The zone was verified before.
     fn serve(&mut self, mut row: Row, file: &Path, cell: Cell) -> Result<(), RunError> {
         let log = Temporary(self.folder.path().join("log"));
-        let mut command = self.command(cell, &["serve", "--listen", "127.0.0.1:0", "--workers", "1"]);
-        command.arg(file).args(["--verify", "structural", "--now", &self.options.now.to_string()]);
-        match Server::start(command, None, &log.0, READY_LIMIT) {
-            Ok(server) => {
-                let (memory, cpu) = (process::memory(server.pid()), process::cpu_time(server.pid()));
-                row.memory_kib = memory.map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib));
-                row.wall_seconds = Some(server.ready_after.as_secs_f64());
-                row.user_seconds = cpu.map(|cpu| cpu.user_us as f64 * 1e-6);
-                row.system_seconds = cpu.map(|cpu| cpu.system_us as f64 * 1e-6);
-                self.findings.push(&row)
-            }
-            Err(error) => {
-                self.leave_out(&row, error.to_string());
-                Ok(())
-            }
-        }
+        let program = self.signers[cell.level].program.command();
+        let mut command = serving(program, &self.zones[cell.zone].facts.counts.origin, file, 1);
+        command.args(["--now", &self.options.now.to_string()]);
+        let started = Server::start(command, None, &log.0, READY_LIMIT);
+        let Some(server) = self.told(&row, started) else { return Ok(()) };
+        let (memory, cpu) = (process::memory(server.pid()), process::cpu_time(server.pid()));
+        row.memory_kib = memory.map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib));
+        row.wall_seconds = Some(server.ready_after.as_secs_f64());
+        row.user_seconds = cpu.map(|cpu| cpu.user_us as f64 * 1e-6);
+        row.system_seconds = cpu.map(|cpu| cpu.system_us as f64 * 1e-6);
+        self.findings.push(&row)
     }
 
     fn transfer(&mut self, mut row: Row, file: &Path, cell: Cell) -> Result<(), RunError> {
         let mut command = self.examiner();
         command.arg(file).args(["--transfer", "--origin", &self.zones[cell.zone].facts.counts.origin]);
-        match self.examine(&mut command) {
-            Ok(found) => {
-                let transfer = found.transfer.unwrap_or_default();
-                row.octets = Some(transfer.octets);
-                row.messages = Some(transfer.messages);
-                row.records = Some(transfer.records);
-                row.level = "";
-                self.findings.push(&row)
-            }
-            Err(error) => {
-                self.leave_out(&row, error.to_string());
-                Ok(())
-            }
-        }
+        let examined = self.examine(&mut command);
+        let Some(found) = self.told(&row, examined) else { return Ok(()) };
+        let transfer = found.transfer.unwrap_or_default();
+        row.octets = Some(transfer.octets);
+        row.messages = Some(transfer.messages);
+        row.records = Some(transfer.records);
+        row.level = "";
+        self.findings.push(&row)
     }
 
-    /// Runs a job to its end; where it fails, says so.
+    /// Runs a job to its end.
     fn run_job(&mut self, cell: Cell, job: Job, command: &mut Command) -> Option<Ended> {
-        match job::run(command) {
-            Ok(ended) => Some(ended),
-            Err(error) => {
-                let row = self.empty_row(cell, job);
-                self.leave_out(&row, error.to_string());
-                None
-            }
-        }
+        self.told(&self.empty_row(cell, job), job::run(command))
     }
 
     /// Each reason for which jobs failed is told once.
@@ -253,7 +231,12 @@ impl Runner<'_> {
         }
     }
 
-    fn leave_out(&mut self, row: &Row, fault: String) {
+    /// The outcome of a job; a failure is kept to be told.
+    fn told<T>(&mut self, row: &Row, outcome: Result<T, impl ToString>) -> Option<T> {
+        let fault = match outcome {
+            Ok(outcome) => return Some(outcome),
+            Err(error) => error.to_string(),
+        };
         match self.failures.iter_mut().find(|known| known.job == row.job && known.fault == fault) {
             Some(known) => known.count += 1,
             None => {
@@ -262,5 +245,6 @@ impl Runner<'_> {
                 self.failures.push(Failure { job: row.job, what, fault, count: 1 });
             }
         }
+        None
     }
 }

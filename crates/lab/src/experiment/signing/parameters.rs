@@ -28,7 +28,6 @@ pub struct Parameters {
     pub additions: Vec<Selection>,
     /// Denial mechanisms.
     pub denial: Vec<Denial>,
-    /// Instruction levels.
     pub levels: Vec<Level>,
     /// Zones, from the smallest.
     pub zones: Vec<ZoneChoice>,
@@ -64,7 +63,7 @@ impl Parameters {
         let list = |selections: &[Selection]| -> Vec<Choice> {
             // An empty list of subjects stands for all; here it stands for none.
             let all = if selections.is_empty() { Vec::new() } else { Subject::list(selections, 0, 0) };
-            all.iter().filter(|subject| !subject.is_vrf()).filter_map(Subject::choice).collect()
+            all.iter().filter_map(Subject::choice).collect()
         };
         let algorithms = list(&self.algorithms);
         let is_new = |choice: &Choice| !algorithms.contains(choice);
@@ -121,11 +120,9 @@ impl Chosen {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Sizes {
-    /// None.
     None,
     /// The one in the middle; of two, the smaller.
     Middle,
-    /// All.
     All,
 }
 

@@ -58,7 +58,6 @@ pub(super) struct Shape<'s> {
     pub(super) denials: usize,
     pub(super) levels: usize,
     pub(super) choices: &'s [Chosen],
-    /// Whether time is limited.
     pub(super) limited: bool,
 }
 
@@ -72,7 +71,6 @@ struct Round {
 }
 
 impl Shape<'_> {
-    /// All cells, in their order.
     pub(super) fn cells(&self) -> Vec<Cell> {
         let mut rounds = Vec::new();
         for run in 0..self.runs {
@@ -159,7 +157,6 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// Seconds that signing and verifying take.
     pub(super) fn expect(&self, cell: Cell, choice: Choice, signatures: f64, extras: bool) -> f64 {
         let guess = || (guess(choice).iter().sum::<f64>() + OTHER_WORK) * 1e-6 / cores();
         let each = self.learnt.get(&[cell.algorithm, cell.level]).copied().unwrap_or_else(guess);
@@ -167,14 +164,12 @@ impl Costs {
         signatures * (each + more) + STARTS
     }
 
-    /// What signing and verifying took.
     pub(super) fn learn(&mut self, cell: Cell, signatures: u64, seconds: f64) {
         if signatures > 0 {
             self.learnt.insert([cell.algorithm, cell.level], seconds / signatures as f64);
         }
     }
 
-    /// What serving, packing and signing again took.
     pub(super) fn learn_extras(&mut self, signatures: u64, seconds: f64) {
         if signatures > 0 {
             self.extras = Some(seconds / signatures as f64);

@@ -6,7 +6,7 @@ use crate::experiment::error::RunError;
 use crate::experiment::parameters::each_once;
 use crate::generate::{GenerateOptions, Like, generate};
 use crate::measure::job::{self, JobError};
-use crate::measure::level::{Level, LevelProgram, unmasked};
+use crate::measure::level::{Environment, Level, LevelProgram, unmasked};
 use crate::measure::{Changes, Examined, ZoneCounts};
 use serde::Serialize;
 use std::fs::{self, File};
@@ -15,7 +15,6 @@ use std::process::Command;
 
 /// A zone that is signed.
 pub(super) struct Zone {
-    /// The unsigned zone.
     pub(super) file: PathBuf,
     /// A changed form of it, where it is to be signed again.
     pub(super) changed: Option<PathBuf>,
@@ -29,11 +28,9 @@ pub(super) struct Zone {
 pub(super) struct ZoneFacts {
     /// Its name in the data.
     pub(super) zone: String,
-    /// Where it comes from.
     pub(super) source: String,
     #[serde(flatten)]
     pub(super) counts: ZoneCounts,
-    /// Octets of the zone file.
     pub(super) octets: u64,
     /// What differs in the changed form of the zone; nothing where none was made.
     pub(super) changes: Option<Changes>,
@@ -41,7 +38,6 @@ pub(super) struct ZoneFacts {
 
 /// A program that signs and verifies.
 pub(super) struct Signer {
-    pub(super) name: &'static str,
     pub(super) program: LevelProgram,
     pub(super) facts: LevelFacts,
 }
@@ -49,11 +45,10 @@ pub(super) struct Signer {
 /// A program that keeps to an instruction level.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct LevelFacts {
-    level: &'static str,
+    pub(super) level: &'static str,
     /// Version, as the program tells it.
     version: String,
-    /// What was put into its environment.
-    environment: Vec<(String, String)>,
+    environment: Environment,
 }
 
 /// The apex of generated zones: two letters, as those that they are like have, which are nobody's (ISO 3166-1 leaves
@@ -64,7 +59,7 @@ impl Runner<'_> {
     /// Where none of the levels has its program, and nobody chose them, this program is measured as it is.
     pub(super) fn add_levels(&mut self) -> Result<(), RunError> {
         for level in self.parameters.levels.clone() {
-            if self.signers.iter().all(|signer| signer.name != level.name()) {
+            if self.signers.iter().all(|signer| signer.facts.level != level.name()) {
                 self.add_level(level)?;
             }
         }
@@ -79,25 +74,16 @@ impl Runner<'_> {
     }
 
     fn add_level(&mut self, level: Level) -> Result<(), RunError> {
-        let ours = || LevelProgram { program: self.options.program.to_path_buf(), environment: Vec::new() };
+        let ours = || LevelProgram { program: self.options.program.to_path_buf(), environment: &[] };
         let found = level.find(self.options.program).and_then(|found| {
             let program = found.unwrap_or_else(ours);
             program.version().map(|version| (program, version))
         });
-        let (program, version) = match found {
-            Ok(found) => found,
-            Err(source) if self.options.levels_chosen => return Err(RunError::Level { source }),
-            Err(source) => {
-                self.findings.note(format!("Left out: {source}."));
-                return Ok(());
-            }
-        };
-        if version != env!("CARGO_PKG_VERSION") {
-            self.findings.note(format!("The program of level {} is of version {version}.", level.name()));
-        }
-        let (version, environment) = (format!("Nonesuch {version}"), program.environment.clone());
-        let facts = LevelFacts { level: level.name(), version, environment };
-        self.signers.push(Signer { name: level.name(), program, facts });
+        let Some((program, version)) = self.findings.level(self.options, found)? else { return Ok(()) };
+        self.findings.check_version(level, &version);
+        let version = format!("Nonesuch {version}");
+        let facts = LevelFacts { level: level.name(), version, environment: program.environment };
+        self.signers.push(Signer { program, facts });
         Ok(())
     }
 

@@ -14,7 +14,6 @@ pub struct Parameters {
     pub iterations: Count,
     /// Seconds of continuous operation in each.
     pub seconds: Seconds,
-    /// Operations.
     pub operations: Vec<Operation>,
     /// Algorithms and VRFs; empty for all of their tables.
     pub algorithms: Vec<Selection>,
@@ -22,7 +21,6 @@ pub struct Parameters {
     pub batch: u16,
     /// Proofs of a batch of a VRF; 0 for no batches.
     pub vrf_batch: u16,
-    /// Instruction levels.
     pub levels: Vec<Level>,
     /// Iterations of `openssl speed`; 0 for none.
     pub openssl_iterations: u32,

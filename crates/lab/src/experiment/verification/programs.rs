@@ -5,7 +5,7 @@ use crate::experiment::error::RunError;
 use crate::experiment::parameters::each_once;
 use crate::experiment::run::{Findings, RunOptions};
 use crate::measure::bench::{Key, make_key};
-use crate::measure::level::{Level, LevelProgram};
+use crate::measure::level::{Environment, Level, LevelProgram};
 use crate::measure::openssl::{self, Scheme};
 use crate::measure::probe::{self, Answer, Benches, Counted, Order, Ready, SubjectFacts, push_line};
 use crate::measure::{Operation, Subject};
@@ -22,11 +22,8 @@ const SPARE: Duration = Duration::from_secs(120);
 #[derive(Default)]
 pub(super) struct Programs {
     pub(super) probes: Vec<Probe>,
-    /// What our programs measure.
     pub(super) measured: Vec<Subject>,
-    /// What `openssl` is to time.
     pub(super) openssl: Vec<Scheme>,
-    /// The levels at which it does.
     pub(super) openssl_levels: Vec<OpensslLevel>,
     /// All of them, in the order of columns and bars.
     pub(super) backends: Vec<Backend>,
@@ -39,7 +36,7 @@ pub(super) struct Programs {
 /// A level, and the environment that keeps `openssl` to it.
 pub(super) struct OpensslLevel {
     pub(super) level: Level,
-    pub(super) environment: Vec<(String, String)>,
+    pub(super) environment: Environment,
 }
 
 /// A program that measures at one instruction level.
@@ -50,8 +47,7 @@ pub(super) struct Backend {
     level: &'static str,
     /// Version, as the program tells it.
     version: String,
-    /// What was put into its environment.
-    environment: Vec<(String, String)>,
+    environment: Environment,
     /// Instructions above the architecture's baseline that the compiler was allowed to use anywhere.
     compiled_for: Vec<String>,
 }
@@ -92,21 +88,12 @@ impl Programs {
         options: &RunOptions<'_>,
         findings: &mut Findings,
     ) -> Result<(), RunError> {
-        let found = match level.find(options.program) {
-            Ok(found) => found,
-            Err(source) if options.levels_chosen => return Err(RunError::Level { source }),
-            Err(reason) => {
-                findings.note(format!("Left out: {reason}."));
-                return Ok(());
-            }
-        };
+        let Some(found) = findings.level(options, level.find(options.program))? else { return Ok(()) };
         let (form, ready) = match &found {
             None => Form::here(keys, options.seed),
             Some(program) => Form::start(program, keys, options.seed)?,
         };
-        if ready.version != env!("CARGO_PKG_VERSION") {
-            findings.note(format!("The program of level {} is of version {}.", level.name(), ready.version));
-        }
+        findings.check_version(level, &ready.version);
         for (subject, reason) in &ready.failed {
             findings.note(format!("Left out: {subject} at level {}: {reason}.", level.name()));
         }
@@ -145,7 +132,7 @@ impl Programs {
                 name: openssl::NAME,
                 level: level.name(),
                 version: version.clone(),
-                environment: environment.clone(),
+                environment,
                 compiled_for: Vec::new(),
             });
             self.openssl_levels.push(OpensslLevel { level: *level, environment });
@@ -179,9 +166,7 @@ pub(super) struct Probe {
 }
 
 enum Form {
-    /// This one.
     Here(Benches),
-    /// Another one.
     Child(Follower),
 }
 

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::data::DataTable;
+use crate::experiment::method::Method;
 use crate::experiment::parameters::{Count, Seconds};
-use crate::experiment::{Choices, Definition, FORMAT, Method, Record, Results, Step, run, store};
+use crate::experiment::results::{FORMAT, Record};
+use crate::experiment::{Choices, Definition, Results, Step, run, store};
 use crate::machine::Machine;
 use crate::measure::level::Level;
 use std::collections::BTreeMap;
@@ -139,7 +141,7 @@ fn the_report_says_what_matters() {
          (published: 3.6 times, with OpenSSL 1.0.2e). Slowest to verify is ECDSA P-256 with 20,000 a second, 133 times \
          the 150 that a busy resolver was published to need."
     );
-    let html = results.page().expect("a page").to_html();
+    let html = results.page().expect("a page");
     for part in [
         "MAYO-2 is experimental: it will change.",
         "Left out: x86-64-v2.",
@@ -170,7 +172,7 @@ fn levels_are_compared_where_there_are_two() {
     let counted = Counted { operations: 5_000, seconds: 1.0, cpu_seconds: None };
     let row = row("nonesuch", "x86-64-v2", ["ECDSAP256SHA256", "ECDSA P-256"], 0);
     results.data.push_row(&row.with(Operation::Verify, &counted)).expect("a row");
-    let html = results.page().expect("a page").to_html();
+    let html = results.page().expect("a page");
     assert!(html.contains("Instruction levels</h2>") && html.contains("times slower than native"));
     // 20,000 a second by 5,000.
     assert!(html.contains("<td class=\"figure\">4.00</td>"), "{html}");
@@ -192,7 +194,7 @@ fn charts_show_ours_at_every_level_and_others_once() {
     let programs: Vec<&str> =
         report.facts.iter().filter_map(|(word, _)| word.strip_prefix("Program, ")).collect();
     assert_eq!(programs, ["native", "x86-64-v3", "x86-64-v2", "openssl"]);
-    let html = results.page().expect("a page").to_html();
+    let html = results.page().expect("a page");
     assert!(html.contains("<dt>openssl x86-64-v2</dt>"), "the method names all");
 }
 
@@ -209,7 +211,7 @@ fn data_without_a_column_are_refused() {
 fn an_empty_table_has_a_report() {
     let mut results = sample();
     results.data = findings().data;
-    assert!(results.page().expect("a page").to_html().contains("were counted, iteration by iteration"));
+    assert!(results.page().expect("a page").contains("were counted, iteration by iteration"));
 }
 
 #[test]
@@ -352,5 +354,5 @@ fn counts_of_foreign_processors_stand_in_the_report() {
             ["ED25519", "openssl", "1,529", "–", "1,785", "–", "1.17"],
         ]
     );
-    assert!(loaded.page().expect("a page").to_html().contains("model of mips64el"));
+    assert!(loaded.page().expect("a page").contains("model of mips64el"));
 }
