@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 /// What the cells of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Kind {
     Text,
     Integer,
@@ -24,7 +23,6 @@ pub struct DataColumn {
 
 impl DataColumn {
     /// A column.
-    #[must_use]
     pub fn new(name: &str, kind: Kind, meaning: &str) -> Self {
         Self { name: name.to_owned(), kind, meaning: meaning.to_owned() }
     }
@@ -42,19 +40,16 @@ pub enum Value {
 
 impl Value {
     /// A text; nothing for an empty one.
-    #[must_use]
     pub fn text(text: &str) -> Self {
         if text.is_empty() { Self::Missing } else { Self::Text(text.to_owned()) }
     }
 
     /// A count; what no file can hold is the most that it can.
-    #[must_use]
     pub fn count(count: u64) -> Self {
         Self::Integer(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
     /// Whether the cell may stand in a column of `kind`.
-    #[must_use]
     pub const fn fits(&self, kind: Kind) -> bool {
         matches!(
             (self, kind),
@@ -66,19 +61,16 @@ impl Value {
     }
 
     /// The text of a cell.
-    #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
     /// The whole number of a cell.
-    #[must_use]
     pub const fn as_integer(&self) -> Option<i64> {
         if let Self::Integer(value) = self { Some(*value) } else { None }
     }
 
     /// The number of a cell.
-    #[must_use]
     pub const fn as_number(&self) -> Option<f64> {
         if let Self::Number(value) = self { Some(*value) } else { None }
     }
@@ -101,7 +93,6 @@ pub struct UnfitRow {
 
 impl DataTable {
     /// A table without rows.
-    #[must_use]
     pub const fn new(columns: Vec<DataColumn>) -> Self {
         Self { columns, rows: Vec::new() }
     }
@@ -133,13 +124,11 @@ impl DataTable {
     }
 
     /// The columns.
-    #[must_use]
     pub fn columns(&self) -> &[DataColumn] {
         &self.columns
     }
 
     /// The rows.
-    #[must_use]
     pub fn rows(&self) -> &[Vec<Value>] {
         &self.rows
     }

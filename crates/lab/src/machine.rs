@@ -27,7 +27,6 @@ pub struct Machine {
 
 impl Machine {
     /// This machine. What it does not tell stays empty.
-    #[must_use]
     pub(crate) fn here(places: Option<Places>) -> Self {
         let cpuinfo = read("/proc/cpuinfo");
         let release = read("/etc/os-release");
@@ -88,7 +87,6 @@ pub(crate) struct Places {
 
 /// Chooses two CPUs that this process may use, of different cores where there are two; nothing where there is one
 /// CPU.
-#[must_use]
 pub(crate) fn choose_places() -> Option<Places> {
     places_among(&allowed_cpus(), |cpu| {
         parse_list(read(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).trim())
@@ -96,13 +94,11 @@ pub(crate) fn choose_places() -> Option<Places> {
 }
 
 /// The CPUs that this process may use, ascending; none where the system does not tell.
-#[must_use]
 pub(crate) fn allowed_cpus() -> Vec<usize> {
     parse_list(field(&read("/proc/self/status"), "Cpus_allowed_list:"))
 }
 
 /// Whether the CPU has all features of `names`, as `/proc/cpuinfo` calls them.
-#[must_use]
 pub(crate) fn has_features(names: &[&str]) -> bool {
     let cpuinfo = read("/proc/cpuinfo");
     let flags = field(&cpuinfo, "flags");

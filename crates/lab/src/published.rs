@@ -12,7 +12,6 @@ const TEXT: &str = include_str!("../../../experiments/published-figures.toml");
 /// A cell of a published table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-#[non_exhaustive]
 pub(crate) enum Cell {
     Number(f64),
     /// A word; empty where nothing was published.
@@ -21,7 +20,6 @@ pub(crate) enum Cell {
 
 impl Cell {
     /// The cell as it is printed: a dash where nothing was published.
-    #[must_use]
     pub(crate) fn print(&self) -> String {
         match self {
             Self::Number(value) => value.to_string(),
@@ -31,7 +29,6 @@ impl Cell {
     }
 
     /// The figure.
-    #[must_use]
     pub(crate) const fn number(&self) -> Option<f64> {
         if let Self::Number(value) = self { Some(*value) } else { None }
     }
@@ -77,7 +74,6 @@ static TABLES: LazyLock<Vec<PublishedTable>> = LazyLock::new(|| {
 });
 
 /// The table that experiments name `id`.
-#[must_use]
 pub(crate) fn table(id: &str) -> Option<&'static PublishedTable> {
     TABLES.iter().find(|table| table.id == id)
 }
@@ -89,7 +85,6 @@ pub(crate) fn marked(cell: &str) -> String {
 }
 
 /// What the tables are named by.
-#[must_use]
 pub(crate) fn identifiers() -> Vec<&'static str> {
     TABLES.iter().map(|table| table.id.as_str()).collect()
 }

@@ -15,7 +15,6 @@ pub(crate) struct Statistics {
 
 impl Statistics {
     /// Of `values`; nothing of none.
-    #[must_use]
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);

@@ -72,7 +72,6 @@ impl Default for Parameters {
 
 impl Parameters {
     /// How long all of it takes, about: loads, and what comes before them.
-    #[must_use]
     pub fn duration(&self) -> Duration {
         let pairs = each_once(self.denial.clone()).len() * each_once(self.queries.clone()).len();
         let servers =

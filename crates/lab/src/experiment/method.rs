@@ -11,7 +11,6 @@ use std::time::Duration;
 /// A method with the parameters that it is used with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", content = "parameters", rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Method {
     /// Operations on signatures, counted.
     VerificationBenchmark(verification::Parameters),
@@ -32,7 +31,6 @@ pub(super) enum MethodName {
 
 impl Method {
     /// The name, as files have it.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::VerificationBenchmark(_) => "verification-benchmark",
@@ -42,7 +40,6 @@ impl Method {
     }
 
     /// How long it takes, about, where all that is asked for is there.
-    #[must_use]
     pub fn duration(&self) -> Duration {
         match self {
             Self::VerificationBenchmark(parameters) => parameters.duration(),

@@ -38,7 +38,6 @@ macro_rules! bounded {
             }
 
             /// The number.
-            #[must_use]
             pub const fn value(self) -> $number {
                 self.0
             }
@@ -135,7 +134,6 @@ impl fmt::Display for Asked {
 /// A CPU to keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "CpuForm", into = "CpuForm")]
-#[non_exhaustive]
 pub enum Cpu {
     /// The last of those that may be used: interrupts mostly go to the first.
     Last,

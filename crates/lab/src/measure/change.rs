@@ -34,7 +34,6 @@ const ACTIONS: [Action; 3] = [Action::Remove, Action::AddBeside, Action::Alter];
 
 /// The zone with about `share` of its records removed or added, drawn by `seed`. A zone without delegations has its
 /// serial moved alone.
-#[must_use]
 pub(crate) fn change(contents: &Contents, share: f64, seed: u64) -> (Contents, Changes) {
     let wanted = (contents.record_count() as f64 * share).ceil() as u64;
     let delegations: Vec<Node<'_>> = contents

@@ -13,7 +13,6 @@ use std::process::Command;
 
 /// An instruction level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[non_exhaustive]
 pub enum Level {
     /// All that this machine has.
     #[serde(rename = "native")]
@@ -120,7 +119,6 @@ impl LevelProgram {
     }
 
     /// The command that starts it, without arguments.
-    #[must_use]
     pub fn command(&self) -> Command {
         let mut command = unmasked(&self.program);
         command.envs(self.environment.iter().copied());
@@ -137,7 +135,6 @@ pub(crate) fn unmasked(program: &Path) -> Command {
 
 impl Level {
     /// The name, as experiments have it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.row().map_or("native", |row| row.name)
     }

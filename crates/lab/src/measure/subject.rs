@@ -60,7 +60,6 @@ pub struct Subject {
 /// A choice of what to measure: an algorithm of signatures, or a VRF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[non_exhaustive]
 pub enum Selection {
     /// Signatures; without a length of keys, every one.
     Signatures(Choice),

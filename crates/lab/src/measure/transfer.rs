@@ -29,7 +29,6 @@ pub struct Transfer {
 }
 
 /// Computes what a transfer of the zone comes to.
-#[must_use]
 pub(crate) fn transfer(contents: &Contents) -> Transfer {
     pack(contents, |_| {})
 }

@@ -2,7 +2,6 @@
 
 /// A figure with three significant digits, as many as our measurements bear: `0.123`, `1.23`, `12.3`, `123`, `12,345`.
 /// Zero is `0`; what is no number is `–`.
-#[must_use]
 pub(crate) fn figure(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -22,7 +21,6 @@ pub(crate) fn figure(value: f64) -> String {
 
 /// A ratio: two digits behind the point below ten, and below a tenth as many as leave two that say something; else as
 /// [`figure`].
-#[must_use]
 pub(crate) fn ratio(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
@@ -36,7 +34,6 @@ pub(crate) fn ratio(value: f64) -> String {
 }
 
 /// A time in the unit that a reader would take: seconds below two minutes, minutes below two hours, else hours.
-#[must_use]
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
         _ if seconds >= 7200.0 => format!("{} h", figure(seconds / 3600.0)),
@@ -46,7 +43,6 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// A whole number with commas between thousands.
-#[must_use]
 pub(crate) fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3 + 1);

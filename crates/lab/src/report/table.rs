@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 /// On which side of a column its cells stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub enum Align {
     /// Text.
     #[default]

@@ -14,14 +14,13 @@ const QUERIES: u64 = 50_000;
 /// A zone without DNSSEC records, and queries for it.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// The zone.
-    pub contents: Contents,
+    pub(super) contents: Contents,
     /// Where it comes from, for the reader of the report: a file, or how it was generated.
-    pub source: String,
+    pub(super) source: String,
     /// Queries for names that exist.
-    pub existing: Arc<QueryList>,
+    pub(super) existing: Arc<QueryList>,
     /// Queries for names that do not exist.
-    pub denied: Arc<QueryList>,
+    pub(super) denied: Arc<QueryList>,
 }
 
 /// Why there is nothing to compare on.

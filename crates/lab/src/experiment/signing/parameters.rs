@@ -81,7 +81,6 @@ impl Parameters {
     }
 
     /// How long all of it takes, about, where every level is there.
-    #[must_use]
     pub fn duration(&self) -> Duration {
         let all = plan::whole_duration(self);
         self.limit().map_or(all, |limit| all.min(limit))
@@ -118,7 +117,6 @@ impl Chosen {
 /// Some of the zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
 pub enum Sizes {
     None,
     /// The one in the middle; of two, the smaller.
@@ -128,7 +126,6 @@ pub enum Sizes {
 
 impl Sizes {
     /// Whether the zone at `place` of `count` is among them.
-    #[must_use]
     pub const fn holds(self, place: usize, count: usize) -> bool {
         match self {
             Self::None => false,
@@ -141,7 +138,6 @@ impl Sizes {
 /// A zone: generated, or the user's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-#[non_exhaustive]
 pub enum ZoneChoice {
     /// Like another zone, with so many names: `nl:200000`.
     Like {

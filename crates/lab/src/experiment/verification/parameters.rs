@@ -52,7 +52,6 @@ impl Default for Parameters {
 
 impl Parameters {
     /// How long all of it takes, where every level and `openssl` are there.
-    #[must_use]
     pub fn duration(&self) -> Duration {
         let subjects = Subject::list(&self.algorithms, self.batch, self.vrf_batch);
         let pairs = |operation: &Operation| subjects.iter().filter(|subject| subject.has(*operation)).count();
