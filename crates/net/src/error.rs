@@ -6,6 +6,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tokio_rustls::rustls::{self, pki_types::pem};
+
+use crate::tls::describe;
+
 /// The transport that a socket speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
@@ -156,12 +160,20 @@ pub enum TlsError {
         path: PathBuf,
     },
     /// A certificate cannot be read.
-    #[error("{}: a certificate cannot be used: {reason}; have it made again", path.display())]
+    #[error("{}: a certificate cannot be used: {source}; have it made again", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: pem::Error,
+    },
+    /// A certificate cannot be used.
+    #[error("{}: a certificate cannot be used: {source}; have it made again", path.display())]
     Certificate {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        reason: String,
+        source: rustls::Error,
     },
     /// A file holds no private key.
     #[error(
@@ -174,12 +186,12 @@ pub enum TlsError {
         path: PathBuf,
     },
     /// A private key is of a kind that is not supported, or broken.
-    #[error("{}: the private key cannot be used: {reason}; take ECDSA (P-256, P-384), Ed25519 or RSA of 2048 bits and more", path.display())]
+    #[error("{}: the private key cannot be used: {source}; take ECDSA (P-256, P-384), Ed25519 or RSA of 2048 bits and more", path.display())]
     Key {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        reason: String,
+        source: rustls::Error,
     },
     /// The key is that of another certificate.
     #[error(
@@ -200,11 +212,8 @@ pub enum TlsError {
         text: String,
     },
     /// The TLS library cannot work.
-    #[error("TLS cannot be set up: {reason}")]
-    Library {
-        /// What it says.
-        reason: String,
-    },
+    #[error("TLS cannot be set up: {0}")]
+    Library(#[from] rustls::Error),
 }
 
 /// What a client was doing.
@@ -276,12 +285,12 @@ pub enum ClientError {
         transport: Transport,
     },
     /// The server's certificate is not believed, or no keys were agreed on.
-    #[error("{server}: no TLS connection: {reason}")]
+    #[error("{server}: no TLS connection: {}", describe(source))]
     Tls {
         /// The server.
         server: SocketAddr,
         /// What the TLS library says.
-        reason: String,
+        source: rustls::Error,
     },
     /// A message does not fit into its length.
     #[error("a message of {octets} octets is too long to send: 65535 are the most")]

@@ -1,7 +1,6 @@
 //! What answers messages: a closure, or a handler that defers answers to make many of their parts together, and that
 //! answers with a stream of messages where one is not enough. This crate calls its steps and knows nothing of their meaning.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -88,17 +87,7 @@ pub trait Stream {
     fn next(&mut self, message: &mut Vec<u8>) -> Result<bool, StreamError>;
 }
 
-/// Why a stream cannot be continued.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
-pub struct StreamError {
-    /// What happened, in words.
-    pub reason: String,
-}
-
-impl StreamError {
-    /// With the reason in words.
-    pub fn new(reason: impl fmt::Display) -> Self {
-        Self { reason: reason.to_string() }
-    }
-}
+/// A stream cannot be continued. Its maker knows and logs why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the answer cannot be continued")]
+pub struct StreamError;

@@ -14,7 +14,9 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
+};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -67,23 +69,21 @@ impl ServerIdentity {
             Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
                 TlsError::OtherKey { certificates: certificates.to_owned(), key: key.to_owned() }
             }
-            Error::InvalidCertificate(_) => {
-                TlsError::Certificate { path: certificates.to_owned(), reason: error.to_string() }
+            source @ Error::InvalidCertificate(_) => {
+                TlsError::Certificate { path: certificates.to_owned(), source }
             }
-            error => TlsError::Key { path: key.to_owned(), reason: error.to_string() },
+            source => TlsError::Key { path: key.to_owned(), source },
         })?;
         Self::new(certified, provider)
     }
 
     fn new(certified: CertifiedKey, provider: Arc<CryptoProvider>) -> Result<Self, TlsError> {
-        let library = |error: Error| TlsError::Library { reason: error.to_string() };
         let mut configuration = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(VERSIONS)
-            .map_err(library)?
+            .with_protocol_versions(VERSIONS)?
             .with_no_client_auth()
             .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
         configuration.alpn_protocols = vec![ALPN.to_vec()];
-        configuration.ticketer = aws_lc_rs::Ticketer::new().map_err(library)?;
+        configuration.ticketer = aws_lc_rs::Ticketer::new()?;
         // One is what a client needs to come back; the second would be for connections side by side.
         configuration.send_tls13_tickets = 1;
         configuration.max_early_data_size = 0;
@@ -140,7 +140,7 @@ impl ClientTls {
     /// # Errors
     /// [`TlsError`] names the file and what to do.
     pub fn authenticated(authorities: &Path, hostname: Option<&str>) -> Result<Self, TlsError> {
-        Self::trusting(authorities, hostname, VERSIONS)
+        Self::new(Some(authorities), hostname, VERSIONS)
     }
 
     /// For zone transfers (RFC 9103): TLS 1.3 alone. With a file of `authorities` the server must be believed as
@@ -149,23 +149,7 @@ impl ClientTls {
     /// # Errors
     /// As for these.
     pub fn for_transfers(authorities: Option<&Path>, hostname: Option<&str>) -> Result<Self, TlsError> {
-        match authorities {
-            Some(authorities) => Self::trusting(authorities, hostname, TRANSFER_VERSIONS),
-            None => Self::blind(hostname, TRANSFER_VERSIONS),
-        }
-    }
-
-    fn trusting(
-        authorities: &Path,
-        hostname: Option<&str>,
-        versions: &[&'static SupportedProtocolVersion],
-    ) -> Result<Self, TlsError> {
-        let trusted = read_certificates(authorities)?;
-        let refused =
-            |error: Error| TlsError::Certificate { path: authorities.to_owned(), reason: error.to_string() };
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let believed = Believed::new(trusted, &provider).map_err(refused)?;
-        Self::new(Trust::Some(believed), provider, hostname, versions)
+        Self::new(authorities, hostname, TRANSFER_VERSIONS)
     }
 
     /// Believes every server: what is sent is hidden from those who only listen (the opportunistic profile of RFC 8310
@@ -174,15 +158,7 @@ impl ClientTls {
     /// # Errors
     /// Where the name is none.
     pub fn opportunistic(hostname: Option<&str>) -> Result<Self, TlsError> {
-        Self::blind(hostname, VERSIONS)
-    }
-
-    fn blind(
-        hostname: Option<&str>,
-        versions: &[&'static SupportedProtocolVersion],
-    ) -> Result<Self, TlsError> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        Self::new(Trust::All(Arc::clone(&provider)), provider, hostname, versions)
+        Self::new(None, hostname, VERSIONS)
     }
 
     /// Whether the server's certificate is verified.
@@ -192,15 +168,16 @@ impl ClientTls {
     }
 
     fn new(
-        trust: Trust,
-        provider: Arc<CryptoProvider>,
+        authorities: Option<&Path>,
         hostname: Option<&str>,
         versions: &[&'static SupportedProtocolVersion],
     ) -> Result<Self, TlsError> {
-        let authenticated = matches!(trust, Trust::Some(_));
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let believed = authorities.map(|path| read_authorities(path, &provider)).transpose()?;
+        let authenticated = believed.is_some();
+        let trust = Trust { believed, provider: Arc::clone(&provider) };
         let mut configuration = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(versions)
-            .map_err(|error| TlsError::Library { reason: error.to_string() })?
+            .with_protocol_versions(versions)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(trust))
             .with_no_client_auth();
@@ -217,6 +194,11 @@ impl ClientTls {
     pub(crate) fn server_name(&self, server: IpAddr) -> ServerName<'static> {
         self.server_name.clone().unwrap_or_else(|| ServerName::from(server))
     }
+}
+
+fn read_authorities(path: &Path, provider: &Arc<CryptoProvider>) -> Result<Believed, TlsError> {
+    let trusted = read_certificates(path)?;
+    Believed::new(trusted, provider).map_err(|source| TlsError::Certificate { path: path.to_owned(), source })
 }
 
 /// A host name as certificates have it: without the dot of the root.
@@ -250,19 +232,19 @@ fn read_pem(path: &Path) -> Result<Zeroizing<Vec<u8>>, TlsError> {
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let octets = read_pem(path)?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&octets).collect();
-    let certificates = certificates
-        .map_err(|error| TlsError::Certificate { path: path.to_owned(), reason: error.to_string() })?;
+    let certificates = certificates.map_err(|source| TlsError::Pem { path: path.to_owned(), source })?;
     if certificates.is_empty() {
         return Err(TlsError::NoCertificate { path: path.to_owned() });
     }
     Ok(certificates)
 }
 
-/// Which certificates a client takes. What they sign in the handshake is verified in any case.
+/// Which certificates a client takes: all, or those that `believed` accepts. What they sign in the handshake is verified in any
+/// case.
 #[derive(Debug)]
-enum Trust {
-    All(Arc<CryptoProvider>),
-    Some(Believed),
+struct Trust {
+    believed: Option<Believed>,
+    provider: Arc<CryptoProvider>,
 }
 
 impl ServerCertVerifier for Trust {
@@ -274,7 +256,7 @@ impl ServerCertVerifier for Trust {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Self::Some(believed) = self else { return Ok(ServerCertVerified::assertion()) };
+        let Some(believed) = &self.believed else { return Ok(ServerCertVerified::assertion()) };
         believed.verify(end_entity, intermediates, server_name, ocsp_response, now)
     }
 
@@ -284,15 +266,8 @@ impl ServerCertVerifier for Trust {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        match self {
-            Self::All(provider) => tokio_rustls::rustls::crypto::verify_tls12_signature(
-                message,
-                certificate,
-                signature,
-                &provider.signature_verification_algorithms,
-            ),
-            Self::Some(believed) => believed.chain.verify_tls12_signature(message, certificate, signature),
-        }
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -301,21 +276,11 @@ impl ServerCertVerifier for Trust {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        match self {
-            Self::All(provider) => tokio_rustls::rustls::crypto::verify_tls13_signature(
-                message,
-                certificate,
-                signature,
-                &provider.signature_verification_algorithms,
-            ),
-            Self::Some(believed) => believed.chain.verify_tls13_signature(message, certificate, signature),
-        }
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        match self {
-            Self::All(provider) => provider.signature_verification_algorithms.supported_schemes(),
-            Self::Some(believed) => believed.chain.supported_verify_schemes(),
-        }
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -14,7 +14,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::{Error as RustlsError, HandshakeKind};
 
 use crate::error::{ClientError, ClientPhase, Transport};
-use crate::tls::{ClientTls, describe};
+use crate::tls::ClientTls;
 
 /// Octets of the length before a message.
 const PREFIX: usize = 2;
@@ -250,7 +250,7 @@ async fn connect(
 fn failed(server: SocketAddr, transport: Transport, phase: ClientPhase, source: io::Error) -> ClientError {
     let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<RustlsError>());
     match inner {
-        Some(error) => ClientError::Tls { server, reason: describe(error) },
+        Some(error) => ClientError::Tls { server, source: error.clone() },
         None => ClientError::Failed { server, transport, phase, source },
     }
 }

@@ -34,7 +34,7 @@ impl Stream for Numbers {
     fn next(&mut self, message: &mut Vec<u8>) -> Result<bool, StreamError> {
         assert!(message.is_empty());
         if self.last == u32::MAX && self.next == 3 {
-            return Err(StreamError::new("the zone is gone"));
+            return Err(StreamError);
         }
         if self.next == self.last {
             return Ok(false);

@@ -11,7 +11,7 @@ use crate::client::{ConnectOptions, Connection};
 use crate::error::{ClientError, TlsError};
 use crate::handler::{Answer, TlsSession};
 use crate::testing::{Certificates, PATIENCE, block_on, connect, echo, framed, is_closed};
-use crate::tls::{ClientTls, PEM_OCTETS, ServerIdentity};
+use crate::tls::{ClientTls, PEM_OCTETS, ServerIdentity, describe};
 
 /// Answers as a nameserver that says NOERROR to everything.
 fn respond(message: &[u8], _: SocketAddr, response: &mut Vec<u8>) -> bool {
@@ -117,7 +117,7 @@ fn servers_of_others_are_not_believed() {
     let (certificates, strangers) = (Certificates::new(), Certificates::new());
     let (_server, address, slot) = start(&certificates, &TcpOptions::new());
     let reason = |tls: &ClientTls| match block_on(exchange(address, tls, b"x")) {
-        Err(ClientError::Tls { reason, .. }) => reason,
+        Err(ClientError::Tls { source, .. }) => describe(&source),
         other => panic!("{other:?}"),
     };
     assert!(reason(&trusting(&strangers, Some("ns.example"))).contains("not of an authority"));
@@ -175,7 +175,7 @@ fn verdict(
     let client = ClientTls::authenticated(&trusted, Some("ns.example")).expect("a client");
     match block_on(exchange(address, &client, b"x")) {
         Ok(_) => None,
-        Err(ClientError::Tls { reason, .. }) => Some(reason),
+        Err(ClientError::Tls { source, .. }) => Some(describe(&source)),
         Err(other) => panic!("{other:?}"),
     }
 }

@@ -19,7 +19,7 @@ use tokio_rustls::rustls::{CertificateError, Error, OtherError, RootCertStore};
 #[derive(Debug)]
 pub(super) struct Believed {
     trusted: Vec<CertificateDer<'static>>,
-    pub(super) chain: Arc<WebPkiServerVerifier>,
+    chain: Arc<WebPkiServerVerifier>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -158,7 +158,7 @@ fn in_words(seconds: u64) -> String {
     if count == 1 { format!("{count} {unit}") } else { format!("{count} {unit}s") }
 }
 
-/// What the TLS library says, in words that name the remedy where there is one.
+/// What the TLS library says, with the remedy where there is one.
 pub(crate) fn describe(error: &Error) -> String {
     let Error::InvalidCertificate(fault) = error else {
         return match error {

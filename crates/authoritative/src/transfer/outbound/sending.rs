@@ -68,9 +68,9 @@ impl Sending {
         }
         self.write(message).map_err(|error| {
             if let Some(active) = &mut self.active {
-                active.fail(error.to_string());
+                active.fail(error);
             }
-            StreamError::new(error)
+            StreamError
         })?;
         Ok(true)
     }

@@ -1,5 +1,6 @@
 //! The transfers that are under way, and how many there may be.
 
+use super::records::RecordsError;
 use super::{Asked, Refusal};
 use nonesuch_proto::{Name, NameRef, Rtype};
 use nonesuch_secondary::notify::Secondaries;
@@ -259,7 +260,7 @@ pub(super) struct Active {
     progress: Arc<Progress>,
     outcome: TransferOutcome,
     /// Why it could not be continued, where this server is the reason.
-    error: Option<String>,
+    error: Option<RecordsError>,
 }
 
 impl Active {
@@ -273,7 +274,7 @@ impl Active {
         self.outcome = TransferOutcome::Sent;
     }
 
-    pub(super) fn fail(&mut self, error: String) {
+    pub(super) fn fail(&mut self, error: RecordsError) {
         self.error = Some(error);
     }
 }
@@ -284,7 +285,7 @@ impl Drop for Active {
         let status = TransferStatus { outcome: self.outcome, ..self.progress.status() };
         let seconds = status.elapsed.as_secs_f64();
         let outcome = if self.outcome == TransferOutcome::Sent { "sent" } else { "broken off" };
-        let error = self.error.as_deref();
+        let error = self.error.as_ref().map(tracing::field::display);
         let key = status.key.as_ref().map(tracing::field::display);
         self.outgoing.note(&status.zone, status.client, (status.serial, status.outcome));
         tracing::info!(
