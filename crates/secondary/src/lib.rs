@@ -8,6 +8,7 @@
 
 mod command;
 mod driver;
+mod error;
 mod event;
 mod exchange;
 pub mod inbound;

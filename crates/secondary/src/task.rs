@@ -1,7 +1,8 @@
 //! What is done for a zone: asking a primary for its serial, transferring, telling a secondary.
 
+use super::error::ExchangeError;
 use super::event::{Ended, Verdict};
-use super::exchange::{self, Link};
+use super::exchange::{self, Peer};
 use super::options::TransfersOptions;
 use super::status::{Counts, Progress, TransferKind};
 use super::timing::Held;
@@ -10,9 +11,8 @@ use crate::inbound::{Asked, Inbound, InboundError, Incoming, apply_steps, push_q
 use crate::notify::Announcement;
 use nonesuch_proto::message::{Header, Message, Rcode, Section, flags, push_query};
 use nonesuch_proto::{Name, Rtype, serial};
-use nonesuch_server::acl::Remote;
 use nonesuch_server::clock::seconds_now;
-use nonesuch_server::tsig::{self, Keys};
+use nonesuch_server::tsig::Keys;
 use nonesuch_zone::Contents;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 const PATIENCE: [Duration; 3] = [Duration::from_secs(2), Duration::from_secs(3), Duration::from_secs(5)];
 
 /// An identifier that nobody can guess.
-pub(super) fn random_id() -> Result<u16, String> {
+pub(super) fn random_id() -> Result<u16, ExchangeError> {
     let mut octets = [0; 2];
-    getrandom::fill(&mut octets).map_err(|error| format!("the system gives no random octets: {error}"))?;
+    getrandom::fill(&mut octets).map_err(ExchangeError::Random)?;
     Ok(u16::from_be_bytes(octets))
 }
 
@@ -37,15 +37,10 @@ pub(super) struct Version {
 }
 
 /// Asks a primary for its version.
-pub(super) async fn probe(
-    apex: &Name,
-    remote: &Remote,
-    keys: &Keys,
-    options: &TransfersOptions,
-) -> Result<Version, String> {
-    let mut answer = ask_for_soa(apex, true, remote, keys, options).await?;
+pub(super) async fn probe(apex: &Name, primary: &Peer<'_>) -> Result<Version, ExchangeError> {
+    let mut answer = ask_for_soa(apex, true, primary).await?;
     if Header::read(&answer).is_some_and(|header| knows_no_edns(header.rcode())) {
-        answer = ask_for_soa(apex, false, remote, keys, options).await?;
+        answer = ask_for_soa(apex, false, primary).await?;
     }
     Ok(Version { serial: read_serial(&answer, apex)?, expire: exchange::read_expire(&answer) })
 }
@@ -56,50 +51,41 @@ const fn knows_no_edns(rcode: Rcode) -> bool {
 }
 
 /// Asks for the SOA record: by datagrams, and over TCP where these stay without a whole answer.
-async fn ask_for_soa(
-    apex: &Name,
-    has_edns: bool,
-    remote: &Remote,
-    keys: &Keys,
-    options: &TransfersOptions,
-) -> Result<Vec<u8>, String> {
+async fn ask_for_soa(apex: &Name, has_edns: bool, primary: &Peer<'_>) -> Result<Vec<u8>, ExchangeError> {
     let question = || {
         let mut question = Vec::with_capacity(300);
         push_query(apex, Rtype::SOA, random_id()?, 0, &mut question);
         if has_edns {
             exchange::push_expire_question(&mut question);
         }
-        Ok::<_, String>(question)
+        Ok::<_, ExchangeError>(question)
     };
-    let mut outcome = Err(String::new());
+    let is_whole = |answer: &Vec<u8>| answer.get(2).is_some_and(|octet| octet & (flags::TC >> 8) as u8 == 0);
     for patience in PATIENCE {
-        outcome = exchange::ask(remote, question()?, keys, patience, options).await;
-        if outcome.is_ok() || remote.tls.is_some() {
-            break;
+        match primary.ask(question()?, patience).await {
+            Ok(answer) if is_whole(&answer) => return Ok(answer),
+            Ok(_) => break,
+            Err(error) if primary.remote.tls.is_some() => return Err(error),
+            Err(_) => {}
         }
     }
-    let is_whole = |answer: &Vec<u8>| answer.get(2).is_some_and(|octet| octet & (flags::TC >> 8) as u8 == 0);
-    match outcome {
-        Ok(answer) if is_whole(&answer) => Ok(answer),
-        Err(error) if remote.tls.is_some() => Err(error),
-        _ => exchange::ask_by_stream(remote, question()?, keys, PATIENCE[2], options).await,
-    }
+    primary.ask_by_stream(question()?, PATIENCE[2]).await
 }
 
 /// The serial in the answer to a question for the SOA record.
-fn read_serial(answer: &[u8], apex: &Name) -> Result<u32, String> {
-    let message = Message::parse(answer).map_err(|error| format!("the answer is malformed: {error}"))?;
+fn read_serial(answer: &[u8], apex: &Name) -> Result<u32, ExchangeError> {
+    let message = Message::parse(answer)?;
     if message.rcode() != Rcode::NOERROR {
-        return Err(InboundError::Rcode(message.rcode()).to_string());
+        return Err(InboundError::Rcode(message.rcode()).into());
     }
     if message.header.flags & flags::AA == 0 {
-        return Err("it is not authoritative for the zone: it may have expired there".into());
+        return Err(ExchangeError::NotAuthoritative);
     }
     let is_soa =
         |record: &&nonesuch_proto::message::Record| record.rtype == Rtype::SOA && record.owner == *apex;
     let soa = message.section(Section::Answer).find(is_soa);
     let held = soa.and_then(|record| Held::from_rdata(&record.rdata));
-    held.map(|held| held.serial).ok_or_else(|| "the answer has no SOA record".into())
+    held.map(|held| held.serial).ok_or(ExchangeError::NoSoa)
 }
 
 /// Sends a NOTIFY; returns the whole answer.
@@ -107,11 +93,11 @@ pub(super) async fn announce(
     announcement: &Announcement,
     keys: &Keys,
     options: &TransfersOptions,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, ExchangeError> {
     let mut message = announcement.message.clone();
     message[..2].copy_from_slice(&random_id()?.to_be_bytes());
-    let patience = Duration::from_millis(announcement.patience);
-    exchange::ask(&announcement.remote, message, keys, patience, options).await
+    let secondary = Peer { remote: &announcement.remote, keys, options };
+    secondary.ask(message, Duration::from_millis(announcement.patience)).await
 }
 
 /// A transfer to be done.
@@ -129,7 +115,7 @@ pub(super) struct Job {
 /// How a transfer went.
 pub(super) struct Report {
     pub(super) ended: Ended,
-    pub(super) error: Option<String>,
+    pub(super) error: Option<ExchangeError>,
     /// Seconds that are left to the zone at the primary, where it says so.
     pub(super) expire: Option<u32>,
     /// How it was had in the end: a primary may send the whole zone where steps were asked for.
@@ -143,9 +129,9 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// That of a transfer that told nothing.
-    pub(super) fn broken(by_steps: bool, key: Option<Name>, error: &str) -> Self {
-        Self { error: Some(error.to_owned()), ..Self::begun(by_steps, key) }
+    /// That of a transfer that broke off.
+    pub(super) fn broken(by_steps: bool, key: Option<Name>) -> Self {
+        Self { error: Some(ExchangeError::BrokeOff), ..Self::begun(by_steps, key) }
     }
 
     const fn begun(by_steps: bool, key: Option<Name>) -> Self {
@@ -166,48 +152,43 @@ impl Report {
     pub(super) fn log(&self, zone: &Name, peer: SocketAddr, failing: Option<u64>) {
         let Self { kind, messages, records, octets, seconds, .. } = self;
         let key = self.key.as_ref().map(tracing::field::display);
-        match (self.ended, &self.error) {
-            (Ended::Published(held), _) => {
+        let error = self.error.as_ref().map(tracing::field::display);
+        match self.ended {
+            Ended::Published(held) => {
                 let serial = held.serial;
                 tracing::info!(%zone, serial, %peer, %kind, key, messages, records, octets, seconds, "zone transferred");
             }
-            (Ended::UpToDate { serial }, _) => {
+            Ended::UpToDate { serial } => {
                 tracing::debug!(%zone, serial, %peer, "primary has nothing newer")
             }
             // The service has logged why.
-            (Ended::Refused { serial, verdict: Verdict::Final }, _) => {
+            Ended::Refused { serial, verdict: Verdict::Final } => {
                 tracing::warn!(
                     %zone, serial, %peer, %kind, key,
                     "transferred version refused; it is transferred again when its serial changes, or by `nonesuch ctl zone retransfer {zone}`"
                 );
             }
-            (Ended::Refused { serial, verdict: Verdict::For { seconds } }, _) => {
+            Ended::Refused { serial, verdict: Verdict::For { seconds } } => {
                 tracing::warn!(
                     %zone, serial, %peer, %kind, key, seconds,
                     "transferred version refused at this time; it is transferred again later"
                 );
             }
-            (Ended::Unpublished { serial }, _) => {
+            Ended::Unpublished { serial } => {
                 tracing::warn!(
                     %zone, serial, %peer, %kind, key,
                     "transferred version not published; it is transferred again after the retry interval"
                 );
             }
-            (Ended::Unwanted, error) => {
-                let error = error.as_deref().unwrap_or_default();
+            Ended::Unwanted => {
                 tracing::info!(%zone, %peer, %kind, key, octets, seconds, error, "transferred version not wanted any more");
             }
-            (_, error) => {
-                let error = error.as_deref().unwrap_or_default();
-                match failing {
-                    Some(since) => tracing::warn!(
-                        %zone, %peer, %kind, key, octets, seconds, error, failing_seconds = since / 1000, "transfer failed"
-                    ),
-                    None => {
-                        tracing::debug!(%zone, %peer, %kind, key, octets, seconds, error, "transfer failed")
-                    }
-                }
-            }
+            _ => match failing {
+                Some(since) => tracing::warn!(
+                    %zone, %peer, %kind, key, octets, seconds, error, failing_seconds = since / 1000, "transfer failed"
+                ),
+                None => tracing::debug!(%zone, %peer, %kind, key, octets, seconds, error, "transfer failed"),
+            },
         }
     }
 
@@ -240,12 +221,18 @@ impl Report {
 /// Why a transfer gave no version.
 struct Failure {
     ended: Ended,
-    error: String,
+    error: Box<ExchangeError>,
 }
 
-impl From<String> for Failure {
-    fn from(error: String) -> Self {
-        Self { ended: Ended::Failed, error }
+impl Failure {
+    fn new(ended: Ended, error: impl Into<ExchangeError>) -> Self {
+        Self { ended, error: Box::new(error.into()) }
+    }
+}
+
+impl<E: Into<ExchangeError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::new(Ended::Failed, error)
     }
 }
 
@@ -261,7 +248,7 @@ pub(super) async fn transfer(job: Job) -> Report {
                 (inbound.messages(), inbound.records(), inbound.octets());
             job.progress.is_publishing.store(true, Relaxed);
             let publishing = tokio::task::spawn_blocking(move || publish(&job, inbound, old.as_deref()));
-            let broken = |_| Err(Failure::from("publishing broke off: see the log".to_string()));
+            let broken = |_| Err(ExchangeError::PublishingBrokeOff.into());
             publishing.await.unwrap_or_else(broken)
         }
         Err(failure) => {
@@ -271,7 +258,7 @@ pub(super) async fn transfer(job: Job) -> Report {
     };
     match outcome {
         Ok((ended, kind)) => (report.ended, report.kind) = (ended, kind),
-        Err(Failure { ended, error }) => (report.ended, report.error) = (ended, Some(error)),
+        Err(Failure { ended, error }) => (report.ended, report.error) = (ended, Some(*error)),
     }
     report.seconds = began.elapsed().as_secs_f64();
     report
@@ -288,17 +275,13 @@ struct Answered {
 
 async fn receive_in_time(job: &Job) -> Result<Answered, Failure> {
     let limit = job.options.time_limit;
-    tokio::time::timeout(limit, receive(job, true)).await.unwrap_or_else(|_| {
-        let seconds = limit.as_secs();
-        Err(format!("the transfer took longer than {seconds} s: raise transfer-in-time where that is right")
-            .into())
-    })
+    let too_slow = |_| Err(ExchangeError::TooSlow(limit.as_secs()).into());
+    tokio::time::timeout(limit, receive(job, true)).await.unwrap_or_else(too_slow)
 }
 
 /// Asks, and reads all messages of the answer.
 async fn receive(job: &Job, has_edns: bool) -> Result<Answered, Failure> {
-    let remote = job.settings.primaries.get(job.primary);
-    let remote = remote.ok_or_else(|| "the primary was taken out of the configuration".to_string())?;
+    let remote = job.settings.primaries.get(job.primary).ok_or(ExchangeError::NoPrimary)?;
     let apex = &job.settings.apex;
     let old = job.host.contents(apex).filter(|_| job.by_steps);
     let soa = old.as_ref().and_then(|old| old.apex_rrset(Rtype::SOA)?.rdatas().next());
@@ -310,21 +293,21 @@ async fn receive(job: &Job, has_edns: bool) -> Result<Answered, Failure> {
     if has_edns {
         exchange::push_expire_question(&mut question);
     }
-    let key = exchange::key_of(remote, &job.host.keys())?;
-    let mut verifier = key.map(|key| tsig::sign_request(&key, &mut question, seconds_now()));
-    let mut link = Link::open(remote, &job.options, job.options.idle_limit).await?;
-    link.send(&question).await?;
+    let primary = Peer { remote, keys: &job.host.keys(), options: &job.options };
+    let mut verifier = primary.sign(&mut question)?;
+    let mut connection = primary.connect(job.options.idle_limit).await?;
+    connection.send(&question).await?;
     let mut inbound = Inbound::new(apex.clone(), id, asked, job.settings.bounds);
     let (mut message, mut expire) = (Vec::new(), None);
     loop {
-        if let Err(error) = link.receive(&mut message).await {
+        if let Err(error) = connection.receive(&mut message).await {
             // RFC 1995 §2 has a primary answer so over UDP that wants to be asked for the whole zone; some do over TCP.
             let ended = if inbound.is_only_newer() { Ended::NotBySteps } else { Ended::Failed };
-            return Err(Failure { ended, error });
+            return Err(Failure::new(ended, error));
         }
         let mut end = message.len();
         if let Some(verifier) = &mut verifier {
-            end = verifier.verify(&message, seconds_now()).map_err(|fault| fault.to_string())?.end;
+            end = verifier.verify(&message, seconds_now())?.end;
         }
         if inbound.messages() == 0 {
             expire = exchange::read_expire(&message);
@@ -334,7 +317,7 @@ async fn receive(job: &Job, has_edns: bool) -> Result<Answered, Failure> {
             Err(InboundError::Rcode(rcode)) if has_edns && knows_no_edns(rcode) => {
                 return Box::pin(receive(job, false)).await;
             }
-            Err(error) => return Err(blame(&error, asked)),
+            Err(error) => return Err(blame(error, asked)),
         };
         job.progress.octets.store(inbound.octets(), Relaxed);
         job.progress.records.store(inbound.records(), Relaxed);
@@ -343,17 +326,17 @@ async fn receive(job: &Job, has_edns: bool) -> Result<Answered, Failure> {
         }
     }
     if let Some(verifier) = &verifier {
-        verifier.finish().map_err(|fault| fault.to_string())?;
+        verifier.finish()?;
     }
     Ok(Answered { inbound, old, expire })
 }
 
 /// Whether the whole zone is to be asked for instead.
-fn blame(error: &InboundError, asked: Asked) -> Failure {
+fn blame(error: InboundError, asked: Asked) -> Failure {
     let is_lasting = matches!(error, InboundError::Rcode(Rcode::SERVFAIL | Rcode(9)));
     let by_steps = asked != Asked::Axfr && error.may_be_had_whole() && !is_lasting;
     let ended = if by_steps { Ended::NotBySteps } else { Ended::Failed };
-    Failure { ended, error: error.to_string() }
+    Failure::new(ended, error)
 }
 
 /// Makes the zone of what was received, and has it verified and published.
@@ -362,9 +345,9 @@ fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended
     let outside = inbound.outside();
     let apex = &job.settings.apex;
     let primary = job.settings.primaries[job.primary].clone();
-    let (received, kind) = match inbound.finish().map_err(|error| blame(&error, asked))? {
+    let (received, kind) = match inbound.finish().map_err(|error| blame(error, asked))? {
         Incoming::UpToDate { serial } => return Ok((Ended::UpToDate { serial }, TransferKind::Ixfr)),
-        Incoming::Newer { .. } => return Err("the answer ended after its first record".to_string().into()),
+        Incoming::Newer { .. } => return Err(ExchangeError::OnlySoa.into()),
         Incoming::Whole { contents, warnings } => {
             for warning in warnings.iter().take(3) {
                 tracing::warn!(zone = %apex, %warning, "odd zone from primary");
@@ -372,16 +355,16 @@ fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended
             (Received { primary, contents, steps: Vec::new() }, TransferKind::Axfr)
         }
         Incoming::Steps(steps) => {
-            let old = old.ok_or_else(|| "steps came that were not asked for".to_string())?;
-            let (contents, _) = apply_steps(old, &steps)
-                .map_err(|error| Failure { ended: Ended::NotBySteps, error: error.to_string() })?;
+            let old = old.ok_or(ExchangeError::UnaskedSteps)?;
+            let (contents, _) =
+                apply_steps(old, &steps).map_err(|error| Failure::new(Ended::NotBySteps, error))?;
             (Received { primary, contents, steps }, TransferKind::Ixfr)
         }
     };
     if outside > 0 {
         tracing::warn!(zone = %apex, records = outside, "records that are not in the zone were passed over");
     }
-    let held = Held::of(&received.contents).ok_or_else(|| "the zone has no SOA record".to_string())?;
+    let held = Held::of(&received.contents).ok_or(ExchangeError::NoZoneSoa)?;
     // Behind one address may be several servers, of which one is behind: what is here never goes back unasked.
     if job.held.is_some_and(|here| !serial::is_before(here.serial, held.serial)) {
         return Ok((Ended::UpToDate { serial: held.serial }, kind));
@@ -395,7 +378,7 @@ fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended
                 PublishError::Failed(_) => Ended::Unpublished { serial },
                 PublishError::Unwanted(_) => Ended::Unwanted,
             };
-            Err(Failure { ended, error: refused.to_string() })
+            Err(Failure::new(ended, refused))
         }
     }
 }

@@ -3,7 +3,9 @@
 
 use super::outage::Failed;
 use super::{Driver, Task, Zone};
+use crate::error::ExchangeError;
 use crate::event::{Ended, Event};
+use crate::exchange::Peer;
 use crate::notify::{Announcement, NotifyResult, Outcome};
 use crate::status::{Phase, Progress, ShownTransfer, TransferKind};
 use crate::task::{self, Job, Report, Version};
@@ -16,14 +18,12 @@ use tokio::sync::mpsc::UnboundedSender;
 /// NOTIFY messages under way at once, and those of them that may be repeated ones: secondaries that are down are not to take the
 /// place of those that answer.
 const ANNOUNCEMENTS: [usize; 2] = [200, 100];
-/// Why a task that broke off gave nothing.
-const BROKE_OFF: &str = "it broke off within this server: see the log, and report it";
 
 /// What a task tells at its end.
 pub(super) enum Done {
-    Probe { zone: u64, task: u64, primary: SocketAddr, outcome: Result<Version, String> },
+    Probe { zone: u64, task: u64, primary: SocketAddr, outcome: Result<Version, ExchangeError> },
     Transfer { zone: u64, task: u64, primary: SocketAddr, report: Report },
-    Announced { announcement: Box<Announcement>, answer: Result<Vec<u8>, String> },
+    Announced { announcement: Box<Announcement>, answer: Result<Vec<u8>, ExchangeError> },
 }
 
 /// Tells what came of a task, also of one that breaks off: nothing waits for it for ever then, and its room is given back.
@@ -110,12 +110,15 @@ impl Driver {
         let Some(zone) = self.zones.get_mut(&number) else { return self.probes.end(primary) };
         let (settings, place) = (Arc::clone(&zone.settings), zone.primary);
         let (host, options) = (Arc::clone(&self.host), Arc::clone(&self.options));
-        let broken = Done::Probe { zone: number, task, primary, outcome: Err(BROKE_OFF.to_owned()) };
+        let broken = Done::Probe { zone: number, task, primary, outcome: Err(ExchangeError::BrokeOff) };
         let teller = Teller::new(self.done.clone(), broken);
         let spawned = tokio::spawn(async move {
             let outcome = match settings.primaries.get(place) {
-                Some(remote) => task::probe(&settings.apex, remote, &host.keys(), &options).await,
-                None => Err("the primary was taken out of the configuration".into()),
+                Some(remote) => {
+                    let primary = Peer { remote, keys: &host.keys(), options: &options };
+                    task::probe(&settings.apex, &primary).await
+                }
+                None => Err(ExchangeError::NoPrimary),
             };
             teller.tell(Done::Probe { zone: number, task, primary, outcome });
         });
@@ -138,7 +141,7 @@ impl Driver {
             progress: Arc::clone(&progress),
         };
         let key = zone.settings.primaries.get(zone.primary).and_then(|remote| remote.key.clone());
-        let report = Report::broken(zone.by_steps, key, BROKE_OFF);
+        let report = Report::broken(zone.by_steps, key);
         let teller = Teller::new(self.done.clone(), Done::Transfer { zone: number, task, primary, report });
         let spawned = tokio::spawn(async move {
             let report = task::transfer(job).await;
@@ -160,9 +163,8 @@ impl Driver {
                 let event = match outcome {
                     Ok(Version { serial, expire }) => Event::Serial { serial, expire },
                     Err(error) => {
-                        let apex = &zone_of.settings.apex;
-                        let said = Some(words_of(primary, &error));
-                        let zone = apex.to_string();
+                        let zone = zone_of.settings.apex.to_string();
+                        let error = error.to_string();
                         match zone_of.outages.begin(primary, Failed::Probe, &error, now) {
                             Some(since) => tracing::warn!(
                                 zone, peer = %primary, error, failing_seconds = since / 1000,
@@ -172,7 +174,7 @@ impl Driver {
                                 tracing::debug!(zone, peer = %primary, error, "zone {zone}: SOA query to primary failed");
                             }
                         }
-                        zone_of.last_error = said;
+                        zone_of.last_error = Some(words_of(primary, &error));
                         Event::ProbeFailed
                     }
                 };
@@ -193,7 +195,7 @@ impl Driver {
                     // The whole zone is transferred instead.
                     (Ended::NotBySteps, _) if zone_of.by_steps => None,
                     (Ended::Failed | Ended::NotBySteps, Some(error)) => {
-                        zone_of.outages.begin(primary, Failed::Transfer, error, now)
+                        zone_of.outages.begin(primary, Failed::Transfer, &error.to_string(), now)
                     }
                     (Ended::Failed | Ended::NotBySteps, None) => None,
                     // Whatever became of the version, the primary gave it.
@@ -206,7 +208,7 @@ impl Driver {
                 if let Ended::UpToDate { serial } = report.ended {
                     zone_of.look_at_serial(primary, Some(serial));
                 }
-                zone_of.last_error = report.error.as_ref().map(|error| words_of(primary, error));
+                zone_of.last_error = report.error.as_ref().map(|error| words_of(primary, &error.to_string()));
                 let ended =
                     current_meaning(report.ended, primary, zone_of.settings.primaries.get(zone_of.primary));
                 let event = Event::Transferred { ended, expire: report.expire };
@@ -244,7 +246,7 @@ impl Driver {
             let (host, options) = (Arc::clone(&self.host), Arc::clone(&self.options));
             let announcement = Box::new(announcement);
             let broken =
-                Done::Announced { announcement: announcement.clone(), answer: Err(BROKE_OFF.to_owned()) };
+                Done::Announced { announcement: announcement.clone(), answer: Err(ExchangeError::BrokeOff) };
             let teller = Teller::new(self.done.clone(), broken);
             tokio::spawn(async move {
                 let answer = task::announce(&announcement, &host.keys(), &options).await;
@@ -253,7 +255,7 @@ impl Driver {
         }
     }
 
-    fn take_answer(&mut self, announcement: &Announcement, answer: Result<Vec<u8>, String>, now: u64) {
+    fn take_answer(&mut self, announcement: &Announcement, answer: Result<Vec<u8>, ExchangeError>, now: u64) {
         let outcome = self.outbox.settle(announcement.ticket, answer.as_deref().ok(), now);
         let (zone, peer) = (&announcement.apex, announcement.remote.address);
         let result = match outcome {
@@ -275,8 +277,8 @@ impl Driver {
                 self.count(|counts| counts.notify_refused += 1);
             }
             Some(Outcome::GivenUp) => {
-                let error = answer.err().unwrap_or_else(|| "its answer makes no sense".into());
-                tracing::warn!(%zone, %peer, error, "secondary could not be notified");
+                let error = answer.err().unwrap_or(ExchangeError::Nonsense);
+                tracing::warn!(%zone, %peer, %error, "secondary could not be notified");
                 self.count(|counts| counts.notify_unanswered += 1);
             }
             Some(Outcome::Waiting) | None => {}

@@ -1,0 +1,85 @@
+//! Why an exchange with a primary or secondary failed.
+
+use super::PublishError;
+use super::inbound::{InboundError, StepsError};
+use nonesuch_net::{ClientError, TlsError};
+use nonesuch_proto::Name;
+use nonesuch_proto::message::{Header, MessageError, Rcode};
+use nonesuch_server::tsig::AnswerFault;
+
+/// Why an exchange with another server failed: the configuration, this server, the network or the other server is to blame.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ExchangeError {
+    #[error("there is no TSIG key {0}: define it")]
+    NoKey(Name),
+    #[error("{0} cannot be authenticated: name the file with the certificates of its authority")]
+    NoAuthorities(String),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    #[error("the primary was taken out of the configuration")]
+    NoPrimary,
+    #[error("the transfer took longer than {0} s: raise transfer-in-time where that is right")]
+    TooSlow(u64),
+
+    #[error("the system gives no random octets: {0}")]
+    Random(getrandom::Error),
+    #[error("it broke off within this server: see the log, and report it")]
+    BrokeOff,
+    #[error("publishing broke off: see the log")]
+    PublishingBrokeOff,
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+
+    #[error(transparent)]
+    Client(#[from] ClientError),
+
+    #[error(transparent)]
+    Tsig(#[from] AnswerFault),
+    /// The response code is not authenticated, but may be why the TSIG record does not verify.
+    #[error("{fault}; it says {rcode}")]
+    TsigOfError { fault: AnswerFault, rcode: Rcode },
+    #[error("what came is not the answer to the question")]
+    NotTheAnswer,
+    #[error("its answer makes no sense")]
+    Nonsense,
+    #[error("the answer is malformed: {0}")]
+    Malformed(#[from] MessageError),
+    #[error("it is not authoritative for the zone: it may have expired there")]
+    NotAuthoritative,
+    #[error("the answer has no SOA record")]
+    NoSoa,
+    #[error(transparent)]
+    Inbound(#[from] InboundError),
+    #[error("the answer ended after its first record")]
+    OnlySoa,
+    #[error("steps came that were not asked for")]
+    UnaskedSteps,
+    #[error(transparent)]
+    Steps(#[from] StepsError),
+    #[error("the zone has no SOA record")]
+    NoZoneSoa,
+}
+
+impl ExchangeError {
+    /// The TSIG record of `answer` does not verify.
+    pub(super) fn of_tsig(fault: AnswerFault, answer: &[u8]) -> Self {
+        match Header::read(answer).map(Header::rcode) {
+            None | Some(Rcode::NOERROR) => Self::Tsig(fault),
+            Some(rcode) => Self::TsigOfError { fault, rcode },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nonesuch_proto::message::flags;
+
+    #[test]
+    fn an_answer_that_is_not_signed_is_told_with_its_error() {
+        let answer = |rcode: Rcode| Header { id: 1, flags: flags::QR | rcode.0, counts: [0; 4] }.to_octets();
+        let of = |rcode| ExchangeError::of_tsig(AnswerFault::Unsigned, &answer(rcode)).to_string();
+        assert_eq!(of(Rcode::NOTAUTH), format!("{}; it says NOTAUTH", AnswerFault::Unsigned));
+        assert_eq!(of(Rcode::NOERROR), AnswerFault::Unsigned.to_string());
+    }
+}
