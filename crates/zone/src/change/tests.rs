@@ -1,6 +1,6 @@
 //! Change sets: between two zones, as text, and applied.
 
-use super::{ChangeSet, SerialRule, is_data};
+use super::{ChangeError, ChangeSet, SerialRule, is_data};
 use crate::Contents;
 use crate::read::read_text;
 use crate::write::write_zone;
@@ -38,9 +38,8 @@ fn parse(text: &str) -> ChangeSet {
     ChangeSet::parse(text.as_bytes(), &apex()).unwrap()
 }
 
-fn apply(old: &str, changes: &str) -> Result<String, String> {
-    let outcome = parse(changes).apply(&zone(old), SerialRule::Exact);
-    outcome.map(|new| written(&new)).map_err(|error| format!("{}: {error}", error.line))
+fn apply(old: &str, changes: &str) -> Result<String, ChangeError> {
+    parse(changes).apply(&zone(old), SerialRule::Exact).map(|new| written(&new))
 }
 
 #[test]
@@ -117,7 +116,8 @@ fn what_does_not_fit_is_named_with_its_line() {
     ];
     for (changes, expected) in cases {
         let error = apply(old, changes).expect_err(changes);
-        assert!(error.starts_with(expected), "{changes:?}: {error}");
+        let text = format!("{}: {error}", error.line);
+        assert!(text.starts_with(expected), "{changes:?}: {text}");
     }
     let set = ChangeSet::between(&zone("b TXT x\n"), &zone(""), |_| true);
     assert_eq!(set.apply(&zone(""), SerialRule::Exact).unwrap_err().line, 0);

@@ -4,6 +4,7 @@
 //! Offsets and counts are followed once from end to end. Whether what is found there is true, nobody can tell but by making
 //! the image anew: names out of order, records that are malformed or of another type make wrong answers, no more.
 
+use super::file::ImageFileError::{self, Malformed};
 use super::node::{BLOCK_HEAD, HEAD, Head, NodeKind, UNIT, bounds, split_block};
 use super::signature::{SIGNATURE_HEAD, check_forms};
 use super::template::{is_glue, places};
@@ -16,16 +17,20 @@ use std::collections::HashMap;
 const POINTER_OCTETS: usize = 2;
 const FIXED: usize = 10;
 
-/// Checks an image; the error names what is malformed.
-pub(super) fn check(image: &Image) -> Result<(), &'static str> {
-    let forms = check_forms(&image.sections.forms).ok_or("forms of signatures")?;
+/// Checks an image.
+pub(super) fn check(image: &Image) -> Result<(), ImageFileError> {
+    let forms = check_forms(&image.sections.forms).ok_or(Malformed("forms of signatures"))?;
     let starts = check_blocks(image, &forms)?;
     check_indexes(image, &starts)?;
     let (name, heads, _) = split_block(&image.sections.blocks);
     if NameRef::from_checked(name) != image.apex() {
-        return Err("apex");
+        return Err(Malformed("apex"));
     }
-    if heads.len() <= usize::from(image.facts.negative_soa) { Err("SOA of negative answers") } else { Ok(()) }
+    if heads.len() <= usize::from(image.facts.negative_soa) {
+        Err(Malformed("SOA of negative answers"))
+    } else {
+        Ok(())
+    }
 }
 
 /// A bit for each place that a block can begin at.
@@ -42,17 +47,17 @@ impl Starts {
 }
 
 /// Follows the blocks from the first to the last; returns where they begin.
-fn check_blocks(image: &Image, forms: &HashMap<u32, usize>) -> Result<Starts, &'static str> {
+fn check_blocks(image: &Image, forms: &HashMap<u32, usize>) -> Result<Starts, ImageFileError> {
     let blocks = &image.sections.blocks;
     let units = blocks.len() / UNIT;
     if blocks.is_empty() || !blocks.len().is_multiple_of(UNIT) || units >= u32::MAX as usize {
-        return Err("blocks");
+        return Err(Malformed("blocks"));
     }
     let mut starts = Starts(vec![0; units.div_ceil(64)]);
     let mut at = 0;
     while at < blocks.len() {
         starts.insert(at / UNIT);
-        at += check_block(image, &blocks[at..], forms).ok_or("block")?;
+        at += check_block(image, &blocks[at..], forms).ok_or(Malformed("block"))?;
     }
     Ok(starts)
 }
@@ -121,11 +126,11 @@ fn check_record(octets: &[u8]) -> Option<&[u8]> {
 }
 
 /// Every entry of an index is where a block begins.
-fn check_indexes(image: &Image, starts: &Starts) -> Result<(), &'static str> {
+fn check_indexes(image: &Image, starts: &Starts) -> Result<(), ImageFileError> {
     let sections = &image.sections;
     let is_odd = |octets: &[u8], each: usize| !octets.len().is_multiple_of(each);
     if is_odd(&sections.table, index::SLOT) || !index::nodes(&sections.table).all(|at| starts.has(at)) {
-        return Err("table of names");
+        return Err(Malformed("table of names"));
     }
     let lists = [
         (&sections.order_keys, 8, &sections.order_nodes),
@@ -136,7 +141,7 @@ fn check_indexes(image: &Image, starts: &Starts) -> Result<(), &'static str> {
         let (nodes, odd) = nodes.as_chunks::<4>();
         let is_paired = keys.len() == nodes.len() * each && odd.is_empty();
         if !is_paired || !nodes.iter().all(|at| starts.has(u32::from_le_bytes(*at))) {
-            return Err("index");
+            return Err(Malformed("index"));
         }
     }
     Ok(())

@@ -153,7 +153,7 @@ impl ImageFile {
         if digest != blake3::Hash::from_bytes(page.digest) {
             return Err(ImageFileError::Altered);
         }
-        sound.map_err(ImageFileError::Malformed)?;
+        sound?;
         Ok(Self { image, record: page.record })
     }
 
