@@ -14,6 +14,7 @@ use nonesuch_dnssec::validate::{
 };
 use nonesuch_proto::{Name, Rtype};
 use serde_json::{Value, json};
+use std::error::Error;
 use std::io::{BufRead, BufWriter, Write};
 
 fn main() -> std::io::Result<()> {
@@ -23,8 +24,8 @@ fn main() -> std::io::Result<()> {
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let value: Value = serde_json::from_str(&line).unwrap_or(Value::Null);
-        let mut outcome =
-            judge(&value, &mut known).unwrap_or_else(|error| json!({ "status": "error", "error": error }));
+        let mut outcome = judge(&value, &mut known)
+            .unwrap_or_else(|error| json!({ "status": "error", "error": error.to_string() }));
         if let (Some(id), Some(object)) = (value.get("id"), outcome.as_object_mut()) {
             object.insert(String::from("id"), id.clone());
         }
@@ -33,7 +34,7 @@ fn main() -> std::io::Result<()> {
     out.flush()
 }
 
-fn judge(value: &Value, known: &mut Option<(Value, TrustedKeys)>) -> Result<Value, String> {
+fn judge(value: &Value, known: &mut Option<(Value, TrustedKeys)>) -> Result<Value, Box<dyn Error>> {
     let question = value.get("question").ok_or("no question")?;
     let name = name_of(question.get("name"))?;
     let rtype = type_of(question.get("type"))?;
@@ -50,7 +51,7 @@ fn judge(value: &Value, known: &mut Option<(Value, TrustedKeys)>) -> Result<Valu
 fn keys_of<'k>(
     value: &Value,
     known: &'k mut Option<(Value, TrustedKeys)>,
-) -> Result<&'k TrustedKeys, String> {
+) -> Result<&'k TrustedKeys, Box<dyn Error>> {
     let fingerprint = json!([value.get("zone"), value.get("dnskey"), value.get("nsec5key")]);
     let keys = match known.take() {
         Some((before, keys)) if before == fingerprint => keys,
@@ -66,24 +67,24 @@ fn keys_of<'k>(
     Ok(&known.insert((fingerprint, keys)).1)
 }
 
-fn name_of(value: Option<&Value>) -> Result<Name, String> {
+fn name_of(value: Option<&Value>) -> Result<Name, Box<dyn Error>> {
     let text = value.and_then(Value::as_str).ok_or("no name")?;
-    text.parse().map_err(|error| format!("{text}: {error}"))
+    Ok(text.parse().map_err(|error| format!("{text}: {error}"))?)
 }
 
-fn type_of(value: Option<&Value>) -> Result<Rtype, String> {
+fn type_of(value: Option<&Value>) -> Result<Rtype, Box<dyn Error>> {
     let number = value.and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok()).map(Rtype);
     let text = value.and_then(Value::as_str).and_then(|text| text.parse().ok());
-    number.or(text).ok_or_else(|| String::from("no type"))
+    Ok(number.or(text).ok_or("no type")?)
 }
 
-fn octets_of(value: &Value) -> Result<Vec<u8>, String> {
+fn octets_of(value: &Value) -> Result<Vec<u8>, Box<dyn Error>> {
     let text = value.as_str().ok_or("no text of Base64")?;
-    BASE64.decode(text.as_bytes()).map_err(|error| format!("Base64: {error}"))
+    Ok(BASE64.decode(text.as_bytes()).map_err(|error| format!("Base64: {error}"))?)
 }
 
 /// A list of octets; nothing is an empty one.
-fn list_of(value: Option<&Value>) -> Result<Vec<Vec<u8>>, String> {
+fn list_of(value: Option<&Value>) -> Result<Vec<Vec<u8>>, Box<dyn Error>> {
     let list = value.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     list.iter().map(octets_of).collect()
 }

@@ -98,7 +98,7 @@ pub enum SignWarning {
 }
 
 /// Why a zone cannot be signed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
     /// There is no well-formed SOA record at the apex.
@@ -249,21 +249,13 @@ pub enum SignError {
     NoPrevious,
     /// A part of the previous zone cannot be loaded.
     #[error("the zone that was signed last: {0}")]
-    Previous(String),
+    Previous(#[from] nonesuch_zone::CompiledError),
     /// A change does not fit the zone that it is to be made in.
     #[error(transparent)]
     Change(#[from] nonesuch_zone::change::ChangeError),
     /// A signature could not be made.
     #[error(transparent)]
     Crypto(#[from] nonesuch_crypto::SignError),
-}
-
-impl SignError {
-    /// What keeps a part of the previous zone from being loaded.
-    #[expect(clippy::needless_pass_by_value, reason = "it is what errors are mapped with")]
-    pub(super) fn previous(error: nonesuch_zone::CompiledError) -> Self {
-        Self::Previous(error.to_string())
-    }
 }
 
 /// What is wrong with an RRset, with the rule.

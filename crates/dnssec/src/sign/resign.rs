@@ -102,9 +102,9 @@ fn mend_stored<'a>(
         &SignOptions { previous: Some(Previous { contents: previous.head(), ..refresh }), ..options.clone() };
     check(previous.head(), keys, options)?;
     let edits = view::Edits::new(previous.into(), changes);
-    previous.failure().map_or(Ok(()), |error| Err(SignError::previous(error)))?;
+    previous.failure().map_or(Ok(()), Err)?;
     let outcome = mend::mend(&edits?, keys, options, contents)?;
-    previous.failure().map_or(Ok(()), |error| Err(SignError::previous(error)))?;
+    previous.failure().map_or(Ok(()), Err)?;
     Ok(match outcome {
         None => Mending::Impossible,
         Some(None) => Mending::Unchanged,

@@ -101,8 +101,5 @@ fn the_root_zone_stripped_and_signed_anew_in_all_combinations() {
 fn foreign_keys_of_the_root_zone_need_a_decision() {
     let Some((contents, _)) = root() else { return };
     let error = sign(&contents, &csk_of("."), &options(Mechanism::Nsec)).unwrap_err();
-    assert!(
-        matches!(error, crate::sign::SignError::ForeignKey { algorithm: Algorithm::RSASHA256, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, SignError::ForeignKey { algorithm: Algorithm::RSASHA256, .. }), "{error}");
 }

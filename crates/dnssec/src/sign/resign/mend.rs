@@ -51,7 +51,7 @@ pub(super) fn mend(
     let mending = Mending::new(&view, rtype, &changed.names, &links, &scan.stale);
     let Some(rdatas) = mending.rdatas(options.mechanism, &options.nsec3) else { return Ok(None) };
     // What could not be loaded seems not to be there: nothing is made of that.
-    edits.previous.check_loaded().map_err(SignError::previous)?;
+    edits.previous.check_loaded()?;
     let (patch, standings) = unsigned_patch(&mending, &rdatas);
     warnings.extend(refused::among(&patch, &standings));
     let replaced = replaced(edits.previous, &mending.entries);

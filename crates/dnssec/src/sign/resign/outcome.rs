@@ -82,7 +82,7 @@ impl<'a> Resigned<'a> {
         if self.places.is_none() {
             return Ok(self.signed);
         }
-        let contents = self.splice().to_contents().map_err(SignError::previous)?;
+        let contents = self.splice().to_contents()?;
         Ok(Signed { contents, ..self.signed })
     }
 

@@ -79,7 +79,7 @@ pub(super) fn scan(
             expected.is_told(chunk, &mut scan) || expected.look_through(previous, chunk.places(), &mut scan)
         }),
     };
-    previous.check_loaded().map_err(SignError::previous)?;
+    previous.check_loaded()?;
     if !is_mendable {
         return Ok(None);
     }

@@ -54,7 +54,7 @@ impl<'z> Edits<'z> {
             at = place + usize::from(found.is_ok());
         }
         parts.push_nodes(self.previous, at..self.previous.node_count());
-        parts.to_contents().map_err(SignError::previous)
+        Ok(parts.to_contents()?)
     }
 }
 

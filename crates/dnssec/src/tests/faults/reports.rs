@@ -178,7 +178,7 @@ fn no_soa() {
     let contents = Contents::from_runs(&name("example."), vec![run()]);
     assert_eq!(report(&contents).faults[0].reason, Reason::NoSoa);
     let error = sign(&contents, &csk_of("example."), &options(Mechanism::Nsec)).unwrap_err();
-    assert_eq!(error, crate::sign::SignError::NoSoa(name("example.")));
+    assert_eq!(error, SignError::NoSoa(name("example.")));
 }
 
 #[test]
