@@ -10,13 +10,14 @@ use nonesuch_server::query::Query;
 use nonesuch_server::tsig::{Key, Keys, Verified, sign_request};
 use nonesuch_zone::Contents;
 use nonesuch_zone::load::load;
+use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 const NOON: u64 = 1_750_000_000;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let path = arguments.get(1).ok_or("which zone?")?;
     let runs: usize = arguments.get(2).map_or(Ok(5), |runs| runs.parse())?;
@@ -42,7 +43,7 @@ fn transfer(
     contents: &Arc<Contents>,
     message: &[u8],
     tsig: Option<&Verified>,
-) -> Result<String, &'static str> {
+) -> Result<String, Box<dyn Error>> {
     let query = Query::parse(message).map_err(|_| "a query")?;
     let client = ([127, 0, 0, 1], 53).into();
     let asked = Asked {
@@ -61,7 +62,7 @@ fn transfer(
     let begun = Instant::now();
     let mut out = Vec::new();
     let Transfer::Stream(mut sending) = begin(&asked, Some(&zone), &outgoing, &mut out) else {
-        return Err("a transfer");
+        return Err("a transfer".into());
     };
     let (mut messages, mut octets) = (0_u64, 0_u64);
     while sending.next(&mut out).map_err(|_| "a whole transfer")? {

@@ -23,7 +23,7 @@ mod zones;
 use crate::published::Denial;
 use crate::zones::{ServedZone, ZoneState, Zones};
 use crate::{Published, Responder, Shared};
-use checker::Chain;
+use checker::{Chain, Mismatch, require};
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey, VrfPublicKey};
 use nonesuch_crypto::{Algorithm, PrivateKey, PublicKey, key_tag};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_chain};
@@ -39,6 +39,7 @@ use nonesuch_proto::message::{HEADER, Message, Rcode, Record, Section, flags, pu
 use nonesuch_proto::{Name, Rtype, edns, rdata};
 use nonesuch_server::trailer::Transport;
 use nonesuch_zone::{Contents, Image, ImageFile, Verification, image, read};
+use oracle::{Expected, Oracle};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -289,73 +290,64 @@ impl Zone {
     }
 
     /// Asks, and judges the response by the oracle and the checker.
-    fn judge(&self, qname: &Name, qtype: Rtype, dnssec_ok: bool) -> Result<Message, String> {
+    fn judge(&self, qname: &Name, qtype: Rtype, dnssec_ok: bool) -> Result<Message, Mismatch> {
         let message = self.ask(qname, qtype, dnssec_ok);
-        let expected = oracle::Oracle::new(&self.plain).resolve(qname, qtype);
-        let fail = |what: &str| {
-            Err(format!(
-                "{qname} {qtype} {:?} DO {dnssec_ok}: {what}\nexpected {expected:#?}\n{}",
-                self.signing,
-                shown(&message)
-            ))
-        };
+        let expected = Oracle::new(&self.plain).resolve(qname, qtype);
+        let outcome = self.check_sections(&message, &expected, dnssec_ok).and_then(|()| {
+            let is_signed = self.signing.is_some() && dnssec_ok;
+            check_signatures(&message, &expected, is_signed)?;
+            if is_signed { self.check_proofs((qname, qtype), &message, &expected) } else { Ok(()) }
+        });
+        outcome.map_err(|what| {
+            let (signing, message) = (self.signing, shown(&message));
+            format!("{qname} {qtype} {signing:?} DO {dnssec_ok}: {what}\nexpected {expected:#?}\n{message}")
+        })?;
+        Ok(message)
+    }
+
+    /// The header, and the records that the zone has without being signed.
+    fn check_sections(
+        &self,
+        message: &Message,
+        expected: &Expected,
+        dnssec_ok: bool,
+    ) -> Result<(), Mismatch> {
         // RFC 9824 §3.1: a name that does not exist is one without data.
         let is_hidden = self.is_compact() && dnssec_ok && expected.rcode == Rcode::NXDOMAIN;
-        if message.rcode() != if is_hidden { Rcode::NOERROR } else { expected.rcode } {
-            return fail("rcode");
-        }
-        if (message.header.flags & flags::AA != 0) != expected.authoritative {
-            return fail("AA");
-        }
+        let rcode = if is_hidden { Rcode::NOERROR } else { expected.rcode };
+        require(message.rcode() == rcode, "rcode")?;
+        require((message.header.flags & flags::AA != 0) == expected.authoritative, "AA")?;
         let data = |section| -> Vec<String> {
             message.section(section).filter(|r| !is_dnssec(r.rtype)).map(line).collect()
         };
         for section in [Section::Answer, Section::Authority, Section::Additional] {
             let lines: Vec<String> = message.section(section).map(whole_line).collect();
-            if lines.len() != lines.iter().collect::<BTreeSet<_>>().len() {
-                return fail("a record stands twice in a section");
-            }
+            let distinct = lines.iter().collect::<BTreeSet<_>>().len();
+            require(lines.len() == distinct, "a record stands twice in a section")?;
         }
-        if !has_one_denial_for_each_owner(&message) {
-            return fail("two records of denial at one owner");
-        }
-        let signed = self.signing.is_some();
-        if !expected.accepts_answer(data(Section::Answer)) {
-            return fail("answer");
-        }
+        require(has_one_denial_for_each_owner(message), "two records of denial at one owner")?;
+        require(expected.accepts_answer(data(Section::Answer)), "answer")?;
         let mut authority = expected.authority.clone();
         if dnssec_ok {
             authority.extend(expected.delegation_signers.iter().cloned());
         }
-        if data(Section::Authority).into_iter().collect::<BTreeSet<_>>() != authority {
-            return fail("authority");
-        }
-        if data(Section::Additional).into_iter().collect::<BTreeSet<_>>() != expected.additional {
-            return fail("additional");
-        }
-        if let Err(what) = check_signatures(&message, &expected, signed && dnssec_ok) {
-            return fail(&what);
-        }
-        if signed && dnssec_ok {
-            if let Err(what) = self.verify(&message) {
-                return fail(&what);
-            }
-            let chain = Chain::of(&message, self.plain.apex(), self.is_compact(), |owner, rdata| {
-                self.verify_proof(owner, rdata)
-            });
-            for need in &expected.needs {
-                if let Err(what) = chain.prove(need, &expected) {
-                    return fail(&what);
-                }
-            }
-            if expected.needs.is_empty() && !chain.is_empty() {
-                return fail("a proof that nothing needs");
-            }
-            if let Err(what) = validated::check(self, (qname, qtype), &message, &expected) {
-                return fail(&what);
-            }
-        }
-        Ok(message)
+        require(BTreeSet::from_iter(data(Section::Authority)) == authority, "authority")?;
+        require(BTreeSet::from_iter(data(Section::Additional)) == expected.additional, "additional")
+    }
+
+    /// The signatures and proofs of a signed zone.
+    fn check_proofs(
+        &self,
+        (qname, qtype): (&Name, Rtype),
+        message: &Message,
+        expected: &Expected,
+    ) -> Result<(), Mismatch> {
+        self.verify(message)?;
+        let verify = |owner: &Name, rdata: &[u8]| self.verify_proof(owner, rdata);
+        let chain = Chain::of(message, self.plain.apex(), self.is_compact(), verify);
+        expected.needs.iter().try_for_each(|need| chain.prove(need, expected))?;
+        require(!expected.needs.is_empty() || chain.is_empty(), "a proof that nothing needs")?;
+        validated::check(self, (qname, qtype), message, expected)
     }
 
     /// The public keys of the zone, with their tags.
@@ -370,7 +362,7 @@ impl Zone {
     }
 
     /// Verifies every signature of a response (RFC 4035 §5.3).
-    fn verify(&self, message: &Message) -> Result<(), String> {
+    fn verify(&self, message: &Message) -> Result<(), Mismatch> {
         let keys = self.public_keys();
         for record in message.records.iter().filter(|record| record.rtype == Rtype::RRSIG) {
             let fields = Rrsig::parse(&record.rdata).unwrap();
@@ -390,7 +382,7 @@ impl Zone {
             let in_time =
                 fields.inception <= NOW && NOW < fields.expiration - record.ttl.min(86_400 - 3600 - 1);
             if !verified || !in_time {
-                return Err(format!("a signature that is not good: {}", line(record)));
+                return Err(format!("a signature that is not good: {}", line(record)).into());
             }
         }
         Ok(())
@@ -491,10 +483,10 @@ fn shown(message: &Message) -> String {
 
 /// RFC 4035 §3.1.1: with DO every RRset that the zone signs stands with its signatures, of the same TTL; without DO
 /// there is no DNSSEC record at all.
-fn check_signatures(message: &Message, expected: &oracle::Expected, wanted: bool) -> Result<(), String> {
+fn check_signatures(message: &Message, expected: &Expected, wanted: bool) -> Result<(), Mismatch> {
     if !wanted {
         let stray = message.records.iter().find(|record| is_dnssec(record.rtype));
-        return stray.map_or(Ok(()), |record| Err(format!("not asked for: {}", line(record))));
+        return stray.map_or(Ok(()), |record| Err(format!("not asked for: {}", line(record)).into()));
     }
     for record in message.records.iter().filter(|r| r.rtype != Rtype::OPT) {
         let signatures = |rtype: Rtype| {
@@ -511,7 +503,7 @@ fn check_signatures(message: &Message, expected: &oracle::Expected, wanted: bool
                 other.rtype == rtype && other.owner == record.owner && other.section == record.section
             };
             if !message.records.iter().any(|other| same(&other)) {
-                return Err(format!("nothing that it covers: {}", line(record)));
+                return Err(format!("nothing that it covers: {}", line(record)).into());
             }
             continue;
         }
@@ -519,10 +511,10 @@ fn check_signatures(message: &Message, expected: &oracle::Expected, wanted: bool
         // A proof needs no signature: nobody else could have made it.
         let signed = expected.is_signed(record) && record.rtype != Rtype::NSEC5PROOF;
         if (count > 0) != signed {
-            return Err(format!("{count} signatures: {}", line(record)));
+            return Err(format!("{count} signatures: {}", line(record)).into());
         }
         if signatures(record.rtype).any(|signature| signature.ttl != record.ttl) {
-            return Err(format!("TTL of the signature: {}", line(record)));
+            return Err(format!("TTL of the signature: {}", line(record)).into());
         }
     }
     Ok(())

@@ -66,7 +66,7 @@ pub(super) struct Version {
 /// A version that is served from memory alone, since it could not be stored.
 #[derive(Debug)]
 pub(super) struct Unstored {
-    pub(super) error: String,
+    pub(super) error: Refused,
     /// The facts to store with it.
     pub(super) record: BuildRecord,
 }
@@ -134,7 +134,7 @@ impl Service {
                     serial,
                     "zone {name}: not stored, serving serial {serial} from memory: {error}"
                 );
-                Some(Unstored { error: error.to_string(), record: built.record.clone() })
+                Some(Unstored { error, record: built.record.clone() })
             }
             Err(error) => return Err(error),
         };

@@ -158,7 +158,7 @@ impl Zone {
             catalog: facts.member_of.as_ref().map(|member_of| member_of.catalog.to_string()),
             template: facts.member_of.as_ref().map(|member_of| member_of.template.clone()),
             error: facts.error.clone().or_else(|| facts.catalog_fault.clone()),
-            storage_error: facts.unstored.as_ref().map(|unstored| unstored.error.clone()),
+            storage_error: facts.unstored.as_ref().map(|unstored| unstored.error.to_string()),
             warnings: facts.warnings.clone(),
             findings: facts.findings,
         }

@@ -71,8 +71,19 @@ fn next_closer(name: &Name, encloser: &Name) -> Name {
     name.view().suffix(encloser.view().label_count() + 1).to_name()
 }
 
-fn require(holds: bool, what: &str) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(format!("not proved: {what}")) }
+/// What is wrong with a response.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Mismatch(String);
+
+impl<T: Into<String>> From<T> for Mismatch {
+    fn from(what: T) -> Self {
+        Self(what.into())
+    }
+}
+
+pub(super) fn require(holds: bool, what: &str) -> Result<(), Mismatch> {
+    if holds { Ok(()) } else { Err(what.into()) }
 }
 
 impl Chain {
@@ -121,7 +132,7 @@ impl Chain {
         self.nsec.is_empty() && self.nsec3.is_empty() && self.nsec5.is_empty() && self.proofs.is_empty()
     }
 
-    pub(super) fn prove(&self, need: &Need, expected: &Expected) -> Result<(), String> {
+    pub(super) fn prove(&self, need: &Need, expected: &Expected) -> Result<(), Mismatch> {
         let outcome = if !self.nsec5.is_empty() {
             self.prove_by_nsec5(need)
         } else if self.is_compact {
@@ -131,7 +142,7 @@ impl Chain {
         } else {
             self.prove_by_nsec3(need, expected)
         };
-        outcome.map_err(|what| format!("{need:?}: {what}"))
+        outcome.map_err(|what| format!("not proved: {need:?}: {what}").into())
     }
 
     fn nsec_covering(&self, name: NameRef<'_>) -> Option<&Nsec> {
@@ -152,7 +163,7 @@ impl Chain {
         }
     }
 
-    fn prove_by_nsec(&self, need: &Need) -> Result<(), String> {
+    fn prove_by_nsec(&self, need: &Need) -> Result<(), Mismatch> {
         match need {
             Need::Name { name, encloser } => {
                 let covering = self.nsec_covering(name.view()).ok_or("the name is not covered")?;
@@ -188,7 +199,7 @@ impl Chain {
 
     /// RFC 9824 §3: one record at the name itself. A wildcard's answer is that of an exact match, or what is closer is
     /// denied as ever.
-    fn prove_compactly(&self, need: &Need) -> Result<(), String> {
+    fn prove_compactly(&self, need: &Need) -> Result<(), Mismatch> {
         let at = |name: &Name| {
             let own: Vec<&Nsec> = self.nsec.iter().filter(|nsec| nsec.owner == *name).collect();
             require(own.len() == 1, "no record at the name").map(|()| own[0])
@@ -236,7 +247,7 @@ impl Chain {
     }
 
     /// The encloser matched and the next closer name covered; whether in an opt-out span.
-    fn nsec5_encloser(&self, name: &Name) -> Result<(Name, &Nsec5, bool), String> {
+    fn nsec5_encloser(&self, name: &Name) -> Result<(Name, &Nsec5, bool), Mismatch> {
         let view = name.view();
         for labels in (self.apex.view().label_count()..view.label_count()).rev() {
             let encloser = view.suffix(labels).to_name();
@@ -246,10 +257,10 @@ impl Chain {
             let covering = covering.ok_or("the next closer name is not covered")?;
             return Ok((encloser, matching, covering.opt_out));
         }
-        Err("no closest encloser".to_owned())
+        Err("no closest encloser".into())
     }
 
-    fn prove_by_nsec5(&self, need: &Need) -> Result<(), String> {
+    fn prove_by_nsec5(&self, need: &Need) -> Result<(), Mismatch> {
         match need {
             Need::Name { name, encloser } => {
                 let (proved, matching, _) = self.nsec5_encloser(name)?;
@@ -302,7 +313,7 @@ impl Chain {
 
     /// RFC 5155 §8.3: the closest encloser that the records prove, and whether the next closer name is in an opt-out
     /// span.
-    fn provable_encloser(&self, name: &Name) -> Result<(Name, bool), String> {
+    fn provable_encloser(&self, name: &Name) -> Result<(Name, bool), Mismatch> {
         let view = name.view();
         for labels in (self.apex.view().label_count()..view.label_count()).rev() {
             let encloser = view.suffix(labels).to_name();
@@ -312,10 +323,10 @@ impl Chain {
             let covering = covering.ok_or("the next closer name is not covered")?;
             return Ok((encloser, covering.opt_out));
         }
-        Err("no closest encloser".to_owned())
+        Err("no closest encloser".into())
     }
 
-    fn prove_by_nsec3(&self, need: &Need, expected: &Expected) -> Result<(), String> {
+    fn prove_by_nsec3(&self, need: &Need, expected: &Expected) -> Result<(), Mismatch> {
         match need {
             Need::Name { name, encloser } => {
                 let (proved, opt_out) = self.provable_encloser(name)?;
@@ -358,7 +369,7 @@ impl Chain {
     }
 
     /// RFC 5155 §8.6 and §8.9: the name may be one that opt-out leaves out.
-    fn prove_left_out(&self, name: &Name, expected: &Expected) -> Result<(), String> {
+    fn prove_left_out(&self, name: &Name, expected: &Expected) -> Result<(), Mismatch> {
         require(expected.insecure_only.contains(name), "a name of the chain has no record")?;
         let (_, opt_out) = self.provable_encloser(name)?;
         require(opt_out, "the covering record is not opt-out")

@@ -56,9 +56,9 @@ fn disclosed(zone: &Zone, known: &[Name], record: &Record) -> Option<Name> {
 }
 
 /// No response discloses a name, whether NSEC records are its answer or its proof.
-fn check_disclosure(zone: &Zone, qname: &Name, qtype: Rtype) -> Result<(), String> {
+fn check_disclosure(zone: &Zone, qname: &Name, qtype: Rtype) -> Result<(), Mismatch> {
     let message = zone.ask(qname, qtype, true);
-    let (apex, expected) = (zone.plain.apex(), oracle::Oracle::new(&zone.plain).resolve(qname, qtype));
+    let (apex, expected) = (zone.plain.apex(), Oracle::new(&zone.plain).resolve(qname, qtype));
     let mut known: Vec<Name> = expected.needs.iter().flat_map(|need| known_names(need, apex)).collect();
     // The question name, and the targets of aliases that the response has followed.
     let aliases = message.section(Section::Answer).filter(|record| record.rtype == Rtype::CNAME);
@@ -69,9 +69,9 @@ fn check_disclosure(zone: &Zone, qname: &Name, qtype: Rtype) -> Result<(), Strin
     let has_names = |record: &&Record| matches!(record.rtype, Rtype::NSEC | Rtype::NSEC5PROOF);
     let mut records = message.records.iter().filter(has_names);
     match records.find_map(|record| disclosed(zone, &known, record)) {
-        Some(name) => Err(format!("{qname} {qtype} discloses {name}\n{}", shown(&message))),
+        Some(name) => Err(format!("{qname} {qtype} discloses {name}\n{}", shown(&message)).into()),
         None if has_one_denial_for_each_owner(&message) => Ok(()),
-        None => Err(format!("{qname} {qtype}: two records at one owner\n{}", shown(&message))),
+        None => Err(format!("{qname} {qtype}: two records at one owner\n{}", shown(&message)).into()),
     }
 }
 

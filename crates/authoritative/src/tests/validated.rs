@@ -1,6 +1,7 @@
 //! Every response that the oracle judges is validated too, from the zone's keys alone: what it should prove is proved, and
 //! Secure but where it cannot be.
 
+use super::checker::Mismatch;
 use super::oracle::{Expected, Need, Oracle};
 use super::{NOW, Zone, line, shown};
 use nonesuch_dnssec::Mechanism;
@@ -26,7 +27,7 @@ pub(super) fn check(
     (qname, qtype): (&Name, Rtype),
     message: &Message,
     expected: &Expected,
-) -> Result<(), String> {
+) -> Result<(), Mismatch> {
     let apex = zone.plain.apex();
     let trusted = trusted_keys(zone);
     // The longest chains of aliases have more records than resolvers look at.
@@ -40,7 +41,7 @@ pub(super) fn check(
     if what == "proved" && judge.is_proved(&validation) && judge.are_answers_known(&validation) {
         return Ok(());
     }
-    Err(format!("validated, {what}: {:?} {:?}", validation.status, validation.proved))
+    Err(format!("validated, {what}: {:?} {:?}", validation.status, validation.proved).into())
 }
 
 /// The keys that the zone publishes.

@@ -90,6 +90,19 @@ fn next_look(service: &Service) -> u32 {
     of_zone - seconds_now() as u32
 }
 
+/// Runs `test` on a zone of a file, and on a secondary: version 7, signed by key 2.
+fn with_each_source(test: impl Fn(&Path, &dyn Fn() -> Settings, Arc<Service>)) {
+    for is_file in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        set_keys(dir, "0 2\n");
+        write(&dir.join("zone"), &zone_text(7));
+        let settings = || signed_online(if is_file { of_file(dir) } else { secondary(dir) }, dir);
+        let service = if is_file { started(settings()) } else { secondary_online(dir) };
+        test(dir, &settings, service);
+    }
+}
+
 /// RFC 1034 §4.3.5: a primary alone ends the expiry of a zone, whatever its keys do.
 #[test]
 fn a_key_event_leaves_an_expired_zone_expired() {
@@ -116,13 +129,7 @@ fn a_key_event_leaves_an_expired_zone_expired() {
 
 #[test]
 fn a_key_event_that_fails_is_tried_again() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    for is_file in [false, true] {
-        set_keys(dir, "0 2\n");
-        write(&dir.join("zone"), &zone_text(7));
-        let settings = || signed_online(if is_file { of_file(dir) } else { secondary(dir) }, dir);
-        let service = if is_file { started(settings()) } else { secondary_online(dir) };
+    with_each_source(|dir, settings, service| {
         set_keys(dir, "nonsense");
         pass_key_time(&service);
         service.apply_key_times();
@@ -138,8 +145,7 @@ fn a_key_event_that_fails_is_tried_again() {
         assert_eq!((serial(&service), signer(&service)), (Some(7), 3));
         assert!(!service.is_key_event_due());
         end(service);
-        fs::remove_dir_all(dir.join("state")).unwrap();
-    }
+    });
 }
 
 #[test]
@@ -161,13 +167,7 @@ fn a_version_that_is_rejected_after_a_key_time_does_not_take_the_event() {
 /// Their directory is the same, and no time passes.
 #[test]
 fn a_reload_finds_other_keys_in_the_same_files() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    for is_file in [false, true] {
-        set_keys(dir, "0 2\n");
-        write(&dir.join("zone"), &zone_text(7));
-        let settings = || signed_online(if is_file { of_file(dir) } else { secondary(dir) }, dir);
-        let service = if is_file { started(settings()) } else { secondary_online(dir) };
+    with_each_source(|dir, settings, service| {
         assert_eq!(service.reload(settings()).unchanged, 1);
         set_keys(dir, "0 2\n5 3\n");
         assert_eq!(service.reload(settings()).updated, ["example."]);
@@ -182,8 +182,7 @@ fn a_reload_finds_other_keys_in_the_same_files() {
         assert_eq!(service.reload(settings()).updated, ["example."]);
         assert_eq!(signer(&service), 2);
         end(service);
-        fs::remove_dir_all(dir.join("state")).unwrap();
-    }
+    });
 }
 
 #[test]
