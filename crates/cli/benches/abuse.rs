@@ -17,7 +17,7 @@ mod servers;
 use connections::Holder;
 use networks::{Flood, Networks};
 use nonesuch_lab::load::{Latency, LoadOptions, LoadReport, QueryList, run as run_load};
-use peers::{ORIGIN, OURS, argument, prepare, run, spread};
+use peers::{ORIGIN, OURS, argument, prepare, queries, run, spread};
 use servers::{Server, on_cpu_0, sign_nsec5, start_and_read};
 use std::fmt::{self, Write as _};
 use std::fs;
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         zone,
         runs: argument("--runs", 5),
         seconds: argument("--seconds", 4) as f64,
-        existing: existing(dir.path(), names),
+        existing: queries(dir.path(), names, "existing", "0"),
     };
     println!("{}; {names} delegations, ECDSAP256SHA256, DO set", peers::machine());
     println!("{} rounds of {} s: median (least-greatest)\n", bench.runs, bench.seconds);
@@ -79,16 +79,6 @@ fn main() -> ExitCode {
     }
     println!("{missed} figures miss what is wanted of them");
     ExitCode::from(u8::from(missed > 0))
-}
-
-/// Names that exist, in any order.
-fn existing(dir: &Path, names: u64) -> Arc<QueryList> {
-    let path = dir.join("queries");
-    let mut command = Command::new(OURS);
-    command.args(["zone", "generate", "--like", "tld", "--seed", "1", "-o", ORIGIN]);
-    command.args(["--query-count", "200000", "--denied", "0", "--names", &names.to_string()]);
-    run(command.arg("--queries").arg(&path).arg("-f").arg(dir.join("again")));
-    Arc::new(QueryList::from_file(&path).expect("queries"))
 }
 
 fn list(text: &str) -> Arc<QueryList> {

@@ -7,7 +7,7 @@
 mod peers;
 
 use nonesuch_net::wait_with_usage;
-use peers::{ORIGIN, OURS, argument, find, prepare, ratio, run, spread};
+use peers::{ORIGIN, OURS, argument, find, generate, prepare, ratio, run, spread};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -99,19 +99,8 @@ fn main() {
     let mut command = Command::new(OURS);
     command.args(["zone", "sign", "-o", ORIGIN, "--denial", "nsec", "--keys"]).arg(dir.path());
     run(command.arg("-f").arg(&signed).arg(&zone));
-    let mut command = Command::new(OURS);
-    command.args([
-        "zone",
-        "generate",
-        "--like",
-        "tld",
-        "-o",
-        ORIGIN,
-        "--names",
-        &names.to_string(),
-        "--queries",
-    ]);
-    run(command.arg(&queries).arg("-f").arg(dir.path().join("again")));
+    let mut command = generate(names);
+    run(command.arg("--queries").arg(&queries).arg("-f").arg(dir.path().join("again")));
     println!("{}; {runs} rounds of {seconds} s, 256 queries outstanding, DO set", peers::machine());
     println!("ratio: nonesuch load / this, median (least-greatest) of the rounds\n");
     let echo = ["lab", "echo", "--octets", "160"].map(PathBuf::from).to_vec();

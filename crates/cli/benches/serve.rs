@@ -12,7 +12,7 @@ mod peers;
 mod servers;
 
 use nonesuch_lab::load::{LoadOptions, LoadReport, QueryList, run as run_load};
-use peers::{MODES, Mode, ORIGIN, OURS, argument, prepare, ratio, run, spread};
+use peers::{MODES, Mode, ORIGIN, OURS, argument, prepare, queries, ratio, run, spread};
 use servers::{Cpus, ONLINE, PRESIGNED, Server, WORKERS, start_all, start_echo};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -81,27 +81,6 @@ fn main() {
     if wanted("loading") {
         bench.loading();
     }
-}
-
-fn queries(dir: &Path, names: u64, name: &str, denied: &str) -> Arc<QueryList> {
-    let path = dir.join(format!("queries-{name}"));
-    let mut command = Command::new(OURS);
-    command.args([
-        "zone",
-        "generate",
-        "--like",
-        "tld",
-        "--seed",
-        "1",
-        "-o",
-        ORIGIN,
-        "--query-count",
-        "200000",
-    ]);
-    command.arg("--names").arg(names.to_string()).args(["--denied", denied, "--queries"]).arg(&path);
-    // The zone is there already; of this one only the queries are wanted.
-    run(command.arg("-f").arg(dir.join("again")));
-    Arc::new(QueryList::from_file(&path).expect("queries"))
 }
 
 /// A server's figures, a value for each round.

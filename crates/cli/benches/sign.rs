@@ -5,6 +5,7 @@
 //! round by round. What ours takes beside the signatures is its CPU time less that of as many signatures, made by
 //! as many threads in the same round.
 
+#[allow(dead_code)] // each benchmark uses its own part
 mod peers;
 
 use nonesuch_crypto::{Algorithm, PrivateKey, sign_batch};

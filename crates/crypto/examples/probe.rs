@@ -29,7 +29,7 @@ const MESSAGE_OCTETS: usize = 120;
 /// What was made of one algorithm, or why it could not be.
 struct Subject {
     name: String,
-    made: Result<Material, String>,
+    made: Result<Material, Box<dyn Error>>,
 }
 
 /// A key, and what it signed.
@@ -118,21 +118,20 @@ fn names(file: &Value) -> Result<String, Box<dyn Error>> {
     Ok(names.collect::<Result<Vec<_>, _>>()?.join("\n"))
 }
 
-fn text<'a>(row: &'a Value, field: &str) -> Result<&'a str, String> {
-    row.get(field)
-        .and_then(Value::as_str)
-        .ok_or_else(|| format!("the file of keys lacks the field \"{field}\""))
+fn text<'a>(row: &'a Value, field: &str) -> Result<&'a str, Box<dyn Error>> {
+    let value = row.get(field).and_then(Value::as_str);
+    Ok(value.ok_or_else(|| format!("the file of keys lacks the field \"{field}\""))?)
 }
 
 /// One row of the file of keys.
 fn load(row: &Value) -> Result<Subject, Box<dyn Error>> {
     let name = text(row, "name")?.to_owned();
     if let Ok(reason) = text(row, "skipped") {
-        return Ok(Subject { name, made: Err(reason.to_owned()) });
+        return Ok(Subject { name, made: Err(reason.into()) });
     }
     let key = match PrivateKey::from_bind(text(row, "private")?) {
         Ok(key) => key,
-        Err(error) => return Ok(Subject { name, made: Err(error.to_string()) }),
+        Err(error) => return Ok(Subject { name, made: Err(error.into()) }),
     };
     let public = PublicKey::parse(key.algorithm(), key.public_key())?;
     let encoded =
@@ -153,12 +152,12 @@ fn run(
     let rows = file.as_array().ok_or("not a file of keys: expected an array")?;
     let (mut counts, mut skipped) = (Vec::new(), Vec::new());
     for row in rows {
-        if only.is_some_and(|only| text(row, "name") != Ok(only)) {
+        if only.is_some_and(|only| text(row, "name").ok() != Some(only)) {
             continue;
         }
         let subject = load(row)?;
         match subject.made {
-            Err(reason) => skipped.push(json!({ "name": subject.name, "reason": reason })),
+            Err(reason) => skipped.push(json!({ "name": subject.name, "reason": reason.to_string() })),
             Ok(material) => {
                 for kind in
                     ["verify", "sign"].into_iter().filter(|kind| operation.is_none_or(|only| only == *kind))

@@ -1,8 +1,10 @@
 //! What both benchmarks need: the zone and keys, CPU time of other processes, medians and ratios.
 
+use nonesuch_lab::load::QueryList;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 /// The program measured.
 pub(crate) const OURS: &str = env!("CARGO_BIN_EXE_nonesuch");
@@ -55,13 +57,30 @@ pub(crate) fn run(command: &mut Command) -> String {
 /// A generated zone with P-256 keys in `dir`: zone file, base names of KSK and ZSK.
 pub(crate) fn prepare(dir: &Path, names: u64) -> (PathBuf, [String; 2]) {
     let zone = dir.join("zone");
-    let generate = ["zone", "generate", "--like", "tld", "--seed", "1", "-o", ORIGIN];
-    run(Command::new(OURS).args(generate).arg("--names").arg(names.to_string()).arg("-f").arg(&zone));
+    run(generate(names).arg("-f").arg(&zone));
     let key = |flag: &[&str]| {
         let made = run(Command::new(OURS).args(["key", "generate", ORIGIN]).args(flag).arg("--dir").arg(dir));
         made.trim().to_owned()
     };
     (zone, [key(&["--ksk"]), key(&[])])
+}
+
+/// The command that generates the zone.
+pub(crate) fn generate(names: u64) -> Command {
+    let mut command = Command::new(OURS);
+    command.args(["zone", "generate", "--like", "tld", "--seed", "1", "-o", ORIGIN, "--names"]);
+    command.arg(names.to_string());
+    command
+}
+
+/// Queries for the zone, of which so many in a hundred are for names that do not exist.
+pub(crate) fn queries(dir: &Path, names: u64, name: &str, denied: &str) -> Arc<QueryList> {
+    let path = dir.join(format!("queries-{name}"));
+    let mut command = generate(names);
+    command.args(["--query-count", "200000", "--denied", denied, "--queries"]).arg(&path);
+    // The zone is there already.
+    run(command.arg("-f").arg(dir.join("again")));
+    Arc::new(QueryList::from_file(&path).expect("queries"))
 }
 
 /// Median, least and greatest.

@@ -5,7 +5,7 @@
 use crate::peers::{ORIGIN, OURS, find, run};
 use nonesuch_lab::process;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -20,7 +20,7 @@ pub(crate) struct Row {
     pub(crate) name: &'static str,
     /// Programs that must be installed.
     programs: &'static [&'static str],
-    start: fn(&Site<'_>) -> Result<Server, String>,
+    start: fn(&Site<'_>) -> io::Result<Server>,
 }
 
 /// What a server is given.
@@ -105,14 +105,14 @@ pub(crate) fn start_all(
                 server.name = row.name;
                 servers.push(server);
             }
-            Err(reason) => println!("left out: {}: {}", row.name, reason.trim()),
+            Err(error) => println!("left out: {}: {error}", row.name),
         }
     }
     servers
 }
 
 /// An echo server with answers of so many octets: what receiving and sending cost.
-pub(crate) fn start_echo(octets: f64) -> Result<Server, String> {
+pub(crate) fn start_echo(octets: f64) -> io::Result<Server> {
     let octets = format!("{}", octets.round().clamp(12.0, 4096.0));
     let mut command = Command::new(OURS);
     command.args(["lab", "echo", "--workers", "1", "--cpus", "0", "--octets", &octets]);
@@ -169,7 +169,7 @@ impl Server {
     }
 }
 
-fn start_ours(site: &Site<'_>, more: &[&str]) -> Result<Server, String> {
+fn start_ours(site: &Site<'_>, more: &[&str]) -> io::Result<Server> {
     let mut command = serve_command(site);
     command.args(["--workers", "1"]);
     if site.cpus == Cpus::First {
@@ -178,7 +178,7 @@ fn start_ours(site: &Site<'_>, more: &[&str]) -> Result<Server, String> {
     start_and_read(command.args(more))
 }
 
-fn start_workers(site: &Site<'_>, workers: &str) -> Result<Server, String> {
+fn start_workers(site: &Site<'_>, workers: &str) -> io::Result<Server> {
     start_and_read(serve_command(site).args(["--workers", workers]))
 }
 
@@ -188,12 +188,12 @@ fn serve_command(site: &Site<'_>) -> Command {
     command
 }
 
-fn start_online(site: &Site<'_>, denial: &str) -> Result<Server, String> {
+fn start_online(site: &Site<'_>, denial: &str) -> io::Result<Server> {
     start_ours(site, &["--denial", denial, "--keys", &site.keys.display().to_string()])
 }
 
 /// Signs the zone first. The server is given the VRF key, and folders in which no signing key is.
-fn start_nsec5(site: &Site<'_>, algorithm: &str, vrf: &str) -> Result<Server, String> {
+fn start_nsec5(site: &Site<'_>, algorithm: &str, vrf: &str) -> io::Result<Server> {
     let (zone, vrf_keys) = sign_nsec5(&site.folder, site.zone, algorithm, vrf);
     let site = Site { folder: site.folder.join("served"), zone: &zone, ..*site };
     start_ours(&site, &["--nsec5-keys", &vrf_keys.display().to_string()])
@@ -220,11 +220,10 @@ pub(crate) fn sign_nsec5(folder: &Path, plain: &Path, algorithm: &str, vrf: &str
 }
 
 /// Starts one of our servers, which tells its address when it is ready; why not, when it ends before.
-pub(crate) fn start_and_read(command: &mut Command) -> Result<Server, String> {
-    let log = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-    let errors = log.reopen().map_err(|error| error.to_string())?;
-    let mut child =
-        command.stdout(Stdio::piped()).stderr(errors).spawn().map_err(|error| error.to_string())?;
+pub(crate) fn start_and_read(command: &mut Command) -> io::Result<Server> {
+    let log = tempfile::NamedTempFile::new()?;
+    let errors = log.reopen()?;
+    let mut child = command.stdout(Stdio::piped()).stderr(errors).spawn()?;
     let mut line = String::new();
     let mut output = child.stdout.take().map(BufReader::new);
     // What comes before tells of single zones.
@@ -232,7 +231,7 @@ pub(crate) fn start_and_read(command: &mut Command) -> Result<Server, String> {
         && !line.starts_with("ready")
     {
         line.clear();
-        if output.read_line(&mut line).map_err(|error| error.to_string())? == 0 {
+        if output.read_line(&mut line)? == 0 {
             break;
         }
     }
@@ -242,7 +241,7 @@ pub(crate) fn start_and_read(command: &mut Command) -> Result<Server, String> {
             let _ = child.kill();
             let _ = child.wait();
             let said = fs::read_to_string(log.path()).unwrap_or_default();
-            Err(said.lines().next().unwrap_or("it ended and said nothing").to_owned())
+            Err(io::Error::other(said.lines().next().unwrap_or("it ended and said nothing").trim()))
         }
     }
 }
@@ -280,7 +279,7 @@ pub(crate) fn on_cpu_0(program: &str) -> Command {
     command
 }
 
-fn start_nsd(site: &Site<'_>) -> Result<Server, String> {
+fn start_nsd(site: &Site<'_>) -> io::Result<Server> {
     let address = free_address();
     let affinity = match site.cpus {
         Cpus::First => "cpu-affinity: 0\n  server-1-cpu-affinity: 0\n  ",
@@ -300,13 +299,13 @@ fn start_nsd(site: &Site<'_>) -> Result<Server, String> {
     start(command.arg("-d").arg("-c").arg(config), address)
 }
 
-fn start_knot(site: &Site<'_>) -> Result<Server, String> {
+fn start_knot(site: &Site<'_>) -> io::Result<Server> {
     let zone = format!("file: {}\n    journal-content: none\n", site.zone.display());
     start_knot_with(site, "", &zone)
 }
 
 /// It makes keys of its own, and denials as "black lies" with two signatures.
-fn start_knot_online(site: &Site<'_>) -> Result<Server, String> {
+fn start_knot_online(site: &Site<'_>) -> io::Result<Server> {
     let policy = "policy:\n  - id: p\n    algorithm: ecdsap256sha256\n    single-type-signing: off\nmod-onlinesign:\n  \
                   - id: os\n    policy: p\n";
     let zone =
@@ -314,7 +313,7 @@ fn start_knot_online(site: &Site<'_>) -> Result<Server, String> {
     start_knot_with(site, policy, &zone)
 }
 
-fn start_knot_with(site: &Site<'_>, sections: &str, zone: &str) -> Result<Server, String> {
+fn start_knot_with(site: &Site<'_>, sections: &str, zone: &str) -> io::Result<Server> {
     let address = free_address();
     let text = format!(
         "server:\n  rundir: {dir}\n  listen: 127.0.0.1@{port}\n  udp-workers: 1\n  tcp-workers: 1\n  background-workers: 1\ndatabase:\n  \
@@ -326,7 +325,7 @@ fn start_knot_with(site: &Site<'_>, sections: &str, zone: &str) -> Result<Server
     start(on_cpus(site, "knotd").arg("-c").arg(config), address)
 }
 
-fn start_bind(site: &Site<'_>) -> Result<Server, String> {
+fn start_bind(site: &Site<'_>) -> io::Result<Server> {
     let address = free_address();
     let text = format!(
         "options {{\n  directory \"{dir}\";\n  listen-on port {port} {{ 127.0.0.1; }};\n  listen-on-v6 {{ none; }};\n  pid-file none;\n  \
@@ -341,7 +340,7 @@ fn start_bind(site: &Site<'_>) -> Result<Server, String> {
 }
 
 /// NSEC3 white lies ("narrow") with P-256, by one thread.
-fn start_powerdns(site: &Site<'_>) -> Result<Server, String> {
+fn start_powerdns(site: &Site<'_>) -> io::Result<Server> {
     let address = free_address();
     let (dir, zone) = (site.folder.display(), site.zone.display());
     write(site, "named.conf", &format!("zone \"{ORIGIN}\" {{ type native; file \"{zone}\"; }};\n"));
@@ -369,7 +368,7 @@ fn start_powerdns(site: &Site<'_>) -> Result<Server, String> {
     start(on_cpus(site, "pdns_server").arg(&config).args(more), address)
 }
 
-fn start_coredns(site: &Site<'_>) -> Result<Server, String> {
+fn start_coredns(site: &Site<'_>) -> io::Result<Server> {
     let address = free_address();
     let [ksk, zsk] = site.key_names.each_ref().map(|name| site.keys.join(name));
     let text = format!(
@@ -385,19 +384,18 @@ fn start_coredns(site: &Site<'_>) -> Result<Server, String> {
 }
 
 /// Starts a peer in silence and waits until it answers.
-fn start(command: &mut Command, address: SocketAddr) -> Result<Server, String> {
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let child = child.map_err(|error| error.to_string())?;
+fn start(command: &mut Command, address: SocketAddr) -> io::Result<Server> {
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let mut server = Server { name: "", address, child, _output: None };
     wait_until_ready(&mut server)?;
     Ok(server)
 }
 
 /// Asks for the SOA record until it comes.
-fn wait_until_ready(server: &mut Server) -> Result<(), String> {
-    let socket = UdpSocket::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    socket.connect(server.address).map_err(|error| error.to_string())?;
-    socket.set_read_timeout(Some(Duration::from_millis(20))).map_err(|error| error.to_string())?;
+fn wait_until_ready(server: &mut Server) -> io::Result<()> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.connect(server.address)?;
+    socket.set_read_timeout(Some(Duration::from_millis(20)))?;
     let query = b"\0\x07\0\0\0\x01\0\0\0\0\0\0\x07example\0\0\x06\0\x01";
     let begun = Instant::now();
     while begun.elapsed() < READY {
@@ -407,9 +405,9 @@ fn wait_until_ready(server: &mut Server) -> Result<(), String> {
             return Ok(());
         }
         if let Ok(Some(status)) = server.child.try_wait() {
-            return Err(format!("it ended: {status}"));
+            return Err(io::Error::other(format!("it ended: {status}")));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    Err(format!("it does not answer at {}", server.address))
+    Err(io::Error::other(format!("it does not answer at {}", server.address)))
 }

@@ -37,9 +37,9 @@ pub(crate) fn run(arguments: &ControlArguments) -> Result<Outcome, Failure> {
     let patience = Duration::from_secs(arguments.timeout);
     let Answer { zones, end } = ask(&socket, &request(&arguments.command), patience)?;
     let done = match end {
-        Some(Ok(done)) => done,
-        Some(Err(error)) => return fail(arguments, &error),
-        None => return Err(Failure::Ended { path: socket }),
+        Some(Line::Done(done)) => done,
+        Some(Line::Error(error)) => return fail(arguments, &error),
+        _ => return Err(Failure::Ended { path: socket }),
     };
     let command = &arguments.command;
     if arguments.json {
@@ -156,7 +156,7 @@ fn request(command: &ControlCommand) -> Request {
 #[derive(Default)]
 struct Answer {
     zones: Vec<Value>,
-    end: Option<Result<Value, String>>,
+    end: Option<Line>,
 }
 
 /// Sends a request; returns the answer.
@@ -164,10 +164,9 @@ fn ask(socket: &Path, request: &Request, patience: Duration) -> Result<Answer, F
     let mut answer = Answer::default();
     ask_each(socket, request, Bounds { patience, octets: ANSWER_OCTETS }, |line| {
         match line {
-            Line::Done(done) => answer.end = Some(Ok(done)),
-            Line::Error(error) => answer.end = Some(Err(error)),
             Line::Zone(zone) => answer.zones.push(zone),
             Line::Text(_) | Line::Working(_) => {}
+            Line::Done(_) | Line::Error(_) => answer.end = Some(line),
         }
         Ok(())
     })?;

@@ -3,6 +3,7 @@
 use super::exchange::Question;
 use super::meaning::Meaning;
 use super::zone::Zone;
+use crate::differential::classes::Right;
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Name, Rtype};
 use std::collections::BTreeSet;
@@ -18,13 +19,6 @@ pub(crate) enum Peer {
 pub(crate) struct Case<'a> {
     pub(crate) zone: &'a Zone,
     pub(crate) question: &'a Question,
-}
-
-/// Which side does what the rule says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Right {
-    Ours,
-    Both,
 }
 
 /// A kind of difference.

@@ -2,6 +2,7 @@
 
 use super::common::{nonesuch, text};
 use super::zones::Question;
+use nonesuch_net::ClientError;
 use nonesuch_net::client::{ConnectOptions, Connection};
 use nonesuch_net::tls::ClientTls;
 use nonesuch_proto::edns;
@@ -161,15 +162,19 @@ impl Stream<'_> {
         while !end.has_come() {
             let connection = runtime.block_on(self.run_connection(&mut place, &mut totals, end));
             if let Err(error) = connection {
-                totals.fault(error);
+                totals.fault(error.to_string());
                 std::thread::sleep(BURST);
             }
         }
         totals
     }
 
-    async fn run_connection(&self, place: &mut usize, totals: &mut Totals, end: &End) -> Result<(), String> {
-        let said = |error: nonesuch_net::ClientError| error.to_string();
+    async fn run_connection(
+        &self,
+        place: &mut usize,
+        totals: &mut Totals,
+        end: &End,
+    ) -> Result<(), ClientError> {
         let patience = Duration::from_secs(TIMEOUT);
         let options = ConnectOptions {
             connect_timeout: patience,
@@ -180,8 +185,7 @@ impl Stream<'_> {
         let mut connection = match &self.tls {
             None => Connection::open(self.server, &options).await,
             Some(tls) => Connection::open_tls(self.server, &options, tls).await,
-        }
-        .map_err(said)?;
+        }?;
         totals.connections += 1;
         let each = self.rate * BURST.as_millis() as u32 / 1000;
         for _ in 0..BURSTS {
@@ -198,13 +202,13 @@ impl Stream<'_> {
                 totals.sent += 1;
                 if let Err(error) = connection.send(&octets).await {
                     totals.lost += outstanding.len() as u64;
-                    return Err(said(error));
+                    return Err(error);
                 }
             }
             while !outstanding.is_empty() {
                 if let Err(error) = connection.receive(&mut octets).await {
                     totals.lost += outstanding.len() as u64;
-                    return Err(format!("{}, {} outstanding", said(error), outstanding.len()));
+                    return Err(error);
                 }
                 take_answer(&octets, &mut outstanding, totals);
             }
