@@ -1,7 +1,7 @@
 //! The messages of a transfer, made one by one as the peer takes them (RFC 5936 §2.2).
 
 use super::compress::Compressor;
-use super::records::{LONGEST, Page, Records};
+use super::records::{LONGEST, Page, Records, RecordsError};
 use super::status::Active;
 use nonesuch_net::{Stream, StreamError};
 use nonesuch_proto::message::{Header, flags};
@@ -59,6 +59,15 @@ impl Sending {
     /// Where the journal cannot be read further, or a record is too long for a message: what was sent is not the whole, and
     /// the connection is to be closed.
     pub fn next(&mut self, message: &mut Vec<u8>) -> Result<bool, StreamError> {
+        self.write_next(message).map_err(|error| {
+            if let Some(active) = &mut self.active {
+                active.fail(error);
+            }
+            StreamError
+        })
+    }
+
+    pub(super) fn write_next(&mut self, message: &mut Vec<u8>) -> Result<bool, RecordsError> {
         message.clear();
         if self.records.is_done() {
             if let Some(active) = &mut self.active {
@@ -66,16 +75,10 @@ impl Sending {
             }
             return Ok(false);
         }
-        self.write(message).map_err(|error| {
-            if let Some(active) = &mut self.active {
-                active.fail(error);
-            }
-            StreamError
-        })?;
-        Ok(true)
+        self.write(message).map(|()| true)
     }
 
-    fn write(&mut self, message: &mut Vec<u8>) -> Result<(), super::records::RecordsError> {
+    fn write(&mut self, message: &mut Vec<u8>) -> Result<(), RecordsError> {
         let frame = &mut self.frame;
         // RFC 5936 §2.2.1: the question may stand in the first message alone; §2.2.5: so may OPT.
         let (question, opt) =

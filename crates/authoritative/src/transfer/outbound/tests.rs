@@ -561,7 +561,7 @@ fn a_journal_that_is_spoilt_under_way_breaks_the_transfer_off() {
     let mut octets = std::fs::read(&path).unwrap();
     *octets.last_mut().unwrap() ^= 1;
     std::fs::write(&path, octets).unwrap();
-    let error = sending.next(&mut Vec::new()).unwrap_err().to_string();
+    let error = sending.write_next(&mut Vec::new()).unwrap_err().to_string();
     assert!(error.contains("the change from serial 3 was altered"), "{error}");
 }
 
