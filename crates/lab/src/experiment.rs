@@ -1,10 +1,10 @@
 //! Experiments: questions with a method, described in TOML, that leave data and a report.
 //!
-//! A [`Definition`] says what is asked, by which [`Method`], with which parameters. [`run()`] turns it into [`Results`]:
+//! A [`Definition`] says what is asked, by which `Method`, with which parameters. [`run()`] turns it into [`Results`]:
 //! a record (machine, versions, command, parameters) and a table of raw data. [`store`] keeps both in a folder, as
 //! JSON, CSV and Parquet, with a report that is made of them alone and can be made again.
 //!
-//! Another experiment is one more file in `experiments/`; another method is a variant of [`Method`] with a module.
+//! Another experiment is one more file in `experiments/`; another method is a variant of `Method` with a module.
 
 pub mod compare;
 mod csv;

@@ -44,9 +44,7 @@ impl Machine {
             load_cpu: places.map(|places| places.load as u64),
         }
     }
-}
 
-impl Machine {
     /// The machine and the program, as the head of a page tells them.
     pub(crate) fn facts(&self, date: &str, command: &str) -> Vec<(String, String)> {
         let rustc = if self.rustc.is_empty() { "compiler unknown" } else { &self.rustc };

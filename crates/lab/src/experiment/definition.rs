@@ -194,9 +194,7 @@ impl Definition {
             method,
         })
     }
-}
 
-impl Definition {
     /// How rows become a report: as the experiment says, or as the one does that its method was made for.
     pub(crate) fn presentation(&self) -> Cow<'_, Presentation> {
         match (&self.presentation, built_in_presentation(self.method.name())) {
