@@ -13,6 +13,7 @@ mod secrets;
 mod section;
 mod server;
 mod sources;
+mod value_error;
 mod values;
 mod zone;
 mod zones;

@@ -7,7 +7,7 @@
 
 use super::problem::Document;
 use super::section::{Findings, Item, Section};
-use super::values::ValueError;
+use super::value_error::ValueError;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::Path;

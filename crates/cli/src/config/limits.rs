@@ -2,7 +2,8 @@
 
 use super::keys::{Row, Table, default, example, key};
 use super::section::{Item, Section};
-use super::values::{ValueError, bytes, choice, duration_text, list, number, parsed, seconds, size_text};
+use super::value_error::ValueError;
+use super::values::{bytes, choice, duration_text, list, number, parsed, seconds, size_text};
 use nonesuch_authoritative::transfer::outbound;
 use nonesuch_net::tcp::TcpOptions;
 use nonesuch_secondary::TransfersOptions;

@@ -2,13 +2,16 @@
 
 use super::problem::{Document, Place, Problem, Problems, sort};
 use super::sources::{NamedFile, Role};
-use super::values::{ValueError, shown};
+use super::value_error::ValueError;
 use nonesuch_proto::Name;
 use std::cell::{Ref, RefCell};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// Number of characters of a text that messages show.
+const MAX_SHOWN: usize = 60;
 
 /// What is found while the files of a configuration are read.
 #[derive(Default)]
@@ -198,7 +201,16 @@ impl<'t> Item<'_, 't> {
 
     /// The value as messages show it.
     pub(super) fn shown(&self) -> String {
-        shown(self.value())
+        match self.value() {
+            DeValue::String(text) if text.chars().count() <= MAX_SHOWN => format!("{text:?}"),
+            DeValue::String(text) => format!("{:?}…", text.chars().take(MAX_SHOWN).collect::<String>()),
+            DeValue::Integer(number) => number.as_str().to_owned(),
+            DeValue::Float(number) => number.as_str().to_owned(),
+            DeValue::Boolean(is_set) => is_set.to_string(),
+            DeValue::Datetime(time) => time.to_string(),
+            DeValue::Array(_) => "a list".to_owned(),
+            DeValue::Table(_) => "a table".to_owned(),
+        }
     }
 
     pub(super) fn place(&self) -> Place {

@@ -4,9 +4,9 @@ use super::include::Include;
 use super::keys::{Row, TABLES, Table, default, example, hidden, key};
 use super::section::{Item, Section};
 use super::sources::Role;
+use super::value_error::ValueError;
 use super::values::{
-    ValueError, access, boolean, bytes, file, identifier, list, name, number, path, size_text,
-    socket_address, text,
+    access, boolean, bytes, file, identifier, list, name, number, path, size_text, socket_address, text,
 };
 use crate::files::is_open;
 use crate::metrics::MOST_ZONES;
@@ -175,7 +175,7 @@ version = 1"#),
 fn version(item: Item<'_, '_>) -> Result<(), ValueError> {
     match number(1..=u32::MAX)(item)? {
         VERSION => Ok(()),
-        found => Err(ValueError::Version { found }),
+        found => Err(ValueError::Version { found, known: VERSION }),
     }
 }
 

@@ -5,7 +5,8 @@
 use super::problem::Place;
 use super::section::{Findings, Item};
 use super::sources::Role;
-use nonesuch_proto::{Name, NameError};
+use super::value_error::ValueError;
+use nonesuch_proto::Name;
 use nonesuch_server::acl::{AccessEntry, AccessList, Remote};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -13,7 +14,6 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
-use toml::de::DeValue;
 
 /// The name of a unit, and how many seconds or bytes it has.
 struct Unit(&'static str, u64);
@@ -23,67 +23,12 @@ const UNITS: [Unit; 5] =
     [Unit("s", 1), Unit("m", 60), Unit("h", 3600), Unit("d", 86_400), Unit("w", 604_800)];
 /// Units of sizes, and their bytes.
 const SIZES: [Unit; 4] = [Unit("B", 1), Unit("KiB", 1 << 10), Unit("MiB", 1 << 20), Unit("GiB", 1 << 30)];
-/// Number of characters of a text that messages show.
-const MAX_SHOWN: usize = 60;
 /// Entries of an access list that are compared with each other; longer lists are made by programs.
 const MAX_COMPARED: usize = 1000;
-
-/// Why a value is rejected.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub(super) enum ValueError {
-    #[error("{found} is not allowed: write {allowed}")]
-    NotAllowed { found: String, allowed: String },
-    #[error("{found} is no text: write it in quotes")]
-    NoText { found: String },
-    #[error("{found} is no text in quotes")]
-    NoTextInTable { found: String },
-    #[error("{found} is neither true nor false")]
-    NoBoolean { found: String },
-    #[error("{found} is no list: write a list of {of} in [ ]")]
-    NoList { found: String, of: &'static str },
-    #[error("{found} is no table: write [{name}]")]
-    NoTable { found: String, name: String },
-    #[error("{found} is no address: write \"192.0.2.1\", \"192.0.2.1:{port}\" or \"[2001:db8::1]:{port}\"")]
-    NoAddress { found: String, port: u16 },
-    #[error("\"\" is no domain name: write \".\" for the root")]
-    EmptyName,
-    #[error("{text:?} is no domain name: {source}")]
-    NoName { text: String, source: NameError },
-    #[error("\"\" is no path")]
-    EmptyPath,
-    #[error(
-        "{found} is a version of configurations that this program does not know: it knows {}",
-        super::server::VERSION
-    )]
-    Version { found: u32 },
-    #[error(
-        "{mechanism:?} makes its records when the zone is signed: sign it with `nonesuch zone sign --denial {mechanism}` and leave \
-         denial out, or write {allowed}"
-    )]
-    NotOnline { mechanism: String, allowed: String },
-    /// What the reader of another crate says.
-    #[error(transparent)]
-    Other(Box<dyn std::error::Error>),
-}
 
 impl ValueError {
     pub(super) fn not_allowed(item: Item<'_, '_>, allowed: impl Into<String>) -> Self {
         Self::NotAllowed { found: item.shown(), allowed: allowed.into() }
-    }
-}
-
-/// A value as messages show it: short, and on one line.
-pub(super) fn shown(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::String(text) if text.chars().count() <= MAX_SHOWN => format!("{text:?}"),
-        DeValue::String(text) => format!("{:?}…", text.chars().take(MAX_SHOWN).collect::<String>()),
-        DeValue::Integer(number) => number.as_str().to_owned(),
-        DeValue::Float(number) => number.as_str().to_owned(),
-        DeValue::Boolean(is_set) => is_set.to_string(),
-        DeValue::Datetime(time) => time.to_string(),
-        DeValue::Array(_) => "a list".to_owned(),
-        DeValue::Table(_) => "a table".to_owned(),
     }
 }
 

@@ -6,9 +6,9 @@ pub(super) use settle::note_files;
 
 use super::keys::{Row, Table, example, key};
 use super::section::{Item, Section};
+use super::value_error::ValueError;
 use super::values::{
-    ValueError, access, alternatives, boolean, bytes, choice, name, number, path, seconds, servers, text,
-    texts_by_name,
+    access, alternatives, boolean, bytes, choice, name, number, path, seconds, servers, text, texts_by_name,
 };
 use nonesuch_authoritative::service::{OnFault, RecordLimits, TransferSettings, VerifyChoice};
 use nonesuch_dnssec::Mechanism;
