@@ -11,7 +11,7 @@ use nonesuch_crypto::PrivateKey;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
 use nonesuch_dnssec::keys::{KeyRecord, SyncKeys};
-use nonesuch_dnssec::online::{DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, prepare};
+use nonesuch_dnssec::online::{DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, Workshop, prepare};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::Name;
@@ -62,7 +62,7 @@ fn address() -> SocketAddr {
 }
 
 fn responder(server: &Shared, transport: Transport) -> Responder {
-    Responder::new(server, transport, address(), (1 << 16, Arc::default()), 0)
+    Responder::new(server, transport, address(), Workshop::new(1 << 16, Arc::default()), 0)
 }
 
 fn plain() -> Contents {
@@ -97,7 +97,7 @@ fn verification() -> VerifyOptions {
 
 fn publish(contents: Contents) -> Published {
     let verified =
-        into_verified(contents, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.1.faults));
+        into_verified(contents, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.report.faults));
     Published::new(&verified).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -117,7 +117,7 @@ fn nsec5(mechanism: Mechanism) -> Published {
         prove_chain(&plain, &vrf, &ProveOptions::new(mechanism)).unwrap_or_else(|error| panic!("{error}")).0;
     let signed = sign_with(&plain, mechanism, Some(Nsec5Chain { proofs: &proofs, keep_keys: false }));
     let prover = Nsec5Prover::new(&signed, vrf, Some(proofs)).unwrap_or_else(|error| panic!("{error}"));
-    let verified = into_verified(signed, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.1.faults));
+    let verified = into_verified(signed, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.report.faults));
     Published::nsec5(&verified, prover).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -7,6 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use nonesuch_authoritative::chaos::Chaos;
 use nonesuch_authoritative::zones::{ServedZone, ZonePolicy, ZoneState, Zones};
 use nonesuch_authoritative::{Published, Responder, Settings, Shared};
+use nonesuch_dnssec::online::Workshop;
 use nonesuch_dnssec::{VerifyOptions, into_verified};
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::Name;
@@ -51,7 +52,7 @@ static SHARED: LazyLock<Shared> = LazyLock::new(|| {
 thread_local! {
     static RESPONDERS: RefCell<Vec<Responder>> = RefCell::new(
         [Transport::Udp, Transport::Tcp, Transport::Tls]
-            .map(|transport| Responder::new(&SHARED, transport, local(), (1 << 16, Arc::default()), 0))
+            .map(|transport| Responder::new(&SHARED, transport, local(), Workshop::new(1 << 16, Arc::default()), 0))
             .into(),
     );
 }
@@ -80,7 +81,7 @@ fn served() -> ZoneState {
     let contents = reading.unwrap_or_else(|error| panic!("{error}")).contents;
     let shared = Arc::new(contents.clone());
     let verified =
-        into_verified(contents, &VerifyOptions::default()).unwrap_or_else(|bad| panic!("{:?}", bad.1.faults));
+        into_verified(contents, &VerifyOptions::default()).unwrap_or_else(|bad| panic!("{:?}", bad.report.faults));
     let published = Published::new(&verified).unwrap_or_else(|error| panic!("{error}"));
     ZoneState::Serving(Arc::new(ServedZone::new(published, Arc::new(policy())).with_contents(shared)))
 }

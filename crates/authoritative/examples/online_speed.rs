@@ -12,7 +12,7 @@ use nonesuch_crypto::Algorithm;
 use nonesuch_crypto::vrf::{VrfAlgorithm, VrfPrivateKey};
 use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, ProveOptions, prove_chain};
 use nonesuch_dnssec::keys::{KeyRecord, SyncKeys};
-use nonesuch_dnssec::online::{Counters, DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, prepare};
+use nonesuch_dnssec::online::{Counters, DEFAULT_VALIDITY, Nsec5Prover, OnlineOptions, Workshop, prepare};
 use nonesuch_dnssec::{KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_server::trailer::Transport;
@@ -70,8 +70,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let zone = ServedZone::new(published, Arc::default());
     zones.set(&"example.".parse()?, ZoneState::Serving(Arc::new(zone)));
     let address = SocketAddr::from(([127, 0, 0, 1], 53));
-    let cache = (64 << 20, Arc::clone(&counters));
-    let mut responder = Responder::new(&Shared::new(zones), Transport::Udp, address, cache, 0);
+    let workshop = Workshop::new(64 << 20, Arc::clone(&counters));
+    let mut responder = Responder::new(&Shared::new(zones), Transport::Udp, address, workshop, 0);
     let (mut out, mut deferred, mut octets) = (Vec::with_capacity(4096), Vec::new(), 0);
     let begun = cpu()?;
     for batch in queries.chunks(batch.max(1)) {

@@ -13,6 +13,7 @@ mod common;
 use nonesuch_authoritative::zones::{ServedZone, ZoneState, Zones};
 use nonesuch_authoritative::{Published, Responder, Settings, Shared};
 use nonesuch_crypto::Algorithm;
+use nonesuch_dnssec::online::Workshop;
 use nonesuch_dnssec::{KeySet, Mechanism, SignOptions, VerifyOptions, into_verified, sign};
 use nonesuch_net::{Answer, BATCH, Handler as _};
 use nonesuch_proto::edns;
@@ -105,7 +106,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let shared = Shared::new(zones);
     shared.settings.store(Arc::new(settings(&what)?));
     let local = SocketAddr::from(([127, 0, 0, 1], 53));
-    let mut responder = Responder::new(&shared, Transport::Udp, local, (1 << 20, Arc::default()), 0);
+    let mut responder =
+        Responder::new(&shared, Transport::Udp, local, Workshop::new(1 << 20, Arc::default()), 0);
     let queries = (0..1000).map(|number| query(&what, number)).collect::<Result<Vec<_>, _>>()?;
     let (answers, octets) = ask(&mut responder, &what, &queries, count);
     println!("{count} queries, {answers} answers of {octets} octets");

@@ -86,19 +86,26 @@ pub(crate) fn decline(
     response.finish(request.query, truncate);
 }
 
-/// The response code of a query that no zone answers.
-pub(crate) fn refuse(query: &Query<'_>) -> Option<(Rcode, Option<ExtendedError>)> {
+/// The response code, and the extended error, of a query that is declined.
+pub(crate) struct Declined {
+    pub(crate) rcode: Rcode,
+    pub(crate) error: Option<ExtendedError>,
+}
+
+/// Declines queries that no zone answers.
+pub(crate) fn refuse(query: &Query<'_>) -> Option<Declined> {
+    let declined = |rcode, error| Some(Declined { rcode, error });
     if query.opt.is_some_and(|opt| opt.version != 0) {
-        return Some((Rcode::BADVERS, None));
+        return declined(Rcode::BADVERS, None);
     }
     match query.qtype {
-        Rtype::MAILA | Rtype::MAILB => return Some((Rcode::NOTIMP, None)),
-        Rtype::OPT | Rtype::TSIG | Rtype::TKEY => return Some((Rcode::FORMERR, None)),
+        Rtype::MAILA | Rtype::MAILB => declined(Rcode::NOTIMP, None),
+        Rtype::OPT | Rtype::TSIG | Rtype::TKEY => declined(Rcode::FORMERR, None),
         // RFC 9824 §3.5.
-        Rtype::NXNAME => return Some((Rcode::FORMERR, Some(ExtendedError::INVALID_QUERY_TYPE))),
-        _ => {}
+        Rtype::NXNAME => declined(Rcode::FORMERR, Some(ExtendedError::INVALID_QUERY_TYPE)),
+        _ if query.class != Class::IN => declined(Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE)),
+        _ => None,
     }
-    (query.class != Class::IN).then_some((Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE)))
 }
 
 /// As [`answer`], with the records that `online` generates or puts on its list.
@@ -150,6 +157,14 @@ struct Answerer<'i, 'w, 'r, 'o> {
     proved: Vec<Template<'i>>,
     /// The DNAME RRsets in the answer: one that is applied twice stands there once (RFC 2181 §5).
     applied: Vec<Template<'i>>,
+}
+
+/// A name that a wildcard matches.
+#[derive(Clone, Copy)]
+struct WildcardMatch<'n, 'i> {
+    name: NameRef<'n>,
+    /// The closest encloser of the name, which the wildcard is a child of.
+    encloser: ImageNode<'i>,
 }
 
 /// What one step of the search came to.
@@ -215,7 +230,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         match self.image.find_exact(encloser.name().wildcard_in(&mut room)) {
             // RFC 4592 §4.2: a wildcard that is a zone cut matches nothing.
             Some(source) if source.kind() == NodeKind::Authoritative => {
-                self.answer_node(source, owner, Some((name, encloser)))
+                self.answer_node(source, owner, Some(WildcardMatch { name, encloser }))
             }
             _ => {
                 self.deny_name(name, encloser, owner);
@@ -230,7 +245,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         &mut self,
         node: ImageNode<'i>,
         owner: Owner,
-        matched: Option<(NameRef<'_>, ImageNode<'i>)>,
+        matched: Option<WildcardMatch<'_, 'i>>,
     ) -> Step {
         // RFC 4592 §4.7: an NSEC record too, which is rendered with its own owner, answers with the question's.
         let is_expanded = matched.is_some() && owner == Owner::AsRendered;
@@ -243,8 +258,8 @@ impl<'i> Answerer<'i, '_, '_, '_> {
                     return Step::Limit;
                 }
                 self.links += 1;
-                self.add(Section::Answer, alias, owner, matched.map(|(name, _)| name));
-                if let Some((name, encloser)) = matched {
+                self.add(Section::Answer, alias, owner, matched.map(|matched| matched.name));
+                if let Some(WildcardMatch { name, encloser }) = matched {
                     let proof = self.prove(Denied::CloserMatch { name, encloser });
                     self.proved.extend(proof.templates());
                 }
@@ -256,7 +271,9 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             }
             let denied = match matched {
                 None => Denied::Type { node },
-                Some((name, encloser)) => Denied::WildcardType { name, encloser, wildcard: node },
+                Some(WildcardMatch { name, encloser }) => {
+                    Denied::WildcardType { name, encloser, wildcard: node }
+                }
             };
             self.class = ResponseClass::Nodata;
             self.deny(denied);
@@ -264,7 +281,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         }
         match matched {
             // RFC 4035 §3.1.3.3: the proof that nothing closer than the wildcard matches.
-            Some((name, encloser)) => self.prove_last(Denied::CloserMatch { name, encloser }),
+            Some(WildcardMatch { name, encloser }) => self.prove_last(Denied::CloserMatch { name, encloser }),
             None => self.finish_proof(&Proof::default()),
         }
         Step::Done(false)
@@ -275,9 +292,9 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         &mut self,
         node: ImageNode<'i>,
         owner: Owner,
-        matched: Option<(NameRef<'_>, ImageNode<'i>)>,
+        matched: Option<WildcardMatch<'_, 'i>>,
     ) -> bool {
-        let expanded = matched.map(|(name, _)| name);
+        let expanded = matched.map(|matched| matched.name);
         match self.qtype {
             // RFC 8482 §4.1: one RRset stands for all of them, and it is data rather than a denial.
             Rtype::ANY => {
@@ -323,17 +340,17 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         &mut self,
         node: ImageNode<'i>,
         owner: Owner,
-        matched: Option<(NameRef<'_>, ImageNode<'i>)>,
+        matched: Option<WildcardMatch<'_, 'i>>,
     ) -> bool {
         let is_compact = self.online.as_ref().is_some_and(|online| online.is_compact());
-        if let Some((name, encloser)) = matched.filter(|_| !is_compact) {
+        if let Some(WildcardMatch { name, encloser }) = matched.filter(|_| !is_compact) {
             // The record that covers the name may have the wildcard for owner too: noted first, it becomes the answer's record.
             self.prove(Denied::CloserMatch { name, encloser });
         }
         let Some(online) = &mut self.online else { return false };
         let (denied, signed_owner) = match matched {
             None => (Denied::Type { node }, node.name()),
-            Some((name, _)) if is_compact => {
+            Some(WildcardMatch { name, .. }) if is_compact => {
                 (Denied::WildcardType { name, encloser: node, wildcard: node }, name)
             }
             // What stands at the wildcard is what a name that it matches is answered with.
@@ -385,7 +402,8 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         owner: Owner,
     ) -> Step {
         (self.class, self.source) = (ResponseClass::Positive, above.name());
-        let Some((_, _, ttl, target)) = dname.expand().into_iter().next() else { return Step::Done(false) };
+        let Some(record) = dname.expand().into_iter().next() else { return Step::Done(false) };
+        let (ttl, target) = (record.ttl, record.rdata);
         let kept = &name.wire()[..name.len() - above.name().len()];
         let is_too_long = kept.len() + target.len() > MAX_NAME;
         if self.links == MAX_LINKS && !is_too_long {

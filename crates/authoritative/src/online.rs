@@ -4,7 +4,6 @@
 //! is deferred ([`Answered::is_deferred`](crate::answer::Answered)): it is built again when everything on the list is made.
 
 use crate::Published;
-use crate::published::Denial;
 use crate::response::{Response, Section};
 use nonesuch_dnssec::Mechanism;
 use nonesuch_dnssec::denial::Mapping;
@@ -35,24 +34,17 @@ impl<'i, 'w> Online<'i, 'w> {
         self.published.image()
     }
 
-    /// The mechanism whose records are made, and the keys that sign them.
-    fn signing(&self) -> Option<(Mechanism, &'i OnlineKeys)> {
-        match self.published.denial() {
-            Denial::Online { mechanism, keys } => Some((*mechanism, keys)),
-            _ => None,
-        }
+    fn keys(&self) -> Option<&'i OnlineKeys> {
+        self.published.online_keys()
     }
 
     fn prover(&self) -> Option<&'i Nsec5Prover> {
-        match self.published.denial() {
-            Denial::Nsec5(prover) => Some(prover),
-            _ => None,
-        }
+        self.published.prover()
     }
 
     /// Whether denial is compact (RFC 9824).
     pub(crate) fn is_compact(&self) -> bool {
-        self.signing().is_some_and(|(mechanism, _)| mechanism == Mechanism::Compact)
+        self.keys().is_some_and(|keys| keys.mechanism() == Mechanism::Compact)
     }
 
     /// Adds the signatures over the RRset of `template` that begins at `start` of the response, where the image has none.
@@ -84,14 +76,14 @@ impl<'i, 'w> Online<'i, 'w> {
 
     /// Whether the image has no signatures of an RRset that has some in answers.
     pub(crate) fn is_to_sign(&self, template: Template<'_>) -> bool {
-        template.signature_count() == 0 && self.signing().is_some()
+        template.signature_count() == 0 && self.keys().is_some()
     }
 
     fn signatures(&mut self, template: Template<'i>, expanded: Option<NameRef<'_>>) -> Option<&[u8]> {
-        let (mechanism, keys) = self.signing().filter(|_| template.signature_count() == 0)?;
+        let keys = self.keys().filter(|_| template.signature_count() == 0)?;
         let template = self.as_in_zone(template);
         // RFC 9824 §3.3: what a wildcard is expanded to is signed as if it stood there itself.
-        let owner = expanded.filter(|_| mechanism == Mechanism::Compact);
+        let owner = expanded.filter(|_| keys.mechanism() == Mechanism::Compact);
         let generation = self.published.generation().to_be_bytes();
         let index = template.number().to_be_bytes();
         let identity = [&[0][..], &generation, &index, owner.map_or(&[], NameRef::wire)];
@@ -112,10 +104,10 @@ impl<'i, 'w> Online<'i, 'w> {
         if !self.is_to_sign(addresses) {
             return;
         }
-        let Some((host, rtype, ..)) = addresses.expand().into_iter().next() else { return };
-        let host = host.view().to_canonical();
+        let Some(address) = addresses.expand().into_iter().next() else { return };
+        let host = address.owner.view().to_canonical();
         let own = self.image().find_exact(host.view()).filter(|node| node.kind() == NodeKind::Authoritative);
-        if let Some(template) = own.and_then(|node| node.template(rtype)) {
+        if let Some(template) = own.and_then(|node| node.template(address.rtype)) {
             self.sign(response, Section::Additional, start, template, None);
         }
     }
@@ -123,8 +115,8 @@ impl<'i, 'w> Online<'i, 'w> {
     /// Notes what proves a denial.
     pub(crate) fn prove(&mut self, denied: Denied<'i, '_>) {
         let image = self.image();
-        let proof = if let Some((mechanism, _)) = self.signing() {
-            prove_made(image, mechanism, denied)
+        let proof = if let Some(keys) = self.keys() {
+            prove_made(image, keys.mechanism(), denied)
         } else if let Some(prover) = self.prover() {
             let (workshop, wants) = (&mut *self.workshop, &mut self.wants);
             prove_nsec5(image, denied, &mut |name| {
@@ -162,9 +154,10 @@ impl<'i, 'w> Online<'i, 'w> {
         record: &MadeRecord,
         pointer: Option<u16>,
     ) {
-        let fixed = (record.rtype, record.ttl);
-        let start = response.add_made(section, (record.owner.view(), pointer), fixed, &[&record.rdata]);
-        let Some((mechanism, keys)) = self.signing().filter(|_| response.dnssec_ok) else { return };
+        let owner = record.owner.view();
+        let start = response.add_made(section, owner, pointer, record.rtype, record.ttl, &[&record.rdata]);
+        let Some(keys) = self.keys().filter(|_| response.dnssec_ok) else { return };
+        let made_for = Some(keys.mechanism());
         let (rtype, ttl) = (record.rtype.0.to_be_bytes(), record.ttl.to_be_bytes());
         let identity = [&[1][..], record.owner.wire(), &rtype, &ttl, &record.rdata];
         let rrset = || Rrset {
@@ -172,9 +165,9 @@ impl<'i, 'w> Online<'i, 'w> {
             rtype: record.rtype,
             ttl: record.ttl,
             rdatas: vec![record.rdata.clone()],
-            made_for: Some(mechanism),
+            made_for,
         };
-        match self.workshop.signatures(keys, Some(mechanism), &identity, self.now, rrset) {
+        match self.workshop.signatures(keys, made_for, &identity, self.now, rrset) {
             Some(signatures) => response.add_signatures_over(section, start, signatures),
             None => self.wants = true,
         }
@@ -185,7 +178,8 @@ impl<'i, 'w> Online<'i, 'w> {
         match self.workshop.proof_of(prover, name) {
             Some(proof) => {
                 let tag = prover.tag().to_be_bytes();
-                response.add_made(Section::Authority, (name, None), (Rtype::NSEC5PROOF, ttl), &[&tag, proof]);
+                let rtype = Rtype::NSEC5PROOF;
+                response.add_made(Section::Authority, name, None, rtype, ttl, &[&tag, proof]);
             }
             None => self.wants = true,
         }
@@ -195,8 +189,10 @@ impl<'i, 'w> Online<'i, 'w> {
     /// deny if the query were for another type, and `owner` its owner. A record of that owner that is noted already is the
     /// same one: the records of one owner and type are one RRset, whatever the section (RFC 2181 §5).
     pub(crate) fn nsec_record(&mut self, denied: Denied<'i, '_>, owner: NameRef<'_>) -> Option<MadeRecord> {
-        let (mechanism, _) =
-            self.signing().filter(|(mechanism, _)| mechanism.mapping() == Mapping::Itself)?;
+        let mechanism = self.keys()?.mechanism();
+        if mechanism.mapping() != Mapping::Itself {
+            return None;
+        }
         let pieces = prove_made(self.image(), mechanism, denied).into_pieces();
         let mut record = pieces.into_iter().find_map(|piece| match piece {
             Piece::Made(record) if record.rtype == Rtype::NSEC && record.owner.view() == owner => {
@@ -218,12 +214,12 @@ impl<'i, 'w> Online<'i, 'w> {
 /// What is signed of a template's RRset; `owner` where it is another one than in the zone.
 fn rrset_of(template: Template<'_>, owner: Option<NameRef<'_>>) -> Rrset {
     let records = template.expand();
-    let in_zone = records.first().map(|(name, ..)| name.view());
+    let in_zone = records.first().map(|record| record.owner.view());
     Rrset {
         owner: owner.or(in_zone).unwrap_or(NameRef::ROOT).to_canonical(),
         rtype: template.rtype(),
         ttl: template.ttl(),
-        rdatas: records.iter().map(|(_, _, _, rdata)| rdata.clone()).collect(),
+        rdatas: records.into_iter().map(|record| record.rdata).collect(),
         made_for: None,
     }
 }

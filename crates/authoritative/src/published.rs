@@ -1,8 +1,8 @@
 //! What is served: the image of a zone that was verified, and how denial is made.
 
+use nonesuch_dnssec::Verified;
 use nonesuch_dnssec::online::{Nsec5Prover, OnlineKeys, Prepared, Workshop};
 use nonesuch_dnssec::verify::Mode;
-use nonesuch_dnssec::{Mechanism, Verified};
 use nonesuch_proto::serial;
 use nonesuch_proto::timestamp::Rfc3339;
 use nonesuch_zone::image::{CompileError, ImageFile};
@@ -26,12 +26,7 @@ pub(crate) enum Denial {
     /// From the image: the signer made them (NSEC, NSEC3), or there are none.
     FromImage,
     /// They are made when asked, and signed with the zone's keys; so is whatever the image has no signatures of.
-    Online {
-        /// The mechanism.
-        mechanism: Mechanism,
-        /// The keys.
-        keys: Arc<OnlineKeys>,
-    },
+    Online(Arc<OnlineKeys>),
     /// From the image, with a proof made when asked for most of them (NSEC5).
     Nsec5(Arc<Nsec5Prover>),
 }
@@ -83,8 +78,8 @@ impl Published {
 
     /// Compiles a zone that is denied from, and where need be signed, when asked.
     pub fn online(zone: Prepared) -> Result<Self, CompileError> {
-        let (contents, mechanism, keys) = zone.into_parts();
-        Ok(Self::of(Image::compile(&contents)?, Denial::Online { mechanism, keys: Arc::new(keys) }))
+        let (contents, keys) = zone.into_parts();
+        Ok(Self::of(Image::compile(&contents)?, Denial::Online(Arc::new(keys))))
     }
 
     /// Compiles a verified zone with NSEC5; `prover` is of that zone.
@@ -142,7 +137,7 @@ impl Published {
     pub fn online_from_file(
         file: ImageFile,
         verification: Verification,
-        (mechanism, keys): (Mechanism, OnlineKeys),
+        keys: OnlineKeys,
         mode: Option<Mode>,
         now: u32,
     ) -> Result<Self, Unverified> {
@@ -151,7 +146,7 @@ impl Published {
             (Verification::Nothing, Some(_)) => check_times(&file, now)?,
             (found, mode) => check(&file, found, mode, now)?,
         }
-        Ok(Self::of(file.into_image(), Denial::Online { mechanism, keys: Arc::new(keys) }))
+        Ok(Self::of(file.into_image(), Denial::Online(Arc::new(keys))))
     }
 
     /// The image.
@@ -160,16 +155,10 @@ impl Published {
         &self.image
     }
 
-    pub(crate) const fn denial(&self) -> &Denial {
-        &self.denial
-    }
-
     /// Has `workshop` make all that answers of this zone want of it, with signatures of `now`.
     pub fn make(&self, workshop: &mut Workshop, now: u32) {
-        match &self.denial {
-            Denial::FromImage => {}
-            Denial::Online { keys, .. } => workshop.make(Some(keys), None, now),
-            Denial::Nsec5(prover) => workshop.make(None, Some(prover), now),
+        if self.is_online() {
+            workshop.make(self.online_keys(), self.prover(), now);
         }
     }
 
@@ -180,7 +169,7 @@ impl Published {
     /// Whether answers are signed when asked: the zone has signatures of its own in part or not at all.
     #[must_use]
     pub const fn is_signed_when_asked(&self) -> bool {
-        matches!(self.denial, Denial::Online { .. })
+        matches!(self.denial, Denial::Online(_))
     }
 
     /// How the zone is served, for readers: `unsigned`, `signed with NSEC3`, `signed when asked (white-lies)` …
@@ -188,7 +177,7 @@ impl Published {
     pub fn way(&self) -> String {
         let image = &self.image;
         match &self.denial {
-            Denial::Online { mechanism, .. } => format!("signed when asked ({mechanism})"),
+            Denial::Online(keys) => format!("signed when asked ({})", keys.mechanism()),
             Denial::Nsec5(_) => "signed with NSEC5, proved when asked".to_owned(),
             Denial::FromImage if !image.is_signed() => "unsigned".to_owned(),
             Denial::FromImage if image.nsec3_parameters().is_some() => "signed with NSEC3".to_owned(),
@@ -198,10 +187,12 @@ impl Published {
 
     /// The keys of answers that are signed online.
     pub(crate) fn online_keys(&self) -> Option<&OnlineKeys> {
-        match &self.denial {
-            Denial::Online { keys, .. } => Some(keys),
-            Denial::FromImage | Denial::Nsec5(_) => None,
-        }
+        if let Denial::Online(keys) = &self.denial { Some(keys) } else { None }
+    }
+
+    /// What proves denials of a zone with NSEC5.
+    pub(crate) fn prover(&self) -> Option<&Nsec5Prover> {
+        if let Denial::Nsec5(prover) = &self.denial { Some(prover) } else { None }
     }
 
     /// Whether answers may have to be made: signed or proven when asked.

@@ -32,7 +32,7 @@ mod transfers;
 
 pub use shared::{Shared, TakeNotify};
 
-use crate::answer::{Request, answer, answer_from, decline, refuse};
+use crate::answer::{Declined, Request, answer, answer_from, decline, refuse};
 use crate::online::Online;
 use crate::settings::Settings;
 use crate::transfer::outbound::Outgoing;
@@ -111,8 +111,25 @@ struct Thread {
     messages: usize,
     /// Whether messages are answered for the second time: what they are is counted already.
     again: bool,
-    /// Since when the answers that were put off are made, and how many operations they took.
-    making: Option<(Instant, usize)>,
+    /// The work on deferred answers of the batch.
+    deferred: Option<DeferredWork>,
+}
+
+/// The signatures and proofs that are made for the deferred answers of a batch.
+struct DeferredWork {
+    begun: Instant,
+    operations: usize,
+}
+
+/// What the rate limits count a response by.
+struct Limited {
+    class: Class,
+    /// The hash of the name in the zone that answered.
+    name: u64,
+}
+
+impl Limited {
+    const ERROR: Self = Self { class: Class::Error, name: 0 };
 }
 
 /// How a message is answered.
@@ -164,7 +181,7 @@ impl Responder {
     /// Ends a batch at `instant`.
     pub(crate) fn end_at(&mut self, instant: Instant) {
         self.thread.statistics.sent(instant);
-        if let Some((begun, operations)) = self.thread.making.take() {
+        if let Some(DeferredWork { begun, operations }) = self.thread.deferred.take() {
             self.thread.share.spent(instant.saturating_duration_since(begun).as_nanos() as u64, operations);
         }
         if let Some(tap) = &mut self.thread.tap {
@@ -332,20 +349,19 @@ impl Thread {
         verified: Option<&Verified>,
         sender: SocketAddr,
         out: &mut Vec<u8>,
-    ) -> Result<(Class, u64), Outcome> {
-        const ERROR: (Class, u64) = (Class::Error, 0);
-        if let Some((rcode, error)) = refuse(request.query) {
+    ) -> Result<Limited, Outcome> {
+        if let Some(Declined { rcode, error }) = refuse(request.query) {
             if rcode == Rcode::REFUSED && request.query.class == DnsClass::CH {
                 let is_answered = batch.settings.chaos.answer(request, out);
-                let limited = (Class::Positive, self.hash(batch, request.name));
-                return Ok(if is_answered { limited } else { ERROR });
+                let limited = self.limited(batch, Class::Positive, request.name);
+                return Ok(if is_answered { limited } else { Limited::ERROR });
             }
             decline(request, rcode, error, false, out);
-            return Ok(ERROR);
+            return Ok(Limited::ERROR);
         }
         let Some(slot) = find_slot(&batch.table, request) else {
             decline(request, Rcode::REFUSED, Some(ExtendedError::NOT_AUTHORITATIVE), false, out);
-            return Ok(ERROR);
+            return Ok(Limited::ERROR);
         };
         if batch.settings.counts_zone_queries {
             self.count_zone_query(slot);
@@ -353,22 +369,24 @@ impl Thread {
         let state = slot.state();
         let zone = match &**state {
             ZoneState::Serving(zone) => zone,
-            other if !self.may_ask(other.policy(), request, verified, sender.ip(), out) => return Ok(ERROR),
+            other if !self.may_ask(other.policy(), request, verified, sender.ip(), out) => {
+                return Ok(Limited::ERROR);
+            }
             ZoneState::NotReady(_) => {
                 decline(request, Rcode::SERVFAIL, Some(ExtendedError::NOT_READY), false, out);
-                return Ok(ERROR);
+                return Ok(Limited::ERROR);
             }
             ZoneState::Failed(_) | ZoneState::Expired(_) => {
                 decline(request, Rcode::SERVFAIL, Some(ExtendedError::INVALID_DATA), false, out);
-                return Ok(ERROR);
+                return Ok(Limited::ERROR);
             }
         };
         let (published, is_plain) = (zone.published(), zone.is_plain());
         if !is_plain && !self.may_ask(zone.policy(), request, verified, sender.ip(), out) {
-            return Ok(ERROR);
+            return Ok(Limited::ERROR);
         }
         if request.query.qtype == Rtype::SOA {
-            self.note_secondary(batch, slot, zone.policy(), (request, sender.ip()), None);
+            self.note_secondary(batch, slot, zone.policy(), request, sender.ip(), None);
         }
         let trailer;
         let with_expiry;
@@ -380,16 +398,16 @@ impl Thread {
         }
         if is_plain || !published.is_online() {
             let answered = answer(published.image(), request, out);
-            return Ok((answered.class, self.hash(batch, answered.source)));
+            return Ok(self.limited(batch, answered.class, answered.source));
         }
         let before = self.workshop.mark();
         let mut online = Online::new(published, &mut self.workshop, batch.signing_time());
         let answered = answer_from(published.image(), Some(&mut online), request, out);
         if !answered.is_deferred {
-            return Ok((answered.class, self.hash(batch, answered.source)));
+            return Ok(self.limited(batch, answered.class, answered.source));
         }
         if !self.may_work(batch, request, sender.ip(), before, out) {
-            return Ok(ERROR);
+            return Ok(Limited::ERROR);
         }
         if !self.wanting.iter().any(|other| Arc::ptr_eq(other, zone)) {
             self.wanting.push(Arc::clone(zone));
@@ -397,10 +415,11 @@ impl Thread {
         Err(Outcome::Wanting)
     }
 
-    /// What a name is counted under, where anything is limited.
-    fn hash(&self, batch: &Batch, name: NameRef<'_>) -> u64 {
+    /// What a response of this class and name is counted by, where anything is limited.
+    fn limited(&self, batch: &Batch, class: Class, name: NameRef<'_>) -> Limited {
         let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);
-        if limits.is_some_and(|limits| limits.has_rates()) { hash_name(name) } else { 0 }
+        let name = if limits.is_some_and(|limits| limits.has_rates()) { hash_name(name) } else { 0 };
+        Limited { class, name }
     }
 
     /// Whether a response goes out under the limit of the rates of responses; it may be another one then.
@@ -408,7 +427,7 @@ impl Thread {
         &mut self,
         batch: &Batch,
         request: &Request<'_>,
-        (class, name): (Class, u64),
+        Limited { class, name }: Limited,
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> bool {

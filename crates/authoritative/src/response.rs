@@ -8,6 +8,13 @@ use nonesuch_server::query::Query;
 use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_zone::image::{Owner, Position, TO_QUESTION, Template, push_fixed};
 
+/// A place in a response to go back to.
+#[derive(Clone, Copy)]
+pub(crate) struct Mark {
+    pub(crate) end: usize,
+    counts: [u16; 3],
+}
+
 /// A response under construction.
 pub(crate) struct Response<'o> {
     out: &'o mut Vec<u8>,
@@ -168,14 +175,16 @@ impl<'o> Response<'o> {
     pub(crate) fn add_made(
         &mut self,
         section: Section,
-        (name, pointer): (NameRef<'_>, Option<u16>),
-        (rtype, ttl): (Rtype, u32),
+        owner: NameRef<'_>,
+        pointer: Option<u16>,
+        rtype: Rtype,
+        ttl: u32,
         rdata: &[&[u8]],
     ) -> usize {
         let start = self.out.len();
         match pointer {
             Some(pointer) => self.out.extend_from_slice(&pointer.to_be_bytes()),
-            None => self.push_name(name),
+            None => self.push_name(owner),
         }
         push_fixed(rtype, ttl, rdata.iter().map(|part| part.len()).sum::<usize>() as u16, self.out);
         rdata.iter().for_each(|part| self.out.extend_from_slice(part));
@@ -202,14 +211,14 @@ impl<'o> Response<'o> {
     }
 
     /// Where the response is, to go back to.
-    pub(crate) const fn mark(&self) -> (usize, [u16; 3]) {
-        (self.out.len(), self.counts)
+    pub(crate) const fn mark(&self) -> Mark {
+        Mark { end: self.out.len(), counts: self.counts }
     }
 
     /// Takes back what was added since `mark`.
-    pub(crate) fn rewind(&mut self, mark: (usize, [u16; 3])) {
-        self.out.truncate(mark.0);
-        self.counts = mark.1;
+    pub(crate) fn rewind(&mut self, mark: Mark) {
+        self.out.truncate(mark.end);
+        self.counts = mark.counts;
     }
 
     /// Adds one record to the answer section that `write` appends.

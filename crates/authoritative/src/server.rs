@@ -1,7 +1,7 @@
 //! The server: sockets, and in each of their threads a [`Responder`].
 
 use crate::responder::{Responder, Shared};
-use nonesuch_dnssec::online::{Counters, OnlineCounters};
+use nonesuch_dnssec::online::{Counters, OnlineCounters, Workshop};
 use nonesuch_net::tcp::{self, TcpCounters, TcpOptions, TcpServer};
 use nonesuch_net::tls::IdentitySlot;
 use nonesuch_net::udp::{self, UdpCounters, UdpOptions, UdpServer};
@@ -56,8 +56,16 @@ impl ServerOptions {
 #[derive(Debug)]
 pub struct Bound {
     plain: Vec<Listeners>,
-    tls: Vec<(TcpListener, SocketAddr, IdentitySlot)>,
+    tls: Vec<TlsListener>,
     options: ServerOptions,
+}
+
+/// A socket for DNS over TLS.
+#[derive(Debug)]
+struct TlsListener {
+    socket: TcpListener,
+    local_addr: SocketAddr,
+    identity: IdentitySlot,
 }
 
 impl Bound {
@@ -76,9 +84,9 @@ impl Bound {
         let mut tls = Vec::new();
         if let Some(identity) = &options.identity {
             for address in &options.listen_tls {
-                let listener = bind_tcp(*address)?;
-                let address = listener.local_addr().unwrap_or(*address);
-                tls.push((listener, address, identity.clone()));
+                let socket = bind_tcp(*address)?;
+                let local_addr = socket.local_addr().unwrap_or(*address);
+                tls.push(TlsListener { socket, local_addr, identity: identity.clone() });
             }
         }
         Ok(Self { plain, tls, options: options.clone() })
@@ -93,7 +101,7 @@ impl Bound {
     /// The addresses that are listened on over TLS.
     #[must_use]
     pub fn tls_addresses(&self) -> Vec<SocketAddr> {
-        self.tls.iter().map(|(_, address, _)| *address).collect()
+        self.tls.iter().map(|listener| listener.local_addr).collect()
     }
 
     /// Starts answering.
@@ -125,10 +133,10 @@ impl Bound {
             let make = move || for_tcp.make(Transport::Tcp, local, 0);
             server.tcp.push(tcp::serve(listeners.tcp, &tcp_options, make)?);
         }
-        for (listener, local, identity) in self.tls {
+        for TlsListener { socket, local_addr, identity } in self.tls {
             let for_tls = maker.take(1);
-            let make = move || for_tls.make(Transport::Tls, local, 0);
-            server.tls.push(tcp::serve_tls(listener, &identity, &tcp_options, make)?);
+            let make = move || for_tls.make(Transport::Tls, local_addr, 0);
+            server.tls.push(tcp::serve_tls(socket, &identity, &tcp_options, make)?);
         }
         Ok(server)
     }
@@ -227,7 +235,7 @@ impl Maker {
     }
 
     fn make(&self, transport: Transport, local: SocketAddr, index: usize) -> Responder {
-        let counters = Arc::clone(&self.counters[index]);
-        Responder::new(&self.shared, transport, local, (self.room, counters), self.clock_shift)
+        let workshop = Workshop::new(self.room, Arc::clone(&self.counters[index]));
+        Responder::new(&self.shared, transport, local, workshop, self.clock_shift)
     }
 }

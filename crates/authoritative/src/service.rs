@@ -23,6 +23,7 @@ mod crowded;
 mod event;
 mod follower;
 mod image_inputs;
+mod images;
 mod keep;
 mod key_times;
 mod link;
@@ -50,8 +51,8 @@ pub use publish::{SEMANTIC_KIND, SEMANTIC_LINES};
 pub use purge::PurgeError;
 pub use refused::Refused;
 pub use settings::{
-    Catalog, FULL, MANY, Making, NSEC5_FOLDER, OnFault, RecordLimits, Settings, Source, Template,
-    TransferSettings, VerifyChoice, ZoneSettings,
+    Catalog, FULL, MANY, Making, NSEC5_FOLDER, OnFault, OnlineSigning, RecordLimits, Settings, Source,
+    Template, TransferSettings, VerifyChoice, ZoneSettings,
 };
 pub use state::{StateError, StateFolder};
 pub use status::{ReloadReport, ServiceStatus, ZoneStanding, ZoneStatus};

@@ -30,7 +30,7 @@ use nonesuch_dnssec::denial::nsec5::{Nsec5Chain, Proofs, ProveOptions, prove_cha
 use nonesuch_dnssec::denial::{Made, Mapping};
 use nonesuch_dnssec::keys::{KeyRecord, Nsec5Key, SyncKeys};
 use nonesuch_dnssec::online::{
-    Counters, DEFAULT_VALIDITY, Nsec5Prover, Nsec5Zone, OnlineCounters, OnlineOptions, prepare,
+    Counters, DEFAULT_VALIDITY, Nsec5Prover, Nsec5Zone, OnlineCounters, OnlineOptions, Workshop, prepare,
 };
 use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, Nsec3Params, SignOptions, VerifyOptions, sign};
@@ -89,8 +89,10 @@ impl Server {
         let zones = Arc::new(Zones::new());
         zones.set(apex, ZoneState::Serving(Arc::clone(&zone)));
         let (shared, counters) = (Shared::new(zones), Arc::new(Counters::default()));
-        let responder =
-            |transport| Responder::new(&shared, transport, ADDRESS, (1 << 20, Arc::clone(&counters)), 0);
+        let responder = |transport| {
+            let workshop = Workshop::new(1 << 20, Arc::clone(&counters));
+            Responder::new(&shared, transport, ADDRESS, workshop, 0)
+        };
         let responders = Mutex::new([Transport::Udp, Transport::Tcp, Transport::Tls].map(responder));
         Self { zone, counters, responders }
     }
@@ -274,8 +276,8 @@ impl Zone {
         let message = Message::parse(&octets).unwrap_or_else(|error| panic!("{qname} {qtype}: {error}"));
         assert_eq!(message.header.id, ID);
         assert_eq!(message.questions.len(), 1);
-        assert_eq!(message.questions[0].0.wire(), qname.wire(), "the question is repeated octet by octet");
-        assert_eq!(message.questions[0].1, qtype);
+        assert_eq!(message.questions[0].name.wire(), qname.wire(), "the question is repeated octet by octet");
+        assert_eq!(message.questions[0].rtype, qtype);
         assert_eq!(message.header.flags & (flags::TC | flags::RA | flags::AD), 0);
         message
     }
@@ -352,13 +354,9 @@ impl Zone {
 
     /// The public keys of the zone, with their tags.
     fn public_keys(&self) -> Vec<(u16, PublicKey)> {
-        let apex = self.image().find_exact(self.image().apex()).unwrap();
-        let dnskeys = apex.template(Rtype::DNSKEY).map(|template| template.expand()).unwrap_or_default();
-        dnskeys
-            .iter()
-            .filter(|(_, rtype, ..)| *rtype == Rtype::DNSKEY)
-            .map(|(.., rdata)| (key_tag(rdata), PublicKey::parse(Algorithm(rdata[3]), &rdata[4..]).unwrap()))
-            .collect()
+        let parse = |rdata: &Vec<u8>| PublicKey::parse(Algorithm(rdata[3]), &rdata[4..]).unwrap();
+        let dnskeys = self.image().apex_rdatas(Rtype::DNSKEY);
+        dnskeys.iter().map(|rdata| (key_tag(rdata), parse(rdata))).collect()
     }
 
     /// Verifies every signature of a response (RFC 4035 §5.3).
@@ -390,9 +388,8 @@ impl Zone {
 
     /// The hash that an NSEC5PROOF record proves for its owner.
     fn verify_proof(&self, owner: &Name, rdata: &[u8]) -> Option<[u8; 32]> {
-        let apex = self.image().find_exact(self.image().apex())?;
-        let (.., key) = apex.template(Rtype::NSEC5KEY)?.expand().into_iter().next()?;
-        let key = Nsec5Key::from_rdata(&key)?;
+        let keys = self.image().apex_rdatas(Rtype::NSEC5KEY);
+        let key = Nsec5Key::from_rdata(keys.first()?)?;
         let public = VrfPublicKey::parse(key.algorithm(), &key.rdata()[1..]).ok()?;
         let proof = rdata.strip_prefix(&key.tag().to_be_bytes())?;
         public.verify(owner.view().to_canonical().wire(), proof).ok()

@@ -17,7 +17,7 @@ pub use error::KeyFileError;
 pub use record::KeyRecord;
 pub(crate) use role::published_roles;
 pub use role::{Role, roles};
-pub use set::{KeySet, KeySetError, Timing};
+pub use set::{KeySet, KeySetError, PassiveKey, Timing};
 pub use sync::SyncKeys;
 pub(crate) use sync::{DELETE_CDNSKEY, DELETE_CDS};
 pub use times::{KeyEvent, KeyPhase, KeyTimes, SyncPhase};

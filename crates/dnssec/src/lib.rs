@@ -36,7 +36,7 @@
 //! use nonesuch_dnssec::{VerifyOptions, into_verified};
 //!
 //! let options = VerifyOptions { now: Some(now), ..VerifyOptions::default() };
-//! let verified = into_verified(signed, &options).map_err(|unverified| unverified.1.faults[0].clone())?;
+//! let verified = into_verified(signed, &options).map_err(|faulty| faulty.report.faults[0].clone())?;
 //! assert_eq!(verified.mechanism(), Some(Mechanism::Nsec));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -54,7 +54,7 @@
 //! # let key = KeyPair::generate(zone.apex(), 257, Algorithm::ED25519, None)?;
 //! # let keys = KeySet::new(zone.apex(), vec![key])?;
 //! # let signed = sign(&zone, &keys, &SignOptions::new(Mechanism::Nsec, now, now + 1_209_600))?.into_contents();
-//! # use nonesuch_proto::message::{Header, Message, Record, Section, flags};
+//! # use nonesuch_proto::message::{self, Header, Message, Record, Section, flags};
 //! # use nonesuch_proto::{Class, Name};
 //! # let name: Name = "ns.example.".parse()?;
 //! # let node = signed.nodes().find(|node| node.name() == name.view()).unwrap();
@@ -65,7 +65,8 @@
 //! # let records = rrsets.flat_map(|rrset| rrset.rdatas().map(move |rdata| (rrset.rtype(), rdata)));
 //! # let records = records.map(|(rtype, rdata)| record(rtype, rdata)).collect();
 //! # let header = Header { id: 1, flags: flags::QR | flags::AA, counts: [1, 2, 0, 0] };
-//! # let response = Message { header, questions: vec![(name.clone(), Rtype::A, Class::IN)], records };
+//! # let asked = message::Question { name: name.clone(), rtype: Rtype::A, class: Class::IN };
+//! # let response = Message { header, questions: vec![asked], records };
 //! # let dnskeys = signed.apex_rrset(Rtype::DNSKEY).unwrap().rdatas();
 //! use nonesuch_dnssec::validate::{Budget, Limits, Question, Status, TrustedKeys, validate};
 //! use nonesuch_proto::Rtype;

@@ -70,8 +70,8 @@ impl KeyState {
     /// RDATA of the keys that may sign data, by their roles. Not each of them need sign.
     #[must_use]
     pub fn data_keys(&self) -> Vec<Vec<u8>> {
-        let keys = published_roles(&self.dnskeys).into_iter().filter(|(.., role)| *role != Role::Ksk);
-        keys.map(|(rdata, ..)| rdata.to_vec()).collect()
+        let keys = published_roles(&self.dnskeys).into_iter().filter(|key| key.role != Role::Ksk);
+        keys.map(|key| key.rdata.to_vec()).collect()
     }
 
     /// The keys that the parent's DS records may name: signers of the DNSKEY RRset that are not revoked, with the SEP flag where
@@ -307,7 +307,7 @@ impl Search {
                     let (algorithm, tag) = (Algorithm(*algorithm), u16::from_be_bytes(*tag));
                     self.known.contains(&Signer { tag, algorithm })
                 };
-                !self.has_expired(chunk.expirations().0) && pattern.as_chunks().0.iter().any(is_known)
+                !self.has_expired(chunk.expirations().first) && pattern.as_chunks().0.iter().any(is_known)
             }
             Uniform::Mixed => false,
         }

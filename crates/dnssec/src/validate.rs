@@ -24,8 +24,8 @@ pub(crate) use reason::Refusal;
 pub use reason::{Insecurity, Reason, Undecided};
 
 use keys::Standing;
-use nonesuch_proto::message::{Message, Rcode, Section, flags};
-use nonesuch_proto::{Class, Name, Rtype};
+use nonesuch_proto::message::{self, Message, Rcode, Section, flags};
+use nonesuch_proto::{Class, Rtype};
 use walk::Walk;
 
 /// Validates a response to `question` from the trusted `keys` of its zone at `now`, in seconds since 1970 modulo 2^32.
@@ -134,8 +134,8 @@ fn check_answer(question: Question<'_>, response: &Message, keys: &TrustedKeys) 
 
 /// Whether the message repeats the question; one without any is taken for an answer to it.
 fn is_asked(question: Question<'_>, response: &Message) -> bool {
-    let is_same = |(name, rtype, class): &(Name, Rtype, Class)| {
-        name.view() == question.name && *rtype == question.rtype && *class == Class::IN
+    let is_same = |asked: &message::Question| {
+        asked.name.view() == question.name && asked.rtype == question.rtype && asked.class == Class::IN
     };
     response.questions.len() <= 1 && response.questions.iter().all(is_same)
 }

@@ -67,6 +67,15 @@ impl Verified {
     }
 }
 
+/// A zone in which verification found faults.
+#[derive(Debug)]
+pub struct FaultyZone {
+    /// The zone.
+    pub contents: Contents,
+    /// The faults.
+    pub report: Report,
+}
+
 /// What verifying a zone may use beside the zone itself.
 #[derive(Clone, Copy, Default)]
 pub struct Aids<'a> {
@@ -83,11 +92,8 @@ pub struct Aids<'a> {
 /// trust anchors say that it is signed: it is served as what it is. A digest that it has of itself must fit.
 ///
 /// # Errors
-/// The contents and the report, where it has faults.
-pub fn into_verified(
-    contents: Contents,
-    options: &VerifyOptions,
-) -> Result<Verified, Box<(Contents, Report)>> {
+/// The zone where it has faults.
+pub fn into_verified(contents: Contents, options: &VerifyOptions) -> Result<Verified, Box<FaultyZone>> {
     into_verified_with(contents, options, &Aids::default())
 }
 
@@ -99,7 +105,7 @@ pub fn into_verified_with(
     contents: Contents,
     options: &VerifyOptions,
     aids: &Aids<'_>,
-) -> Result<Verified, Box<(Contents, Report)>> {
+) -> Result<Verified, Box<FaultyZone>> {
     let unsigned = contents.soa().filter(|_| !has_dnssec(&contents) && options.anchors.is_empty());
     let report = unsigned.map_or_else(
         || verify_aided(&contents, options, aids),
@@ -110,7 +116,7 @@ pub fn into_verified_with(
         },
     );
     if !report.is_sound() {
-        return Err(Box::new((contents, report)));
+        return Err(Box::new(FaultyZone { contents, report }));
     }
     Ok(Verified { contents, report })
 }

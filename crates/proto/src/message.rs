@@ -164,13 +164,24 @@ pub struct Record {
     pub rdata: Vec<u8>,
 }
 
+/// A question of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Question {
+    /// The name.
+    pub name: Name,
+    /// The type.
+    pub rtype: Rtype,
+    /// The class.
+    pub class: Class,
+}
+
 /// A received message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
     /// The header.
     pub header: Header,
-    /// Question entries: name, type, class.
-    pub questions: Vec<(Name, Rtype, Class)>,
+    /// The questions.
+    pub questions: Vec<Question>,
     /// The records of all three sections, in order.
     pub records: Vec<Record>,
 }
@@ -184,7 +195,7 @@ impl Message {
         for _ in 0..header.counts[0] {
             let (name, end) = Name::from_message(octets, at)?;
             let (rtype, class) = (read_u16(octets, end)?, read_u16(octets, end + 2)?);
-            questions.push((name, Rtype(rtype), Class(class)));
+            questions.push(Question { name, rtype: Rtype(rtype), class: Class(class) });
             at = end + 4;
         }
         let mut records = Vec::new();
@@ -210,10 +221,10 @@ impl Message {
         let counts = sections.map(|section| of(section).count() as u16);
         let counts = [self.questions.len() as u16, counts[0], counts[1], counts[2]];
         let mut out = Header { counts, ..self.header }.to_octets().to_vec();
-        for (name, rtype, class) in &self.questions {
-            out.extend_from_slice(name.wire());
-            out.extend_from_slice(&rtype.0.to_be_bytes());
-            out.extend_from_slice(&class.0.to_be_bytes());
+        for question in &self.questions {
+            out.extend_from_slice(question.name.wire());
+            out.extend_from_slice(&question.rtype.0.to_be_bytes());
+            out.extend_from_slice(&question.class.0.to_be_bytes());
         }
         for record in sections.into_iter().flat_map(of) {
             out.extend_from_slice(record.owner.wire());

@@ -15,7 +15,7 @@ pub use error::InboundError;
 use nonesuch_net::memory_limit;
 use nonesuch_proto::message::{Fixed, HEADER, Header, Rcode, flags, push_query, read_record};
 use nonesuch_proto::{Class, MAX_NAME, Name, NameRef, Rtype, serial};
-use nonesuch_zone::{Builder, ChangeSet, Contents, Place, Run, Warning};
+use nonesuch_zone::{Builder, ChangeSet, Contents, Place, Reading, Run, Warning};
 use std::convert::Infallible;
 
 /// Bytes that a record is charged with in addition to its owner and its data: its entries while records are sorted, and in the
@@ -423,9 +423,8 @@ impl Inbound {
     /// The side of a step that was read, in canonical order.
     fn close_side(&mut self) -> Result<Contents, InboundError> {
         let builder = std::mem::take(&mut self.builder);
-        let (contents, _) =
-            builder.finish(Some(&self.apex)).map_err(|error| InboundError::Zone(error.fault))?;
-        Ok(contents)
+        let reading = builder.finish(Some(&self.apex)).map_err(|error| InboundError::Zone(error.fault))?;
+        Ok(reading.contents)
     }
 
     fn close_step(&mut self) -> Result<(), InboundError> {
@@ -446,7 +445,8 @@ impl Inbound {
             Phase::Complete if !self.steps.is_empty() => Ok(Incoming::Steps(self.steps)),
             Phase::Complete => {
                 let finished = self.builder.finish(Some(&self.apex));
-                let (contents, warnings) = finished.map_err(|error| InboundError::Zone(error.fault))?;
+                let Reading { contents, warnings } =
+                    finished.map_err(|error| InboundError::Zone(error.fault))?;
                 Ok(Incoming::Whole { contents, warnings })
             }
             Phase::Opened if self.is_only_newer() => Ok(Incoming::Newer { serial }),

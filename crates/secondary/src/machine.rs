@@ -273,7 +273,7 @@ impl Machine {
                 self.ask_next(now);
             }
             (Event::Transferred { ended, expire }, State::Transferring { primary, by_steps }) => {
-                self.take_transfer(primary, by_steps, (ended, expire), now);
+                self.take_transfer(primary, by_steps, ended, expire, now);
             }
             // What is told of something that is not under way is out of date.
             (Event::Serial { .. } | Event::ProbeFailed | Event::Transferred { .. }, _) => {}
@@ -430,13 +430,7 @@ impl Machine {
         }
     }
 
-    fn take_transfer(
-        &mut self,
-        primary: usize,
-        by_steps: bool,
-        (ended, expire): (Ended, Option<u32>),
-        now: u64,
-    ) {
+    fn take_transfer(&mut self, primary: usize, by_steps: bool, ended: Ended, expire: Option<u32>, now: u64) {
         match ended {
             Ended::Published(held) => {
                 self.praise(primary);

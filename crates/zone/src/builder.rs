@@ -17,6 +17,15 @@ use nonesuch_proto::{Name, NameRef, Rtype};
 /// Octets from which on a part is closed.
 pub(crate) const PART: usize = 1 << 20;
 
+/// A zone made of its records.
+#[derive(Debug)]
+pub struct Reading {
+    /// The records.
+    pub contents: Contents,
+    /// What is odd about them.
+    pub warnings: Vec<Warning>,
+}
+
 /// Gathers records in any order.
 #[derive(Default)]
 pub struct Builder {
@@ -74,7 +83,7 @@ impl Builder {
     }
 
     /// Sorts and checks the records. `origin` is the apex where it is known; otherwise the SOA record's owner is.
-    pub fn finish(self, origin: Option<&Name>) -> Result<(Contents, Vec<Warning>), ZoneError> {
+    pub fn finish(self, origin: Option<&Name>) -> Result<Reading, ZoneError> {
         let gathered = self.gather();
         let apex = gathered.find_apex(origin)?;
         if gathered.counts().names > u32::MAX as usize {
@@ -82,10 +91,10 @@ impl Builder {
         }
         gathered.check_owners(&apex)?;
         let order = order::sort(&gathered, apex.view().len());
-        let (contents, mut warnings) = assemble::assemble(gathered, &apex, &order)?;
-        if contents.apex_rrset(Rtype::NS).is_none() {
-            warnings.push(Warning::NoNs);
+        let mut reading = assemble::assemble(gathered, &apex, &order)?;
+        if reading.contents.apex_rrset(Rtype::NS).is_none() {
+            reading.warnings.push(Warning::NoNs);
         }
-        Ok((contents, warnings))
+        Ok(reading)
     }
 }

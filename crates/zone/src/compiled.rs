@@ -57,7 +57,7 @@ mod write;
 
 pub(crate) use block::Block;
 pub(crate) use check::check_part;
-pub use directory::{ChunkFacts, Uniform, chain_pattern, signers_pattern};
+pub use directory::{ChunkFacts, Times, Uniform, chain_pattern, signers_pattern};
 pub use read::{read, read_file};
 pub use stored::StoredZone;
 pub use text::{Compared, compare_octets, compare_text};

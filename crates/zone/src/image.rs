@@ -40,7 +40,7 @@ mod template;
 pub use compile::CompileError;
 pub use counts::Largest;
 pub use file::{ImageFile, ImageFileError, Record};
-pub use node::{ImageNode, NodeKind, Template};
+pub use node::{Glue, ImageNode, NodeKind, Template};
 pub(crate) use render::rendered_octets;
 pub use signature::{Period, SignatureFields};
 pub use template::{Owner, Position, TO_QUESTION, push_fixed};
@@ -240,7 +240,7 @@ impl Image {
     #[must_use]
     pub fn apex_rdatas(&self, rtype: Rtype) -> Vec<Vec<u8>> {
         let records = self.node(0).template(rtype).map(Template::expand).unwrap_or_default();
-        records.into_iter().filter(|record| record.1 == rtype).map(|record| record.3).collect()
+        records.into_iter().filter(|record| record.rtype == rtype).map(|record| record.rdata).collect()
     }
 
     /// The name of each section and its octets.

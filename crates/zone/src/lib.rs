@@ -41,14 +41,14 @@ pub mod write;
 pub mod zonemd;
 
 pub use base::{Base, Found};
-pub use builder::{Builder, Place, Warning, ZoneError, ZoneFault};
+pub use builder::{Builder, Place, Reading, Warning, ZoneError, ZoneFault};
 pub use change::ChangeSet;
 pub use compiled::{CompiledError, StoredZone, Verification};
 pub use contents::{Contents, Node, Rrset, Run, Soa};
 pub use image::{Image, ImageFile, ImageFileError, MAX_NSEC3_ITERATIONS};
 pub use journal::Journal;
 pub use load::{LoadError, Loaded, compare_signed, load, load_octets, load_regular, open_compiled};
-pub use read::{ReadError, ReadFault, Reading};
+pub use read::{ReadError, ReadFault};
 pub use regular::open_regular;
 pub use size::{MAX_MESSAGE, check_rrset};
 pub use splice::Splice;

@@ -1,7 +1,7 @@
 //! Zone files, compiled zones and image files (a compiled zone behind an image) alike: which of them a file is, its first
 //! octets say.
 
-use crate::builder::Warning;
+use crate::builder::{Reading, Warning};
 use crate::compiled::{self, Compared, CompiledError, MAGIC_OCTETS, StoredZone, Verification};
 use crate::contents::Contents;
 use crate::image::file::{ImageFileError, PAGE, contents_range, is_image};
@@ -181,7 +181,7 @@ fn fill(file: &mut File, octets: &mut [u8]) -> io::Result<bool> {
     }
 }
 
-fn of_text(reading: read::Reading) -> Loaded {
+fn of_text(reading: Reading) -> Loaded {
     Loaded { contents: reading.contents, warnings: reading.warnings, verification: None }
 }
 

@@ -15,8 +15,7 @@ mod tests;
 pub(crate) use entry::{Located, read_fixed_fields};
 pub use fault::{ReadError, ReadFault, read_remedy};
 
-use crate::builder::Warning;
-use crate::contents::Contents;
+use crate::builder::Reading;
 use entry::State;
 use nonesuch_proto::{Name, Rtype};
 pub(crate) use reader::Open;
@@ -24,15 +23,6 @@ use reader::Reader;
 use source::{BLOCK, Source};
 use std::fs::File;
 use std::path::Path;
-
-/// What a zone file holds.
-#[derive(Debug)]
-pub struct Reading {
-    /// The records.
-    pub contents: Contents,
-    /// What is odd about them.
-    pub warnings: Vec<Warning>,
-}
 
 /// Reads the zone file at `path`, which may be a pipe. `origin` is the apex and the first $ORIGIN; without it the file
 /// must say it with $ORIGIN or absolute names, and the SOA record's owner is the apex.
@@ -83,13 +73,10 @@ pub fn read_records(
 
 fn finish(reader: Reader, origin: Option<&Name>) -> Result<Reading, ReadError> {
     let Reader { builder, files, .. } = reader;
-    match builder.finish(origin) {
-        Ok((contents, warnings)) => Ok(Reading { contents, warnings }),
-        Err(error) => Err(ReadError {
-            file: files[usize::from(error.place.file)].clone(),
-            line: error.place.line,
-            column: u32::from(error.place.line > 0),
-            fault: ReadFault::Zone(error.fault),
-        }),
-    }
+    builder.finish(origin).map_err(|error| ReadError {
+        file: files[usize::from(error.place.file)].clone(),
+        line: error.place.line,
+        column: u32::from(error.place.line > 0),
+        fault: ReadFault::Zone(error.fault),
+    })
 }

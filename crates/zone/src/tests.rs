@@ -205,14 +205,14 @@ fn templates_read_back_as_the_records_that_they_were_made_of() {
             let rrset = node.rrset(template.rtype()).unwrap();
             let expanded = template.expand();
             let own: Vec<&[u8]> =
-                expanded.iter().filter(|r| r.1 == rrset.rtype()).map(|r| r.3.as_slice()).collect();
+                expanded.iter().filter(|r| r.rtype == rrset.rtype()).map(|r| r.rdata.as_slice()).collect();
             assert_eq!(own, rrset.rdatas().collect::<Vec<_>>(), "{} {}", node.name(), rrset.rtype());
-            assert!(expanded.iter().all(|record| record.0.view() == node.name()), "{expanded:?}");
+            assert!(expanded.iter().all(|record| record.owner.view() == node.name()), "{expanded:?}");
         }
     }
     let cut = image.find_exact("cut.example.".parse::<Name>().unwrap().view()).unwrap();
     let glue: Vec<(String, bool)> =
-        cut.glue().map(|(template, required)| (template.expand()[0].0.to_string(), required)).collect();
+        cut.glue().map(|glue| (glue.addresses.expand()[0].owner.to_string(), glue.is_required)).collect();
     let expected = [("ns.cut.example.", true), ("ns.cut.example.", true), ("ns.example.", false)];
     assert_eq!(glue, expected.map(|(name, required)| (name.to_owned(), required)));
     assert!(matches!(

@@ -5,7 +5,7 @@ use crate::response::Section;
 use nonesuch_dnssec::denial::prove::{Denied, Proof};
 use nonesuch_proto::Rtype;
 use nonesuch_server::limits::Class as ResponseClass;
-use nonesuch_zone::image::{ImageNode, Owner, Template};
+use nonesuch_zone::image::{Glue, ImageNode, Owner, Template};
 
 impl<'i> Answerer<'i, '_, '_, '_> {
     /// RFC 4035 §3.1.4.1: DS belongs to the parent side of the cut.
@@ -46,7 +46,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         }
         // RFC 9471 §3.1: a referral without its in-domain glue is truncated; other addresses may be left out.
         let mut is_truncated = self.response.is_too_large();
-        for (addresses, is_required) in cut.glue() {
+        for Glue { addresses, is_required } in cut.glue() {
             if is_truncated {
                 break;
             }
@@ -64,7 +64,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         if let Some(online) = &mut self.online
             && self.response.dnssec_ok
         {
-            online.sign_glue(self.response, mark.0, addresses);
+            online.sign_glue(self.response, mark.end, addresses);
             if self.response.is_too_large() {
                 self.response.rewind(mark);
                 return false;

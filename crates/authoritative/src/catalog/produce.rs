@@ -84,7 +84,7 @@ fn build(
         }
     }
     let finished = builder.finish(Some(apex)).map_err(|error| ProduceError::Zone(error.fault))?;
-    Ok(finished.0)
+    Ok(finished.contents)
 }
 
 fn push(builder: &mut Builder, owner: NameRef<'_>, rtype: Rtype, rdata: &[u8]) {

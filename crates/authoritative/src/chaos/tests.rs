@@ -3,6 +3,7 @@
 use super::Chaos;
 use crate::zones::Zones;
 use crate::{Responder, Settings, Shared};
+use nonesuch_dnssec::online::Workshop;
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Section, push_query};
 use nonesuch_proto::{Class, Rtype, edns};
@@ -14,7 +15,7 @@ fn responder(settings: Settings, transport: Transport) -> Responder {
     let shared = Shared::new(Arc::new(Zones::new()));
     shared.settings.store(Arc::new(settings));
     let local = "127.0.0.1:53".parse().unwrap();
-    Responder::new(&shared, transport, local, (1 << 20, Arc::default()), 0)
+    Responder::new(&shared, transport, local, Workshop::new(1 << 20, Arc::default()), 0)
 }
 
 fn query(name: &str, rtype: Rtype, class: Class) -> Vec<u8> {

@@ -21,8 +21,8 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        if let Some((rcode, cookie)) = self.give_cookie(batch, header, message, sender, out) {
-            return self.end_bare(batch, header, rcode, (sender, cookie), out);
+        if let Some(outcome) = self.give_cookie(batch, header, message, sender, out) {
+            return outcome;
         }
         // RFC 6891 §6.1.3: what a message of another version may be without a question is not known.
         let is_other_version = read_opt_alone(message).is_some_and(|opt| opt.version != 0);
@@ -33,7 +33,7 @@ impl Thread {
     }
 
     /// Answers a message without a question whose OPT record has a cookie, with that and ours: whoever wants to know ours has asked
-    /// (RFC 7873 §5.4; RFC 9619 §4 leaves room for it). Tells what the sender's cookie is; `None` where it is no such message.
+    /// (RFC 7873 §5.4; RFC 9619 §4 leaves room for it). `None` where it is no such message.
     fn give_cookie(
         &mut self,
         batch: &Batch,
@@ -41,7 +41,7 @@ impl Thread {
         message: &[u8],
         sender: SocketAddr,
         out: &mut Vec<u8>,
-    ) -> Option<(Rcode, CookieStatus)> {
+    ) -> Option<Outcome> {
         let opt = read_opt_alone(message).filter(|opt| opt.version == 0)?;
         let cookies = batch.settings.cookies.as_ref()?;
         let now = batch.now as u32;
@@ -58,6 +58,6 @@ impl Thread {
         edns::push_opt(size, (rcode.0 >> 4) as u8, 0, out);
         out[10..HEADER].copy_from_slice(&1u16.to_be_bytes());
         reply.without_padding().push(&batch.reply, None, usize::from(size), 0, out);
-        Some((rcode, reply.cookie()))
+        Some(self.end_bare(batch, header, rcode, sender, reply.cookie(), out))
     }
 }

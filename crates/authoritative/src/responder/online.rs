@@ -1,7 +1,7 @@
 //! Answers that are signed or proven when asked: who may have them made, making them, and what becomes of those that could not be
 //! made.
 
-use super::{Batch, Thread};
+use super::{Batch, DeferredWork, Thread};
 use crate::answer::{Request, decline};
 use nonesuch_dnssec::online::Mark;
 use nonesuch_proto::MAX_NAME;
@@ -43,8 +43,8 @@ impl Thread {
     /// that are built and sent then, is charged at the end.
     pub(super) fn make(&mut self, now: u32, instant: Instant) {
         self.again = true;
-        let (_, operations) = self.making.get_or_insert((instant, 0));
-        *operations += self.workshop.wanted();
+        let deferred = self.deferred.get_or_insert(DeferredWork { begun: instant, operations: 0 });
+        deferred.operations += self.workshop.wanted();
         for zone in std::mem::take(&mut self.wanting) {
             zone.published().make(&mut self.workshop, now);
         }

@@ -94,7 +94,7 @@ impl Thread {
         sender: SocketAddr,
         out: &mut Vec<u8>,
     ) -> Outcome {
-        self.end_bare(batch, header, rcode, (sender, CookieStatus::Absent), out)
+        self.end_bare(batch, header, rcode, sender, CookieStatus::Absent, out)
     }
 
     /// The same for a sender whose cookie was read: one with a valid cookie is who it says, and is not limited.
@@ -104,7 +104,8 @@ impl Thread {
         batch: &Batch,
         header: Header,
         rcode: Rcode,
-        (sender, cookie): (SocketAddr, CookieStatus),
+        sender: SocketAddr,
+        cookie: CookieStatus,
         out: &mut Vec<u8>,
     ) -> Outcome {
         let limits = batch.settings.limits.as_ref().filter(|_| self.transport == Transport::Udp);

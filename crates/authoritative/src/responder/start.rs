@@ -3,7 +3,7 @@
 use super::{Batch, Responder, Shared, Thread};
 use crate::zones::View;
 use arc_swap::Cache;
-use nonesuch_dnssec::online::{Counters, Workshop};
+use nonesuch_dnssec::online::Workshop;
 use nonesuch_server::limits::{OnlineSettings, WorkerShare};
 use nonesuch_server::statistics::Carrier;
 use nonesuch_server::trailer::Transport;
@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl Responder {
-    /// A responder for messages that come over `transport` to the address `local`. `workshop` says how many octets its cache of
-    /// signatures and proofs takes, and where those are counted; signatures are made `clock_shift` seconds ahead of the clock.
+    /// A responder for messages that come over `transport` to the address `local`. Signatures are made `clock_shift` seconds ahead of the
+    /// clock.
     #[must_use]
     pub fn new(
         shared: &Shared,
         transport: Transport,
         local: SocketAddr,
-        workshop: (usize, Arc<Counters>),
+        workshop: Workshop,
         clock_shift: u32,
     ) -> Self {
         let mut view = View::new(Arc::clone(&shared.zones));
@@ -30,7 +30,7 @@ impl Responder {
         let thread = Thread {
             transport,
             begun: Instant::now(),
-            workshop: Workshop::new(workshop.0, workshop.1),
+            workshop,
             share,
             statistics: shared.statistics.thread(carrier(transport)),
             tap: shared.tap.as_ref().map(|tap| tap.thread(carrier(transport), local)),
@@ -43,7 +43,7 @@ impl Responder {
             session: None,
             messages: 0,
             again: false,
-            making: None,
+            deferred: None,
         };
         let batch = Batch {
             table: Arc::clone(view.table()),

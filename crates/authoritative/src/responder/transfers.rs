@@ -1,13 +1,12 @@
 //! Requests for transfers (AXFR, IXFR): from the zone's state to a stream of messages, or to a refusal.
 
-use super::{Batch, Outcome, Thread};
+use super::{Batch, Limited, Outcome, Thread};
 use crate::answer::{Request, decline};
 use crate::transfer::outbound::{self, Transfer, ZoneToSend};
 use crate::zones::{Slot, ZonePolicy, ZoneState};
 use nonesuch_proto::message::Rcode;
 use nonesuch_proto::{Class as DnsClass, Rtype};
 use nonesuch_server::extended_errors::ExtendedError;
-use nonesuch_server::limits::Class;
 use nonesuch_server::trailer::{Trailer, Transport};
 use nonesuch_server::tsig::Verified;
 use std::net::{IpAddr, SocketAddr};
@@ -26,7 +25,7 @@ impl Thread {
     ) -> Outcome {
         // Before anything is looked for: an address in a datagram may be forged.
         if self.transport == Transport::Udp && verified.is_none() {
-            if !self.admit(batch, request, (Class::Error, 0), sender, out) {
+            if !self.admit(batch, request, Limited::ERROR, sender, out) {
                 return Outcome::Nothing;
             }
             if !out.is_empty() {
@@ -46,8 +45,8 @@ impl Thread {
             Some(ZoneState::Serving(_)) | None => None,
         };
         if unready.is_some() {
-            let error = (Rcode::SERVFAIL, unready);
-            return self.refuse_transfer(batch, message, request, verified, error, out);
+            decline(request, Rcode::SERVFAIL, unready, false, out);
+            return self.end_transfer(batch, message, request, verified, out);
         }
         let zone = state.and_then(ZoneState::serving).map(|zone| ZoneToSend {
             contents: zone.contents(),
@@ -57,7 +56,7 @@ impl Thread {
         });
         if let Some((slot, zone)) = slot.zip(state.and_then(ZoneState::serving)) {
             let serial = outbound::requested_serial(message, request.query);
-            self.note_secondary(batch, slot, zone.policy(), (request, sender.ip()), serial);
+            self.note_secondary(batch, slot, zone.policy(), request, sender.ip(), serial);
         }
         let mut opt = Vec::new();
         match slot.filter(|_| request.trailer.reply.wants_expire()) {
@@ -91,8 +90,8 @@ impl Thread {
                 self.end_transfer(batch, message, request, verified, out)
             }
             Transfer::Refuse(refusal) => {
-                let error = refusal.extended_error();
-                self.refuse_transfer(batch, message, request, verified, (refusal.rcode(), error), out)
+                decline(request, refusal.rcode(), refusal.extended_error(), false, out);
+                self.end_transfer(batch, message, request, verified, out)
             }
         }
     }
@@ -104,7 +103,8 @@ impl Thread {
         batch: &Batch,
         slot: &Slot,
         policy: &ZonePolicy,
-        (request, client): (&Request<'_>, IpAddr),
+        request: &Request<'_>,
+        client: IpAddr,
         serial: Option<u32>,
     ) {
         let client = client.to_canonical();
@@ -112,19 +112,6 @@ impl Thread {
         if slot.apex().view() == request.name && is_notified() {
             self.secondaries.note_query(slot.apex(), client, serial, batch.now);
         }
-    }
-
-    fn refuse_transfer(
-        &mut self,
-        batch: &Batch,
-        message: &[u8],
-        request: &Request<'_>,
-        verified: Option<&Verified>,
-        (rcode, error): (Rcode, Option<ExtendedError>),
-        out: &mut Vec<u8>,
-    ) -> Outcome {
-        decline(request, rcode, error, false, out);
-        self.end_transfer(batch, message, request, verified, out)
     }
 
     /// Signs and counts an answer without records.

@@ -5,7 +5,7 @@ use super::activity::Activity;
 use super::crowded;
 use super::image_inputs::{ImageInputs, digest_of, signers_digest};
 use super::refused::verdict_of;
-use super::settings::{FULL, Making, OnFault, VerifyChoice, ZoneSettings};
+use super::settings::{FULL, Making, OnFault, OnlineSigning, VerifyChoice, ZoneSettings};
 use super::{KeyFiles, Refused, SigningKeys};
 use crate::Published;
 use nonesuch_dnssec::denial::Mapping;
@@ -15,13 +15,13 @@ use nonesuch_dnssec::online::{
     Nsec5Prover, Nsec5Zone, OnlineKeys, OnlineOptions, PrepareError, prepare_unverified, verify_as_it_is,
 };
 use nonesuch_dnssec::verify::{
-    Aids, Earlier, Mode, Report, VerifyProgress, VerifyWarning, count_faults, into_verified_with,
+    Aids, Earlier, FaultyZone, Mode, Report, VerifyProgress, VerifyWarning, count_faults, into_verified_with,
 };
-use nonesuch_dnssec::{Mechanism, Verified, VerifyOptions};
+use nonesuch_dnssec::{Verified, VerifyOptions};
 use nonesuch_proto::{Name, Rtype};
 use nonesuch_zone::image::CompileError;
 use nonesuch_zone::{Contents, Verification};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The version of a zone that was published before, whose signatures were all verified at a time.
 pub(super) struct Before<'b> {
@@ -71,7 +71,7 @@ pub(super) struct BuildRecord {
 enum Outcome {
     Sound(Verified),
     /// It has faults, and is served nevertheless.
-    Faulty(Contents, Report),
+    Faulty(FaultyZone),
     /// Nothing was verified.
     Unverified(Contents),
 }
@@ -80,7 +80,7 @@ impl Outcome {
     const fn contents(&self) -> &Contents {
         match self {
             Self::Sound(verified) => verified.contents(),
-            Self::Faulty(contents, _) | Self::Unverified(contents) => contents,
+            Self::Faulty(FaultyZone { contents, .. }) | Self::Unverified(contents) => contents,
         }
     }
 
@@ -148,7 +148,7 @@ impl Builder<'_> {
         recorded: Option<Verification>,
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
-        let is_made = matches!(self.settings.making, Making::Online { .. });
+        let is_made = matches!(self.settings.making, Making::Online(_));
         if self.settings.requires_dnssec && !is_made && !facts::is_signed(&contents) {
             return Err(Refused::NotSigned);
         }
@@ -176,9 +176,7 @@ impl Builder<'_> {
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
         match &self.settings.making {
-            Making::Online { mechanism, keys, validity, .. } => {
-                self.build_online(contents, (*mechanism, keys, *validity), plan, before)
-            }
+            Making::Online(signing) => self.build_online(contents, signing, plan, before),
             making => {
                 let is_nsec5 =
                     facts::denial(&contents).is_some_and(|facts| facts.mechanism.mapping() == Mapping::Vrf);
@@ -231,11 +229,13 @@ impl Builder<'_> {
     fn build_online(
         &self,
         contents: Contents,
-        (mechanism, keys, validity): (Mechanism, &PathBuf, u32),
+        signing: &OnlineSigning,
         plan: Plan,
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
-        let keys = (self.key_files.signing)(keys, contents.apex(), self.key_time).map_err(Box::new)?;
+        let OnlineSigning { mechanism, validity, .. } = *signing;
+        let keys =
+            (self.key_files.signing)(&signing.keys, contents.apex(), self.key_time).map_err(Box::new)?;
         let (digest, key_digest) = (digest_of(mechanism, &keys), Some(signers_digest(mechanism, &keys)));
         let SigningKeys { records, pairs, sync } = keys;
         let options = OnlineOptions { mechanism, records, pairs, validity, sync };
@@ -276,12 +276,11 @@ impl Builder<'_> {
         let tell = |progress: VerifyProgress| self.activity.progress(progress.names, progress.total_names);
         match verify_as_it_is(contents, &self.options(plan), &aids(before, &tell)) {
             Ok(contents) => Ok((contents, None)),
-            Err(unverified) if unverified.1.wrong_digest().is_some() => Err(refused(&unverified.1, self.now)),
-            Err(unverified) if self.settings.on_fault == OnFault::Warn => {
-                let (contents, report) = *unverified;
-                Ok((contents, Some(report)))
+            Err(faulty) if faulty.report.wrong_digest().is_some() => Err(refused(&faulty.report, self.now)),
+            Err(faulty) if self.settings.on_fault == OnFault::Warn => {
+                Ok((faulty.contents, Some(faulty.report)))
             }
-            Err(unverified) => Err(Box::new(PrepareError::Unsound(Box::new(unverified.1))).into()),
+            Err(faulty) => Err(Box::new(PrepareError::Unsound(Box::new(faulty.report))).into()),
         }
     }
 
@@ -301,13 +300,10 @@ impl Builder<'_> {
         match into_verified_with(contents, &self.options(plan), &aids) {
             Ok(verified) => Ok(Outcome::Sound(verified)),
             // Whatever is done about faults: the publisher digested other records (RFC 8976 §4).
-            Err(unverified) if unverified.1.wrong_digest().is_some() => Err(refused(&unverified.1, self.now)),
-            Err(unverified) if self.settings.on_fault == OnFault::Warn => {
-                let (contents, report) = *unverified;
-                Ok(Outcome::Faulty(contents, report))
-            }
-            Err(unverified) if facts::is_key_set(&unverified.0) => Err(Refused::OnlyKeySet),
-            Err(unverified) => Err(refused(&unverified.1, self.now)),
+            Err(faulty) if faulty.report.wrong_digest().is_some() => Err(refused(&faulty.report, self.now)),
+            Err(faulty) if self.settings.on_fault == OnFault::Warn => Ok(Outcome::Faulty(*faulty)),
+            Err(faulty) if facts::is_key_set(&faulty.contents) => Err(Refused::OnlyKeySet),
+            Err(faulty) => Err(refused(&faulty.report, self.now)),
         }
     }
 
@@ -331,7 +327,7 @@ impl Builder<'_> {
     fn built(&self, published: Published, outcome: Outcome, plan: Plan) -> Built {
         let report = match &outcome {
             Outcome::Sound(verified) => Some(verified.report()),
-            Outcome::Faulty(_, report) => Some(report),
+            Outcome::Faulty(FaultyZone { report, .. }) => Some(report),
             Outcome::Unverified(_) => None,
         };
         let zone = self.settings.apex.to_string();
@@ -349,7 +345,7 @@ impl Builder<'_> {
                 (of_image, of_contents, verified_words(plan, verified.report(), is_signed), Vec::new())
             }
             // The next start verifies it again, and repeats the warning.
-            Outcome::Faulty(_, report) => {
+            Outcome::Faulty(FaultyZone { report, .. }) => {
                 let words = faulty_words(plan, report);
                 (Verification::Nothing, Verification::Nothing, words, vec![fault_warning(report)])
             }
@@ -360,7 +356,7 @@ impl Builder<'_> {
         };
         let contents = match outcome {
             Outcome::Sound(verified) => verified.into_contents(),
-            Outcome::Faulty(contents, _) | Outcome::Unverified(contents) => contents,
+            Outcome::Faulty(FaultyZone { contents, .. }) | Outcome::Unverified(contents) => contents,
         };
         Built {
             published,

@@ -66,7 +66,7 @@ fn key_state(image: &Image) -> KeyState {
     let apex = image.find_exact(image.apex());
     let records = apex.and_then(|apex| apex.template(Rtype::DNSKEY)).map(|keys| keys.expand());
     let records = records.unwrap_or_default();
-    let of = |rtype| records.iter().filter(move |record| record.1 == rtype).map(|record| &record.3);
+    let of = |rtype| records.iter().filter(move |record| record.rtype == rtype).map(|record| &record.rdata);
     let has_nsec = apex.is_some_and(|apex| apex.nsec().is_some());
     let denial = denial_kind(has_nsec, image.nsec3_parameters().is_some(), image.nsec5_key().is_some());
     let signatures = of(Rtype::RRSIG).map(Vec::as_slice);

@@ -1,40 +1,23 @@
 //! What is kept of a zone in the state folder: the image that it is answered from, and behind it its records, so that it is
 //! mapped after a restart.
-//!
-//! The image of a zone that is signed when asked is made of the keys too; what those were is kept beside it ([`ImageInputs`]). That of a
-//! zone with NSEC5 is made of the zone alone: its VRF key and proofs are loaded each time, and must fit.
 
 use super::activity::{Activity, lock};
-use super::build::{BuildRecord, Built, NOTHING_VERIFIED, warn_of_key_signers};
+use super::build::{BuildRecord, Built};
 use super::compare::{self, Relation, Seen};
-use super::crowded;
-use super::image_inputs::{ImageInputs, digest_of, signers_digest};
+use super::image_inputs::ImageInputs;
+use super::images::ImageReader;
 use super::publish::Version;
-use super::settings::{FULL, Making, Source, VerifyChoice, ZoneSettings};
+use super::settings::{Source, VerifyChoice, ZoneSettings};
 use super::state::{Fingerprint, STATE, ZONE};
 use super::zone::Zone;
 use super::{Refused, Service};
 use crate::image_file::begins_as_image;
-use crate::{Published, open_image};
-use nonesuch_dnssec::Mechanism;
-use nonesuch_dnssec::online::{Nsec5Zone, prepare_keys};
-use nonesuch_dnssec::verify::Mode;
-use nonesuch_proto::{Name, Rtype};
+use crate::open_image;
+use nonesuch_proto::Name;
 use nonesuch_zone::image::file;
-use nonesuch_zone::{Contents, ImageFile, Verification, load_regular, open_compiled, open_regular};
+use nonesuch_zone::{Contents, ImageFile, Verification, load_regular, open_regular};
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
-
-/// An image that is served as it is.
-pub(super) struct Image {
-    published: Published,
-    /// When its signatures were verified.
-    verified_at: Option<u32>,
-    warnings: Vec<String>,
-    /// As [`Version::key_digest`].
-    key_digest: Option<String>,
-}
 
 impl Service {
     /// Writes a version into the state folder.
@@ -103,9 +86,8 @@ impl Service {
         settings: &ZoneSettings,
         origin: &[Fingerprint],
     ) -> Result<Option<Version>, Refused> {
-        let image = self.publish_image(file, settings, (None, self.now()))?;
-        let version = image.map(|image| version_of(image, path, settings, origin)).transpose()?;
-        let Some(mut version) = version else { return Ok(None) };
+        let reader = self.image_reader(settings, origin, None, self.now());
+        let Some(mut version) = reader.read(file, path)? else { return Ok(None) };
         let warnings = self.compared(&version, self.seen(zone).as_ref(), Relation::First, settings)?;
         version.warnings.extend(warnings);
         Ok(Some(version))
@@ -120,22 +102,24 @@ impl Service {
         settings: &ZoneSettings,
         origin: &[Fingerprint],
     ) -> Result<Option<Version>, Refused> {
+        let reader = self.image_reader(settings, origin, None, self.now());
         let Some(state) = &self.state else {
-            let file = if relies_on_files(settings, None) { open_image(path)? } else { None };
+            let file = if reader.relies_on_files() { open_image(path)? } else { None };
             let version = file.map(|file| self.serve_image(zone, file, path, settings, origin));
             return Ok(version.transpose()?.flatten());
         };
-        if !relies_on_files(settings, None) || !begins_as_image(path)? {
+        if !reader.relies_on_files() || !begins_as_image(path)? {
             return Ok(None);
         }
         let seen = self.seen(zone);
-        let held = if settings.keeps_contents() { self.last_version(zone, settings).0 } else { None };
+        let held = if settings.keeps_contents() { self.last_version(zone, settings) } else { None };
+        let held = held.map(|held| held.contents);
         let failed = |source| Refused::Keep { path: state.path(&zone.apex, ZONE), source };
         let copy =
             |out: &mut std::io::BufWriter<&File>| std::io::copy(&mut open_regular(path)?, out).map(drop);
         let mut taken = Ok(None);
         let check = |part: &Path| {
-            taken = self.map_file(part, settings, origin, (None, self.now())).and_then(|version| {
+            taken = reader.open(part).and_then(|version| {
                 let Some(mut version) = version else { return Ok(None) };
                 let after = version.contents.as_deref();
                 let relation = after.map_or(Relation::First, |after| Relation::of(held.as_deref(), after));
@@ -195,9 +179,12 @@ impl Service {
             return false;
         }
         activity.phase("read");
-        let read = |now| match self.map_file(&path, settings, origin, (state.image_inputs(&zone.apex), now)) {
-            Ok(Some(version)) => Ok(version),
-            _ => self.build_kept(zone, settings, &path, origin, activity, now),
+        let read = |now| {
+            let inputs = state.image_inputs(&zone.apex);
+            match self.image_reader(settings, origin, inputs, now).open(&path) {
+                Ok(Some(version)) => Ok(version),
+                _ => self.build_kept(zone, settings, &path, origin, activity, now),
+            }
         };
         let now = self.now();
         let version = read(now).or_else(|error| {
@@ -246,169 +233,18 @@ impl Service {
         Ok(Version::of(built, settings, origin.to_vec()))
     }
 
-    /// The image that the file at `path` begins with, where it may be served without verifying the zone, with signatures that
-    /// are valid at `now`. `made` is what is known of it where it is the image of a zone that is signed when asked.
-    pub(super) fn map_file(
-        &self,
-        path: &Path,
-        settings: &ZoneSettings,
-        origin: &[Fingerprint],
-        (made, now): (Option<ImageInputs>, u32),
-    ) -> Result<Option<Version>, Refused> {
-        let image = self.open_file(path, settings, (made, now))?;
-        image.map(|image| version_of(image, path, settings, origin)).transpose()
+    /// A reader of images of a zone, for signatures that are valid at `now`. `inputs`: those of the image, where it is signed online and
+    /// they are known.
+    fn image_reader<'r>(
+        &'r self,
+        settings: &'r ZoneSettings,
+        origin: &'r [Fingerprint],
+        inputs: Option<ImageInputs>,
+        now: u32,
+    ) -> ImageReader<'r> {
+        let key_time = settings.key_time(self.now());
+        ImageReader { settings, key_files: &self.key_files, origin, inputs, now, key_time }
     }
-
-    /// As [`map_file`](Self::map_file), without the records behind the image.
-    pub(super) fn open_file(
-        &self,
-        path: &Path,
-        settings: &ZoneSettings,
-        (made, now): (Option<ImageInputs>, u32),
-    ) -> Result<Option<Image>, Refused> {
-        if !relies_on_files(settings, made.as_ref()) {
-            return Ok(None);
-        }
-        let Some(file) = open_image(path)? else { return Ok(None) };
-        self.publish_image(file, settings, (made, now))
-    }
-
-    /// As [`open_file`](Self::open_file), of a file that is open.
-    pub(super) fn publish_image(
-        &self,
-        file: ImageFile,
-        settings: &ZoneSettings,
-        (made, now): (Option<ImageInputs>, u32),
-    ) -> Result<Option<Image>, Refused> {
-        if file.image().apex() != settings.apex.view() {
-            return Ok(None);
-        }
-        let (recorded, signatures) = (file.record().verification, file.signatures());
-        let recorded = made.as_ref().map_or(recorded, |made| made.verification);
-        let Some((published, key_digest)) = self.publish_file(file, settings, (made, now))? else {
-            return Ok(None);
-        };
-        let warnings = crowded::check(published.image(), settings.limits)?;
-        let verified_at = match recorded {
-            Verification::Full { at } if signatures > 0 => Some(at),
-            _ => None,
-        };
-        Ok(Some(Image { published, verified_at, warnings, key_digest }))
-    }
-
-    /// What an image file is served as by a zone's settings, and the digest of the keys that sign it online; `None` where the zone is
-    /// to be verified or made anew.
-    fn publish_file(
-        &self,
-        file: ImageFile,
-        settings: &ZoneSettings,
-        (made, now): (Option<ImageInputs>, u32),
-    ) -> Result<Option<(Published, Option<String>)>, Refused> {
-        let mode = match settings.verify {
-            VerifyChoice::Nothing => None,
-            VerifyChoice::Structural => Some(Mode::Structural),
-            VerifyChoice::Quick if file.signatures() > FULL => Some(Mode::Structural),
-            _ => Some(Mode::Full),
-        };
-        if mode.is_none() && file.image().apex_rdatas(Rtype::NS).is_empty() {
-            return Err(Refused::NoApexNs);
-        }
-        let is_nsec5 = file.image().nsec5_key().is_some();
-        let is_made = matches!(settings.making, Making::Online { .. });
-        if settings.requires_dnssec && !is_made && !file.image().is_signed() {
-            return Err(Refused::NotSigned);
-        }
-        let published = match &settings.making {
-            Making::AsItIs if !is_nsec5 => Published::from_file(file, mode, now),
-            Making::AsItIs | Making::Nsec5 { .. } if is_nsec5 => {
-                let zone = Nsec5Zone::of_image(file.image());
-                let folder = settings.nsec5_folder()?;
-                let source = settings.source.path();
-                let prover = (self.key_files.prover)(&folder, source, &zone).map_err(Box::new)?;
-                Published::nsec5_from_file(file, prover, mode, now)
-            }
-            Making::Online { mechanism, keys, validity, .. } if !is_nsec5 => {
-                let Some(made) = made else { return Ok(None) };
-                let at = settings.key_time(self.now());
-                return self.publish_online(file, (*mechanism, keys, *validity, at), &made, (mode, now));
-            }
-            Making::AsItIs | Making::Nsec5 { .. } | Making::Online { .. } => return Ok(None),
-        };
-        let zone = settings.apex.to_string();
-        let published = published.inspect_err(|reason| {
-            tracing::info!(
-                zone,
-                "zone {zone}: its image is not taken as it is: {reason}; verifying the zone"
-            );
-        });
-        Ok(published.ok().map(|published| (published, None)))
-    }
-
-    /// The image of a zone that is signed when asked, where it was made by the same mechanism of the same key records. The
-    /// private keys are loaded, and must fit, each time.
-    fn publish_online(
-        &self,
-        file: ImageFile,
-        (mechanism, folder, validity, at): (Mechanism, &Path, u32, Option<u32>),
-        made: &ImageInputs,
-        (mode, now): (Option<Mode>, u32),
-    ) -> Result<Option<(Published, Option<String>)>, Refused> {
-        let apex = file.image().apex().to_name();
-        let keys = (self.key_files.signing)(folder, &apex, at).map_err(Box::new)?;
-        if made.digest != digest_of(mechanism, &keys) {
-            return Ok(None);
-        }
-        let key_digest = Some(signers_digest(mechanism, &keys));
-        let dnskeys = file.image().apex_rdatas(Rtype::DNSKEY);
-        let keys =
-            prepare_keys(&apex, &dnskeys, made.has_signed_keys, keys.pairs, validity).map_err(Box::new)?;
-        warn_of_key_signers(&apex, &keys);
-        let published = Published::online_from_file(file, made.verification, (mechanism, keys), mode, now);
-        Ok(published.ok().map(|published| (published, key_digest)))
-    }
-}
-
-/// Whether an image may be served as its file has it. Who asks for all signatures to be verified does not rely on what a file says,
-/// and of a zone that is signed when asked it must be known what it was made of.
-fn relies_on_files(settings: &ZoneSettings, made: Option<&ImageInputs>) -> bool {
-    let is_unknown = matches!(settings.making, Making::Online { .. }) && made.is_none();
-    settings.verify != VerifyChoice::Full && !is_unknown
-}
-
-/// What an image is served as, with the records behind it where they are wanted.
-fn version_of(
-    image: Image,
-    path: &Path,
-    settings: &ZoneSettings,
-    origin: &[Fingerprint],
-) -> Result<Version, Refused> {
-    let Image { published, verified_at, warnings, key_digest } = image;
-    let contents = if settings.keeps_contents() {
-        Some(Arc::new(load_regular(path, Some(&settings.apex))?.contents))
-    } else {
-        None
-    };
-    let records = count_records(contents.as_deref(), path);
-    let verified = match settings.verify {
-        VerifyChoice::Nothing => NOTHING_VERIFIED.to_owned(),
-        _ => "when its image was made".to_owned(),
-    };
-    let origin = origin.to_vec();
-    let (is_new, unstored) = (true, None);
-    let findings = None;
-    Ok(Version {
-        published,
-        contents,
-        records,
-        verified,
-        verified_at,
-        origin,
-        warnings,
-        findings,
-        is_new,
-        key_digest,
-        unstored,
-    })
 }
 
 /// When a version that is kept was verified, in seconds since 1970 modulo 2^32.
@@ -420,14 +256,6 @@ fn verified_at(path: &Path) -> Option<u32> {
             Some(at)
         }
         Verification::Nothing => None,
-    }
-}
-
-/// Records of a zone: of those that are not read, the directory in front of them tells.
-fn count_records(contents: Option<&Contents>, path: &Path) -> Option<u64> {
-    match contents {
-        Some(contents) => Some(contents.record_count()),
-        None => open_compiled(path, None).ok().flatten().map(|zone| zone.record_count()),
     }
 }
 

@@ -56,9 +56,9 @@ impl Service {
     pub(super) fn note_key_event(&self, zone: &Zone) -> bool {
         let (settings, now) = (zone.settings(), self.now());
         let next = match &settings.making {
-            Making::Online { keys, ignore_key_times: false, .. } => {
+            Making::Online(signing) if !signing.ignore_key_times => {
                 self.keys_seen_at.fetch_max(now, Relaxed);
-                (self.key_files.next_event)(keys, &zone.apex, now)
+                (self.key_files.next_event)(&signing.keys, &zone.apex, now)
             }
             _ => None,
         };
@@ -80,10 +80,10 @@ impl Service {
     /// Whether a zone is signed online by other keys than its key files have at this time, or these cannot be read.
     pub(super) fn have_keys_changed(&self, zone: &Zone) -> bool {
         let settings = zone.settings();
-        let Making::Online { mechanism, keys, .. } = &settings.making else { return false };
+        let Making::Online(signing) = &settings.making else { return false };
         let Some(served) = lock(&zone.facts).key_digest.clone() else { return false };
-        let found = (self.key_files.signing)(keys, &zone.apex, settings.key_time(self.now()));
-        found.map_or(true, |found| signers_digest(*mechanism, &found) != served)
+        let found = (self.key_files.signing)(&signing.keys, &zone.apex, settings.key_time(self.now()));
+        found.map_or(true, |found| signers_digest(signing.mechanism, &found) != served)
     }
 
     /// The records of a zone that is in no file, to be published with other keys.

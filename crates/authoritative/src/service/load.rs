@@ -3,7 +3,7 @@
 use super::activity::{Activity, ActivityKind, lock};
 use super::opened::{Found, Opened};
 use super::publish::Candidate;
-use super::settings::{Making, Source, ZoneSettings};
+use super::settings::{Making, OnlineSigning, Source, ZoneSettings};
 use super::state::Fingerprint;
 use super::state::Membership;
 use super::zone::{Update, Zone};
@@ -170,7 +170,7 @@ impl Service {
 /// What tells that the files of a zone are those that they were.
 fn fingerprints(path: &Path, settings: &ZoneSettings) -> Result<Vec<Fingerprint>, Refused> {
     let keys = match &settings.making {
-        Making::Online { keys, .. } | Making::Nsec5 { keys } => Some(keys.as_path()),
+        Making::Online(OnlineSigning { keys, .. }) | Making::Nsec5 { keys } => Some(keys.as_path()),
         Making::AsItIs => None,
     };
     let paths = [path].into_iter().chain(keys);

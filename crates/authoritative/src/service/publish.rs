@@ -1,11 +1,11 @@
 //! Publishing a version of a zone: verified, compiled, kept, noted in the journal, swapped in, told.
 
 use super::activity::{Activity, lock};
-use super::build::{Before, BuildRecord, Builder, Built};
+use super::build::{Before, Builder, Built};
 use super::compare::{self, Relation, Seen};
 use super::settings::{Making, Source, VerifyChoice, ZoneSettings};
 use super::state::{Fingerprint, JOURNAL, JOURNAL_PART, STATE, ZONE};
-use super::zone::Zone;
+use super::zone::{Unstored, Zone};
 use super::{Refused, Service, ZoneEvent};
 use crate::zones::ServedZone;
 use crate::{Published, open_image};
@@ -49,6 +49,7 @@ pub(super) struct Version {
     pub(super) contents: Option<Arc<Contents>>,
     pub(super) records: Option<u64>,
     pub(super) verified: String,
+    /// When its signatures were verified.
     pub(super) verified_at: Option<u32>,
     pub(super) origin: Vec<Fingerprint>,
     /// What is odd about it, beside the one before.
@@ -63,12 +64,11 @@ pub(super) struct Version {
     pub(super) unstored: Option<Unstored>,
 }
 
-/// A version that is served from memory alone, since it could not be stored.
-#[derive(Debug)]
-pub(super) struct Unstored {
-    pub(super) error: Refused,
-    /// The facts to store with it.
-    pub(super) record: BuildRecord,
+/// The version that was published last.
+pub(super) struct LastVersion {
+    pub(super) contents: Arc<Contents>,
+    /// As [`Version::verified_at`].
+    pub(super) verified_at: Option<u32>,
 }
 
 impl Version {
@@ -106,14 +106,15 @@ impl Service {
         let Candidate { contents, recorded, steps, origin, is_new } = candidate;
         let settings = zone.settings();
         let seen = self.seen(zone);
-        let (held, verified_at) = self.last_version(zone, &settings);
-        let before = held.as_deref().zip(verified_at);
-        let before = before.map(|(contents, at)| Before { contents, verified_at: Some(at) });
+        let last = self.last_version(zone, &settings);
+        let held = last.as_ref().map(|last| &*last.contents);
+        let before = last.as_ref().filter(|last| last.verified_at.is_some());
+        let before = before.map(|last| Before { contents: &last.contents, verified_at: last.verified_at });
         let builder = self.builder(&settings, activity, self.now());
         let findings = check_semantics(&contents, &settings);
         let built = builder.build(contents, recorded, before.as_ref())?;
         let after = built.contents.as_ref();
-        let relation = after.map_or(Relation::First, |after| Relation::of(held.as_deref(), after));
+        let relation = after.map_or(Relation::First, |after| Relation::of(held, after));
         let mut warnings =
             compare::compared(seen.as_ref(), &built.published, relation, &settings, self.now())?;
         warnings.extend(findings.iter().flat_map(|findings| findings.lines(SEMANTIC_LINES)));
@@ -140,11 +141,11 @@ impl Service {
         };
         // The journal leads from one stored version to the next.
         let is_gap = unstored.is_some() || lock(&zone.facts).unstored.is_some();
-        let before = held.as_deref().filter(|_| !is_gap);
+        let before = held.filter(|_| !is_gap);
         if let Some(after) = after {
             self.add_to_journal(zone, &settings, before, relation, after, steps);
         }
-        drop(held);
+        drop(last);
         let findings = findings.map(|findings| findings.total());
         let mut version = Version { unstored, findings, is_new, ..Version::of(built, &settings, origin) };
         version.warnings.extend(warnings);
@@ -183,15 +184,11 @@ impl Service {
     }
 
     /// The version that was published last, where it is of use for the next one: what has not changed need not be verified
-    /// again, and what has goes into the journal. With it, when its signatures were verified.
-    pub(super) fn last_version(
-        &self,
-        zone: &Zone,
-        settings: &ZoneSettings,
-    ) -> (Option<Arc<Contents>>, Option<u32>) {
+    /// again, and what has goes into the journal.
+    pub(super) fn last_version(&self, zone: &Zone, settings: &ZoneSettings) -> Option<LastVersion> {
         let facts = lock(&zone.facts);
-        if facts.contents.is_some() {
-            return (facts.contents.clone(), facts.verified_at);
+        if let Some(contents) = facts.contents.clone() {
+            return Some(LastVersion { contents, verified_at: facts.verified_at });
         }
         let many =
             facts.served.as_ref().is_none_or(|served| served.published().image().signatures() > super::FULL);
@@ -203,18 +200,14 @@ impl Service {
                 false
             }
         };
-        let kept = self.state.as_ref().filter(|_| for_verifying || settings.keeps_contents());
+        let state = self.state.as_ref().filter(|_| for_verifying || settings.keeps_contents())?;
         // What was kept is of use, and no more: where it cannot be read, more is verified.
-        let Some(loaded) =
-            kept.and_then(|state| load_regular(&state.path(&zone.apex, ZONE), Some(&zone.apex)).ok())
-        else {
-            return (None, None);
-        };
+        let loaded = load_regular(&state.path(&zone.apex, ZONE), Some(&zone.apex)).ok()?;
         let verified_at = match loaded.verification {
             Some(Verification::Full { at }) => Some(at),
             _ => None,
         };
-        (Some(Arc::new(loaded.contents)), verified_at)
+        Some(LastVersion { contents: Arc::new(loaded.contents), verified_at })
     }
 
     /// Takes out of the journal what does not lead to a version that is about to be kept, where its serial is one that was
@@ -259,7 +252,7 @@ impl Service {
         };
         let serials = from.filter(is_unambiguous).zip(contents.soa().map(|soa| soa.serial));
         let appended = match before.zip(serials) {
-            Some((_, serials)) if leads(steps, serials) => journal.append_all(steps),
+            Some((_, (from, to))) if leads(steps, from, to) => journal.append_all(steps),
             Some((before, _)) => journal.append(&ChangeSet::between(before, contents, |_| true)).map(drop),
             None => journal.clear(),
         };
@@ -275,7 +268,7 @@ impl Service {
         let state = self.state.as_ref()?;
         let is_wanted = settings.keeps_contents()
             && settings.transfers.journal_octets > 0
-            && !matches!(settings.making, Making::Online { .. });
+            && !matches!(settings.making, Making::Online(_));
         let mut journal = lock(&zone.facts).journal.take().filter(|_| is_wanted);
         if is_wanted && journal.is_none() {
             let path = state.path(&zone.apex, JOURNAL);
@@ -407,7 +400,7 @@ fn open_journal(path: &Path, apex: &Name, most: u64) -> Option<Journal> {
 }
 
 /// Whether steps lead from one serial to another, each from where the one in front of it ends.
-fn leads(steps: &[ChangeSet], (from, to): (u32, u32)) -> bool {
+fn leads(steps: &[ChangeSet], from: u32, to: u32) -> bool {
     let serial = |contents: &Contents| contents.soa().map(|soa| soa.serial);
     let end = steps.iter().try_fold(from, |at, step| {
         let next = serial(step.added()).filter(|next| serial::is_before(at, *next));

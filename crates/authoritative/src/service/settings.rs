@@ -104,21 +104,25 @@ pub enum Making {
     /// From the zone, or it has none; a zone with NSEC5 has its VRF key in the folder `nsec5` beside its file.
     AsItIs,
     /// Denials, and all signatures that the zone has not, are made when asked.
-    Online {
-        /// A mechanism whose records are made when asked.
-        mechanism: Mechanism,
-        /// Folder of the key files.
-        keys: PathBuf,
-        /// Validity of signatures, in seconds.
-        validity: u32,
-        /// Whether the times in the key files are ignored: every key is published and signs.
-        ignore_key_times: bool,
-    },
+    Online(OnlineSigning),
     /// The zone has NSEC5.
     Nsec5 {
         /// Folder of the VRF key and of the stored proofs.
         keys: PathBuf,
     },
+}
+
+/// How a zone is signed online.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnlineSigning {
+    /// A mechanism whose records are made when asked.
+    pub mechanism: Mechanism,
+    /// Folder of the key files.
+    pub keys: PathBuf,
+    /// Validity of signatures, in seconds.
+    pub validity: u32,
+    /// Whether the times in the key files are ignored: every key is published and signs.
+    pub ignore_key_times: bool,
 }
 
 /// How much of a signed zone is verified before it is published.
@@ -276,7 +280,7 @@ impl ZoneSettings {
             Source::Stream(_) | Source::Primaries | Source::Producer => {}
         }
         match &mut self.making {
-            Making::Online { keys, .. } | Making::Nsec5 { keys } => fill_in(keys, apex),
+            Making::Online(OnlineSigning { keys, .. }) | Making::Nsec5 { keys } => fill_in(keys, apex),
             Making::AsItIs => {}
         }
         self
@@ -285,7 +289,7 @@ impl ZoneSettings {
     /// The time at which the times in key files are read, where it is `now`; `None` where they are ignored.
     pub(super) const fn key_time(&self, now: u32) -> Option<u32> {
         match self.making {
-            Making::Online { ignore_key_times: true, .. } => None,
+            Making::Online(OnlineSigning { ignore_key_times: true, .. }) => None,
             _ => Some(now),
         }
     }
@@ -358,7 +362,7 @@ impl ZoneSettings {
             || self.catalog.is_some()
             || self.source.path().is_none()
             // It cannot be read again when other keys become active.
-            || matches!((&self.source, &self.making), (Source::Stream(_), Making::Online { .. }))
+            || matches!((&self.source, &self.making), (Source::Stream(_), Making::Online(_)))
     }
 }
 

@@ -155,15 +155,7 @@ impl Service {
     /// more to say; `None` where no zone has signatures.
     pub fn warn_of_expiry(&self) -> Option<u32> {
         let now = self.now();
-        let looks = self.all().into_iter().filter_map(|zone| {
-            let (next, said) = zone.look_at_expiry(now)?;
-            if let Some(expiry) = said {
-                let name = zone.apex().to_string();
-                tracing::warn!(zone = name, "zone {name}: {expiry}");
-            }
-            Some(next)
-        });
-        looks.min()
+        self.all().iter().filter_map(|zone| zone.warn_of_expiry(now)).min()
     }
 
     /// Whether answers of a zone that is served are signed or proven when asked.

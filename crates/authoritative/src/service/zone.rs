@@ -1,8 +1,9 @@
 //! One zone of a service: its settings, and what is known of it.
 
+use super::Refused;
 use super::activity::lock;
+use super::build::BuildRecord;
 use super::membership::MemberOf;
-use super::publish::Unstored;
 use super::settings::{Source, ZoneSettings};
 use super::state::Fingerprint;
 use super::status::{ZoneStanding, ZoneStatus};
@@ -59,6 +60,14 @@ pub(super) struct Facts {
     pub(super) key_event: Option<u32>,
     /// Says of the expiration of signatures what was not said yet.
     pub(super) expiry: ExpiryWatch,
+}
+
+/// A version that is served from memory alone, since it could not be stored.
+#[derive(Debug)]
+pub(super) struct Unstored {
+    pub(super) error: Refused,
+    /// The facts to store with it.
+    pub(super) record: BuildRecord,
 }
 
 /// What became of a zone that was looked at for a new version.
@@ -123,11 +132,17 @@ impl Zone {
         *lock(&self.facts) = Facts { is_gone: true, ..Facts::default() };
     }
 
-    /// Seconds after which to look again at the expiration of the zone's signatures, and what there is to say of it.
-    pub(super) fn look_at_expiry(&self, now: u32) -> Option<(u32, Option<Expiry>)> {
+    /// Warns in the log of signatures that expire soon or have expired. Returns the seconds after which there may be more to say.
+    pub(super) fn warn_of_expiry(&self, now: u32) -> Option<u32> {
         let mut facts = lock(&self.facts);
         let period = facts.served.as_ref()?.published().image().period()?;
-        Some((Expiry::of(period, now).next_look(), facts.expiry.look(period, now)))
+        let warning = facts.expiry.look(period, now);
+        drop(facts);
+        if let Some(expiry) = warning {
+            let name = self.apex.to_string();
+            tracing::warn!(zone = name, "zone {name}: {expiry}");
+        }
+        Some(Expiry::of(period, now).next_look())
     }
 
     /// Whether answers are signed or proven when asked.

@@ -1,7 +1,7 @@
 //! Queries that are odd or malformed (RFC 8906, RFC 6891, RFC 9619).
 
 use super::*;
-use nonesuch_proto::message::{Header, opcode};
+use nonesuch_proto::message::{Header, Question, opcode};
 
 const TEXT: &str =
     "$ORIGIN example.\n$TTL 3600\n@ SOA ns hostmaster 7 3600 300 3600000 900\n@ NS ns\nns A 192.0.2.1\n";
@@ -67,7 +67,8 @@ fn what_is_no_question_for_a_zone() {
     ] {
         let message = send(&plain("example.", qtype)).unwrap();
         assert_eq!((message.rcode(), message.records.len()), (rcode, 0), "{qtype}");
-        assert_eq!(message.questions, [(name("example."), qtype, nonesuch_proto::Class::IN)]);
+        let question = Question { name: name("example."), rtype: qtype, class: nonesuch_proto::Class::IN };
+        assert_eq!(message.questions, [question]);
     }
     // RFC 5936 §4.2: there is no AXFR over UDP.
     for (transport, rcode) in [(Transport::Udp, Rcode::FORMERR), (Transport::Tcp, Rcode::REFUSED)] {
@@ -88,7 +89,7 @@ fn other_classes_and_other_zones_are_refused() {
         let message = send(&octets).unwrap();
         assert_eq!((message.rcode(), message.records.len()), (Rcode::REFUSED, 0));
         assert_eq!(message.header.flags & flags::AA, 0);
-        assert_eq!(message.questions[0].2.0, class);
+        assert_eq!(message.questions[0].class.0, class);
     }
     for qname in [".", "test.", "xexample.", "example.test.", "7example."] {
         let message = send(&plain(qname, Rtype::A)).unwrap();

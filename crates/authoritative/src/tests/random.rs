@@ -130,7 +130,7 @@ pub(super) fn keep_limits(
     prop_assert!(octets.len() <= limit);
     let message = Message::parse(&octets).map_err(|error| TestCaseError::fail(error.to_string()))?;
     prop_assert_eq!(message.header.id, ID);
-    prop_assert_eq!(message.questions[0].0.wire(), qname.wire());
+    prop_assert_eq!(message.questions[0].name.wire(), qname.wire());
     prop_assert_eq!(message.opt().is_some(), opt.is_some());
     prop_assert!(has_one_denial_for_each_owner(&message), "two records at one owner\n{}", shown(&message));
     for section in [Section::Answer, Section::Authority, Section::Additional] {

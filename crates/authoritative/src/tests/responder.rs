@@ -23,7 +23,7 @@ pub(super) fn shared(zones: &[(&str, ZoneState)]) -> Shared {
 }
 
 pub(super) fn responder(shared: &Shared, transport: Transport) -> Responder {
-    Responder::new(shared, transport, LOCAL.parse().unwrap(), (1 << 20, Arc::default()), 0)
+    Responder::new(shared, transport, LOCAL.parse().unwrap(), Workshop::new(1 << 20, Arc::default()), 0)
 }
 
 fn client() -> SocketAddr {

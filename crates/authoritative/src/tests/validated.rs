@@ -11,7 +11,6 @@ use nonesuch_dnssec::validate::{
 };
 use nonesuch_proto::message::{Message, Rcode, Record, Section};
 use nonesuch_proto::{Name, NameRef, Rtype};
-use nonesuch_zone::image::Template;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -47,12 +46,8 @@ pub(super) fn check(
 /// The keys that the zone publishes.
 fn trusted_keys(zone: &Zone) -> TrustedKeys {
     let image = zone.image();
-    let rdatas = |rtype: Rtype| -> Vec<Vec<u8>> {
-        let rrset = image.find_exact(image.apex()).and_then(|apex| apex.template(rtype));
-        let records = rrset.map(Template::expand).unwrap_or_default();
-        records.into_iter().filter(|record| record.1 == rtype).map(|record| record.3).collect()
-    };
-    let (dnskeys, nsec5_keys, limits) = (rdatas(Rtype::DNSKEY), rdatas(Rtype::NSEC5KEY), Limits::default());
+    let (dnskeys, nsec5_keys) = (image.apex_rdatas(Rtype::DNSKEY), image.apex_rdatas(Rtype::NSEC5KEY));
+    let limits = Limits::default();
     let mut keys = TrustedKeys::new(zone.plain.apex(), dnskeys.iter().map(Vec::as_slice), &limits);
     keys.set_nsec5_keys(nsec5_keys.iter().map(Vec::as_slice), &limits);
     keys

@@ -235,7 +235,7 @@ fn try_begin(
     let contents = zone.contents.ok_or(Refusal::NoContents)?;
     let ours = contents.soa().ok_or(Refusal::NoContents)?.serial;
     if !is_incremental {
-        return start(asked, Records::zone(Arc::clone(contents)), (TransferKind::Axfr, ours), outgoing);
+        return start(asked, Records::zone(Arc::clone(contents)), TransferKind::Axfr, ours, outgoing);
     }
     let theirs = requested_serial(asked.message, asked.query).ok_or(Refusal::NoSerial)?;
     // RFC 1995 §2: a sender that has this version, or a later one, is told so.
@@ -252,22 +252,22 @@ fn try_begin(
         Some(changes) => (Records::changes(contents, changes), TransferKind::Ixfr),
         None => (Records::zone(contents), TransferKind::IxfrAsAxfr),
     };
-    start(asked, records, (kind, ours), outgoing)
+    start(asked, records, kind, ours, outgoing)
 }
 
 fn start(
     asked: &Asked<'_>,
     records: Records,
-    what: (TransferKind, u32),
+    kind: TransferKind,
+    serial: u32,
     outgoing: &Arc<Outgoing>,
 ) -> Result<Transfer, Refusal> {
-    let key = asked.tsig.map(tsig::Verified::name);
-    let active = outgoing.begin(asked.query.name(), asked.client, key, what)?;
-    let frame = frame(asked, outgoing.clock(), (MESSAGE, LONGEST));
+    let active = outgoing.begin(asked, kind, serial)?;
+    let frame = frame(asked, outgoing.clock(), MESSAGE, LONGEST);
     Ok(Transfer::Stream(Box::new(Sending::new(frame, records, Some(active)))))
 }
 
-fn frame(asked: &Asked<'_>, clock: fn() -> u64, (wanted, most): (usize, usize)) -> Frame {
+fn frame(asked: &Asked<'_>, clock: fn() -> u64, wanted: usize, most: usize) -> Frame {
     Frame {
         id: asked.query.header.id,
         flags: asked.query.header.flags & flags::RD,
@@ -293,7 +293,7 @@ fn answer_datagram(
     if let Some(changes) = changes.filter(|changes| changes.octets() / 4 <= asked.limit as u64) {
         let records = Records::changes(Arc::clone(contents), changes);
         let mut sending =
-            Sending::new(frame(asked, outgoing.clock(), (asked.limit, asked.limit)), records, None);
+            Sending::new(frame(asked, outgoing.clock(), asked.limit, asked.limit), records, None);
         if sending.write_alone(out) {
             outgoing.tell(asked, serial_of(contents), TransferOutcome::Sent, out.len());
             return Transfer::Single;
@@ -312,7 +312,7 @@ fn answer_with_soa(
     let records = Records::soa(Arc::clone(contents));
     // RFC 1995 §2: the answer is limited like any other over UDP.
     let limit = if asked.is_datagram { asked.limit } else { LONGEST };
-    let mut sending = Sending::new(frame(asked, outgoing.clock(), (limit, limit)), records, None);
+    let mut sending = Sending::new(frame(asked, outgoing.clock(), limit, limit), records, None);
     if !sending.write_alone(out) {
         out.clear();
         return Transfer::Truncate;

@@ -93,8 +93,8 @@ fn verify(arguments: &CompileArguments, contents: Contents) -> Result<Option<Che
             let of_image = if is_signed { verification } else { Verification::Full { at } };
             Ok(Some(Checked { contents: verified.into_contents(), verification, of_image }))
         }
-        Err(unverified) => {
-            say_faults(arguments, &unverified.0, &unverified.1)?;
+        Err(faulty) => {
+            say_faults(arguments, &faulty.contents, &faulty.report)?;
             Ok(None)
         }
     }

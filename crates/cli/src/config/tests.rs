@@ -355,7 +355,7 @@ fn names_of_zones_stand_in_paths_as_in_those_of_kept_files() {
     assert_eq!(files, expected.iter().collect::<Vec<_>>());
     let member = configuration.templates["m"].for_member("x.example.".parse().unwrap());
     assert!(
-        matches!(&member.making, Making::Online { keys, .. } if keys == Path::new("k/x.example")),
+        matches!(&member.making, Making::Online(signing) if signing.keys == Path::new("k/x.example")),
         "{member:?}"
     );
 }

@@ -220,7 +220,7 @@ impl<'t> Reader<'_, 't> {
 
     /// Warns of the first member of each catalog that cannot be transferred: others are so by the same template, mostly.
     fn warn_of_closed(&mut self, catalog: &Name, settings: &ZoneSettings, section: &Section<'_>) {
-        let reason = if matches!(settings.making, Making::Online { .. }) {
+        let reason = if matches!(settings.making, Making::Online(_)) {
             "this zone is signed when asked, and cannot be transferred"
         } else if settings.transfers.transfer.entries().iter().all(|entry| entry.is_denied) {
             "nobody may transfer this zone (transfer)"

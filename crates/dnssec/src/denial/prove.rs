@@ -119,17 +119,16 @@ pub fn is_accepted(image: &Image, proof: &Proof<'_>, denied: Denied<'_, '_>, qty
     }
     let apex = image.apex();
     let records: Vec<_> = proof.templates().flat_map(Template::expand).collect();
-    let denials = records.iter().filter(|record| record.1 != Rtype::RRSIG);
-    let denials = denials.map(|(owner, _, _, rdata)| (owner.view(), rdata.as_slice()));
+    let denials = records.iter().filter(|record| record.rtype != Rtype::RRSIG);
     let claim = claim_of(denied, qtype);
     if image.nsec3_parameters().is_some() {
-        let list: Option<Vec<_>> =
-            denials.map(|(owner, rdata)| Nsec3Record::read(owner, rdata, apex).ok()).collect();
+        let list = denials.map(|record| Nsec3Record::read(record.owner.view(), &record.rdata, apex).ok());
+        let list: Option<Vec<_>> = list.collect();
         let records = list.and_then(|list| Nsec3Records::new(apex, list).ok());
         records.is_some_and(|mut records| denies_by_hashes(&mut records, denied, claim))
     } else {
-        let list: Option<Vec<_>> =
-            denials.map(|(owner, rdata)| Nsec::read(owner, rdata, apex).ok()).collect();
+        let list = denials.map(|record| Nsec::read(record.owner.view(), &record.rdata, apex).ok());
+        let list: Option<Vec<_>> = list.collect();
         list.is_some_and(|list| NsecRecords::new(list).deny(claim).is_ok())
     }
 }

@@ -9,7 +9,9 @@ mod name;
 pub use error::KeyDirectoryError;
 pub use name::{SUFFIXES, file_paths, is_of_zone, is_private_key, owner_of, zone_of};
 
-use super::{KeyEvent, KeyFileError, KeyPair, KeyPhase, KeyRecord, KeySet, KeyTimes, SyncPhase, Timing};
+use super::{
+    KeyEvent, KeyFileError, KeyPair, KeyPhase, KeyRecord, KeySet, KeyTimes, PassiveKey, SyncPhase, Timing,
+};
 use nonesuch_crypto::PrivateKey;
 use nonesuch_proto::Name;
 use std::io;
@@ -64,7 +66,7 @@ impl ZoneKeys {
     #[must_use]
     pub fn published(&self) -> Vec<KeyRecord> {
         let offline = self.offline.iter().map(|key| &key.record);
-        let passive = self.timing.passive.iter().map(|(record, _)| record);
+        let passive = self.timing.passive.iter().map(|key| &key.record);
         self.pairs.iter().map(KeyRecord::of).chain(offline.chain(passive).cloned()).collect()
     }
 }
@@ -186,7 +188,7 @@ impl Reader {
         timing.sync.add(record.rdata(), times.sync_phase(now));
         match phase {
             phase if phase.signs() => self.keys.pairs.push(pair),
-            phase if phase.is_published() => timing.passive.push((record, phase)),
+            phase if phase.is_published() => timing.passive.push(PassiveKey { record, phase }),
             _ => {}
         }
         let activation = times.get(KeyEvent::Activate).filter(|time| *time > now);

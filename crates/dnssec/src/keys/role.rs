@@ -49,8 +49,15 @@ pub fn roles(keys: &[(Algorithm, u16)]) -> Vec<Role> {
     keys.iter().map(role).collect()
 }
 
-/// The zone keys among DNSKEY RDATA, with their algorithms and roles; others have none (RFC 4034 §2.1.1).
-pub(crate) fn published_roles(dnskeys: &[Vec<u8>]) -> Vec<(&[u8], Algorithm, Role)> {
+/// A key of the zone's DNSKEY RRset.
+pub(crate) struct PublishedKey<'k> {
+    pub(crate) rdata: &'k [u8],
+    pub(crate) algorithm: Algorithm,
+    pub(crate) role: Role,
+}
+
+/// The zone keys among DNSKEY RDATA; others have no role (RFC 4034 §2.1.1).
+pub(crate) fn published_roles(dnskeys: &[Vec<u8>]) -> Vec<PublishedKey<'_>> {
     let read = |rdata: &'_ [u8]| match rdata {
         [high, low, _, algorithm, _, ..] => Some((Algorithm(*algorithm), u16::from_be_bytes([*high, *low]))),
         _ => None,
@@ -59,5 +66,6 @@ pub(crate) fn published_roles(dnskeys: &[Vec<u8>]) -> Vec<(&[u8], Algorithm, Rol
     let (rdatas, kinds): (Vec<&[u8]>, Vec<(Algorithm, u16)>) =
         keys.filter(|(_, (_, flags))| flags & ZONE_KEY != 0).unzip();
     let roles = roles(&kinds);
-    rdatas.into_iter().zip(kinds).zip(roles).map(|((rdata, kind), role)| (rdata, kind.0, role)).collect()
+    let keys = rdatas.into_iter().zip(kinds).zip(roles);
+    keys.map(|((rdata, (algorithm, _)), role)| PublishedKey { rdata, algorithm, role }).collect()
 }

@@ -80,11 +80,20 @@ pub enum KeySetError {
     },
 }
 
+/// A key that is published and does not sign.
+#[derive(Clone, Debug)]
+pub struct PassiveKey {
+    /// Its record.
+    pub record: KeyRecord,
+    /// Its phase.
+    pub phase: KeyPhase,
+}
+
 /// What the times in key files say of the keys that do not sign, and of CDS and CDNSKEY records.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
     /// Keys that are published and do not sign.
-    pub passive: Vec<(KeyRecord, KeyPhase)>,
+    pub passive: Vec<PassiveKey>,
     /// RDATA of DNSKEY records that are not published: of deleted keys, and of revoked keys without the REVOKE flag.
     pub withdrawn: Vec<Vec<u8>>,
     /// Keys whose CDS and CDNSKEY records are published or withdrawn.
@@ -151,8 +160,8 @@ impl KeySet {
     /// # Errors
     /// [`KeySetError::NotActive`] where keys are published and none does their work: the zone would not validate.
     pub fn with_timing(mut self, timing: Timing) -> Result<Self, KeySetError> {
-        for (record, _) in &timing.passive {
-            self.check_passive(record.algorithm(), &timing)?;
+        for key in &timing.passive {
+            self.check_passive(key.record.algorithm(), &timing)?;
         }
         self.timing = timing;
         Ok(self)
@@ -162,14 +171,14 @@ impl KeySet {
     fn check_passive(&self, algorithm: Algorithm, timing: &Timing) -> Result<(), KeySetError> {
         let active = || self.keys.iter().filter(|key| key.algorithm() == algorithm && !key.is_revoked());
         let offline = || self.offline.iter().filter(|key| key.algorithm() == algorithm);
-        let passive = || timing.passive.iter().filter(|(record, _)| record.algorithm() == algorithm);
-        let sep = passive().filter(|(record, _)| record.flags() & SEP != 0);
+        let passive = || timing.passive.iter().filter(|key| key.record.algorithm() == algorithm);
+        let sep = passive().filter(|key| key.record.flags() & SEP != 0);
         // Keys that have not begun to sign take nothing from a combined signing key.
-        let others = passive().filter(|(record, phase)| {
-            record.flags() & SEP == 0 && (*phase == KeyPhase::Inactive || active().next().is_none())
+        let others = passive().filter(|key| {
+            key.record.flags() & SEP == 0 && (key.phase == KeyPhase::Inactive || active().next().is_none())
         });
-        let tags = |keys: &mut dyn Iterator<Item = &(KeyRecord, KeyPhase)>| -> Vec<u16> {
-            keys.map(|(record, _)| record.tag()).collect()
+        let tags = |keys: &mut dyn Iterator<Item = &PassiveKey>| -> Vec<u16> {
+            keys.map(|key| key.record.tag()).collect()
         };
         let has_sep = active().any(KeyPair::is_sep) || offline().any(KeyRecord::is_sep);
         let has_other = active().any(|key| !key.is_sep());

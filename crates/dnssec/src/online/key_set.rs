@@ -2,7 +2,7 @@
 //! signs all else when asked needs no key-signing key then.
 
 use super::prepare::replace_apex;
-use super::workshop::{Rrset as Unsigned, sign_rrsets};
+use super::workshop::{Rrset as Unsigned, SigningJob, sign_rrsets};
 use crate::facts::{KEY_SET, SYNC};
 use crate::keys::{KeyPair, KeyRecord, Role, SyncKeys, published_roles};
 use crate::transition::KeyState;
@@ -127,15 +127,12 @@ fn signers<'o>(
     let keys = published_roles(dnskeys);
     let signs = |pair: &&KeyPair| {
         let rdata = pair.dnskey_rdata();
-        keys.iter()
-            .any(|(other, _, role)| *other == rdata && (*role != Role::Zsk || previous.contains(&rdata)))
+        keys.iter().any(|key| key.rdata == rdata && (key.role != Role::Zsk || previous.contains(&rdata)))
     };
     let signers: Vec<&KeyPair> = options.pairs.iter().filter(signs).collect();
     let is_missing = |algorithm: Algorithm| !signers.iter().any(|key| key.algorithm() == algorithm);
-    match keys.iter().find(|(_, algorithm, _)| is_missing(*algorithm)) {
-        Some((_, algorithm, _)) => {
-            Err(KeySetSignError::NoSigner { zone: zone.clone(), algorithm: *algorithm })
-        }
+    match keys.iter().find(|key| is_missing(key.algorithm)) {
+        Some(key) => Err(KeySetSignError::NoSigner { zone: zone.clone(), algorithm: key.algorithm }),
         None => Ok(signers),
     }
 }
@@ -153,9 +150,9 @@ fn push_signed(
     rdatas.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
     let rrset = Unsigned { owner: zone.clone(), rtype, ttl, rdatas: rdatas.to_vec(), made_for: None };
     let mut signatures = Vec::new();
+    let job = SigningJob { rrset: &rrset, inception: options.inception, expiration: options.expiration };
     for key in signers {
-        let jobs = [(&rrset, options.inception, options.expiration)];
-        signatures.extend(sign_rrsets(key, zone.view(), &jobs)?);
+        signatures.extend(sign_rrsets(key, zone.view(), std::slice::from_ref(&job))?);
     }
     signatures.sort_by(|a, b| rdata::cmp_canonical(Rtype::RRSIG, a, b));
     run.begin_rrset(Rtype::RRSIG, rtype, ttl);

@@ -1,5 +1,6 @@
 //! The keys of a zone that is signed when asked: which of them the server has, and what each signs.
 
+use crate::denial::Mechanism;
 use crate::keys::{KeyPair, Role, published_roles};
 use nonesuch_crypto::{ALGORITHMS, Algorithm, DigestType, SignError, sign_batch};
 use nonesuch_proto::{Name, NameRef, Rtype};
@@ -76,9 +77,10 @@ pub enum OnlineKeyError {
     NoKey(Name),
 }
 
-/// The private keys of a zone, and what signs what.
+/// The private keys of a zone, what signs what, and how the zone denies.
 pub struct OnlineKeys {
     zone: Name,
+    mechanism: Mechanism,
     pairs: Vec<KeyPair>,
     /// Indices of the keys that sign DNSKEY, CDS and CDNSKEY RRsets, where those come without signatures.
     for_keys: Vec<usize>,
@@ -100,6 +102,7 @@ impl OnlineKeys {
         zone: &Name,
         pairs: Vec<KeyPair>,
         dnskeys: &[Vec<u8>],
+        mechanism: Mechanism,
         validity: u32,
     ) -> Result<Self, OnlineKeyError> {
         let roles = published_roles(dnskeys);
@@ -110,19 +113,19 @@ impl OnlineKeys {
                 return Err(OnlineKeyError::WrongZone { zone: zone.clone(), owner, tag });
             }
             let rdata = pair.dnskey_rdata();
-            let Some((_, _, role)) = roles.iter().find(|(published, ..)| *published == rdata) else {
+            let Some(published) = roles.iter().find(|published| published.rdata == rdata) else {
                 return Err(OnlineKeyError::NotPublished { zone: zone.clone(), tag: pair.tag() });
             };
-            if *role != Role::Zsk {
+            if published.role != Role::Zsk {
                 for_keys.push(index);
             }
-            if *role != Role::Ksk {
+            if published.role != Role::Ksk {
                 for_data.push(index);
             }
         }
         let signs = |algorithm| for_data.iter().any(|index: &usize| pairs[*index].algorithm() == algorithm);
-        if let Some((_, algorithm, _)) = roles.iter().find(|(_, algorithm, _)| !signs(*algorithm)) {
-            return Err(OnlineKeyError::NoSigner { zone: zone.clone(), algorithm: *algorithm });
+        if let Some(key) = roles.iter().find(|key| !signs(key.algorithm)) {
+            return Err(OnlineKeyError::NoSigner { zone: zone.clone(), algorithm: key.algorithm });
         }
         let Some(first) = for_data.first().map(|index: &usize| pairs[*index].algorithm()) else {
             return Err(OnlineKeyError::NoKey(zone.clone()));
@@ -130,13 +133,19 @@ impl OnlineKeys {
         // A key is of an algorithm that the table has.
         let algorithm_row = ALGORITHMS.iter().position(|entry| entry.algorithm == first).unwrap_or_default();
         let id = identify(zone, &pairs, validity);
-        Ok(Self { zone: zone.clone(), pairs, for_keys, for_data, validity, algorithm_row, id })
+        Ok(Self { zone: zone.clone(), mechanism, pairs, for_keys, for_data, validity, algorithm_row, id })
     }
 
     /// The zone.
     #[must_use]
     pub const fn zone(&self) -> &Name {
         &self.zone
+    }
+
+    /// The mechanism whose records are generated.
+    #[must_use]
+    pub const fn mechanism(&self) -> Mechanism {
+        self.mechanism
     }
 
     /// The keys that sign an RRset of `rtype` at `owner`: those of the keys at the apex (RFC 7344 §4.1), or those of data.
@@ -171,7 +180,7 @@ impl OnlineKeys {
 
     /// An algorithm of `dnskeys` that no key here can sign the DNSKEY RRset with.
     pub(super) fn key_set_gap(&self, dnskeys: &[Vec<u8>]) -> Option<Algorithm> {
-        let mut algorithms = published_roles(dnskeys).into_iter().map(|(_, algorithm, _)| algorithm);
+        let mut algorithms = published_roles(dnskeys).into_iter().map(|key| key.algorithm);
         let signs = |algorithm| self.for_keys.iter().any(|index| self.pairs[*index].algorithm() == algorithm);
         algorithms.find(|algorithm| !signs(*algorithm))
     }

@@ -7,7 +7,7 @@ use super::keys::{OnlineKeyError, OnlineKeys};
 use crate::denial::{Made, Mapping, Mechanism, is_made_by_signing};
 use crate::facts::{KEY_SET, SYNC, has_only_key_set, is_signed};
 use crate::keys::{KeyPair, KeyRecord, SyncKeys};
-use crate::verify::{Aids, Report, Verified, VerifyOptions, into_verified_with, verify_key_set};
+use crate::verify::{Aids, FaultyZone, Report, Verified, VerifyOptions, into_verified_with, verify_key_set};
 use nonesuch_proto::{MAX_NAME, Name, Rtype, rdata};
 use nonesuch_zone::{Contents, Node, Rrset, Run, ZoneFault, check_rrset};
 use std::collections::BTreeMap;
@@ -75,7 +75,6 @@ fn first(report: &Report) -> String {
 #[derive(Debug)]
 pub struct Prepared {
     contents: Contents,
-    mechanism: Mechanism,
     keys: OnlineKeys,
 }
 
@@ -84,12 +83,6 @@ impl Prepared {
     #[must_use]
     pub const fn contents(&self) -> &Contents {
         &self.contents
-    }
-
-    /// How denial is made.
-    #[must_use]
-    pub const fn mechanism(&self) -> Mechanism {
-        self.mechanism
     }
 
     /// The keys.
@@ -106,8 +99,8 @@ impl Prepared {
 
     /// Gives away what answering needs.
     #[must_use]
-    pub fn into_parts(self) -> (Contents, Mechanism, OnlineKeys) {
-        (self.contents, self.mechanism, self.keys)
+    pub fn into_parts(self) -> (Contents, OnlineKeys) {
+        (self.contents, self.keys)
     }
 }
 
@@ -122,7 +115,7 @@ pub fn prepare(
 ) -> Result<Prepared, PrepareError> {
     check_mechanism(&contents, options.mechanism)?;
     let verified = verify_as_it_is(contents, verify, &Aids::default());
-    let contents = verified.map_err(|unverified| PrepareError::Unsound(Box::new(unverified.1)))?;
+    let contents = verified.map_err(|faulty| PrepareError::Unsound(Box::new(faulty.report)))?;
     prepare_unverified(&contents, options)
 }
 
@@ -138,14 +131,14 @@ pub fn prepare_unverified(contents: &Contents, options: OnlineOptions) -> Result
     if dnskeys.is_empty() {
         return Err(OnlineKeyError::NoKey(apex).into());
     }
-    let keys = prepare_keys(&apex, &dnskeys, has_signed_keys(contents), pairs, validity)?;
+    let keys = prepare_keys(&apex, &dnskeys, has_signed_keys(contents), pairs, mechanism, validity)?;
     let contents = if has_signed_keys(contents) || sync.is_empty() {
         strip(contents, ttl, &dnskeys)
     } else {
         strip(&with_sync_records(contents, ttl, &sync), ttl, &dnskeys)
     };
     check_sizes(&contents, &keys)?;
-    Ok(Prepared { contents, mechanism, keys })
+    Ok(Prepared { contents, keys })
 }
 
 /// The keys of a zone, as [`prepare`] takes them, of a zone that was prepared before: `dnskeys` is the RDATA of its DNSKEY
@@ -158,9 +151,10 @@ pub fn prepare_keys(
     dnskeys: &[Vec<u8>],
     is_key_set_signed: bool,
     pairs: Vec<KeyPair>,
+    mechanism: Mechanism,
     validity: u32,
 ) -> Result<OnlineKeys, PrepareError> {
-    let keys = OnlineKeys::new(apex, pairs, dnskeys, validity)?;
+    let keys = OnlineKeys::new(apex, pairs, dnskeys, mechanism, validity)?;
     if !is_key_set_signed && !keys.signs_keys() {
         return Err(OnlineKeyError::KeysNotSigned { zone: apex.clone() }.into());
     }
@@ -208,17 +202,17 @@ fn check_mechanism(contents: &Contents, mechanism: Mechanism) -> Result<(), Prep
 /// Verifies a zone before [`prepare_unverified`]: the whole zone, or the key set alone where nothing else is signed.
 ///
 /// # Errors
-/// The contents and the report, where it has faults.
+/// The zone where it has faults.
 pub fn verify_as_it_is(
     contents: Contents,
     options: &VerifyOptions,
     aids: &Aids<'_>,
-) -> Result<Contents, Box<(Contents, Report)>> {
+) -> Result<Contents, Box<FaultyZone>> {
     if is_signed(&contents) || !has_only_key_set(&contents) {
         return into_verified_with(contents, options, aids).map(Verified::into_contents);
     }
     let report = verify_key_set(&contents, &key_set(&contents), options);
-    if report.is_sound() { Ok(contents) } else { Err(Box::new((contents, report))) }
+    if report.is_sound() { Ok(contents) } else { Err(Box::new(FaultyZone { contents, report })) }
 }
 
 /// The apex with its key set alone; empty where that has no signatures.

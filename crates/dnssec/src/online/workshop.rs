@@ -275,17 +275,17 @@ impl Workshop {
             }
             let job = |place: &usize| {
                 let Period { inception, expiration, .. } = periods[*place];
-                (&wants[*place].what, inception, expiration)
+                SigningJob { rrset: &wants[*place].what, inception, expiration }
             };
-            let jobs: Vec<(&Rrset, u32, u32)> = places.iter().map(job).collect();
+            let jobs: Vec<SigningJob<'_>> = places.iter().map(job).collect();
             let Ok(rdatas) = sign_rrsets(pair, keys.zone().view(), &jobs) else {
                 self.counters.failed.fetch_add(places.len() as u64, Relaxed);
                 places.iter().for_each(|place| values[*place] = None);
                 continue;
             };
-            for ((place, rdata), (rrset, ..)) in places.iter().zip(rdatas).zip(&jobs) {
+            for ((place, rdata), job) in places.iter().zip(rdatas).zip(&jobs) {
                 let algorithm = pair.algorithm();
-                self.counters.count(Operation::signing(rrset.made_for, algorithm), 1);
+                self.counters.count(Operation::signing(job.rrset.made_for, algorithm), 1);
                 if let Some(value) = &mut values[*place] {
                     value.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
                     value.extend_from_slice(&rdata);
@@ -327,19 +327,26 @@ fn take_of<T>(maker: u64, wants: &mut Vec<Want<T>>, listed: &mut Hashes) -> Vec<
     taken
 }
 
-/// RDATA of one RRSIG record of each RRset of `zone` by `pair`; with each RRset come inception and expiration.
+/// A signature to make.
+pub(super) struct SigningJob<'r> {
+    pub(super) rrset: &'r Rrset,
+    pub(super) inception: u32,
+    pub(super) expiration: u32,
+}
+
+/// RDATA of one RRSIG record of each RRset of `zone` by `pair`.
 ///
 /// # Errors
 /// Where the library fails.
 pub(super) fn sign_rrsets(
     pair: &KeyPair,
     zone: NameRef<'_>,
-    jobs: &[(&Rrset, u32, u32)],
+    jobs: &[SigningJob<'_>],
 ) -> Result<Vec<Vec<u8>>, SignError> {
     let (algorithm, tag, octets) = (pair.algorithm(), pair.tag(), pair.private().signature_octets());
     let (mut messages, mut ends) = (Vec::new(), Vec::with_capacity(jobs.len()));
     let mut rdatas = Vec::with_capacity(jobs.len());
-    for &(rrset, inception, expiration) in jobs {
+    for &SigningJob { rrset, inception, expiration } in jobs {
         let fields = Rrsig {
             covered: rrset.rtype,
             algorithm,

@@ -139,7 +139,7 @@ fn published(
 ) -> Result<Vec<Vec<u8>>, SignError> {
     let mut dnskeys: Vec<_> = keys.keys().iter().map(KeyPair::dnskey_rdata).collect();
     let timing = keys.timing();
-    let passive = timing.passive.iter().map(|(record, _)| record);
+    let passive = timing.passive.iter().map(|key| &key.record);
     let silent = keys.offline().iter().chain(passive).map(|record| record.rdata().to_vec());
     add_foreign(&silent.collect::<Vec<_>>(), keys, &mut dnskeys)?;
     if let Some((_, present)) = present.filter(|_| !options.drop_foreign_dnskeys) {

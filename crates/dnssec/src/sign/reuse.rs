@@ -11,6 +11,7 @@ use crate::keys::KeySet;
 use crate::rrsig::Rrsig;
 use nonesuch_crypto::{Algorithm, PublicKey, key_tag};
 use nonesuch_proto::{NameRef, Rtype, rdata, serial};
+use nonesuch_zone::compiled::Times;
 use nonesuch_zone::{Contents, Node, Rrset};
 
 /// What is known of a key of the key set.
@@ -106,9 +107,10 @@ impl<'a> Reuse<'a> {
 
     /// Whether signatures with inceptions and expirations between these two and those two, in serial arithmetic, are all
     /// valid, beyond the refresh window. No more than 2^31 seconds lie between the first and the last time.
-    pub(super) fn are_fresh_between(&self, inceptions: (u32, u32), expirations: (u32, u32)) -> bool {
-        [inceptions.0, inceptions.1].iter().all(|inception| !serial::is_before(self.now, *inception))
-            && [expirations.0, expirations.1].iter().all(|time| serial::is_before(self.until, *time))
+    pub(super) fn are_fresh_between(&self, inceptions: Times, expirations: Times) -> bool {
+        let both = |times: Times| [times.first, times.last];
+        both(inceptions).iter().all(|inception| !serial::is_before(self.now, *inception))
+            && both(expirations).iter().all(|expiration| serial::is_before(self.until, *expiration))
     }
 
     /// The key, where its signatures may be kept.

@@ -22,6 +22,15 @@ struct Absent {
     algorithm: Algorithm,
 }
 
+/// A signature of an absent key.
+struct Copied {
+    covered: Rtype,
+    /// The place of the key among the absent ones.
+    place: usize,
+    /// RDATA of the RRSIG record.
+    rdata: Vec<u8>,
+}
+
 /// The keys that sign each RRset of one zone.
 pub(crate) struct Signers<'k> {
     keys: &'k KeySet,
@@ -30,8 +39,8 @@ pub(crate) struct Signers<'k> {
     /// Indices of the keys that sign all other RRsets.
     for_data: Vec<usize>,
     absent: Vec<Absent>,
-    /// The signatures of absent keys that are published: type covered, place in `absent`, RRSIG RDATA.
-    copied: Vec<(Rtype, usize, Vec<u8>)>,
+    /// The signatures of absent keys that are published.
+    copied: Vec<Copied>,
 }
 
 impl<'k> Signers<'k> {
@@ -40,8 +49,7 @@ impl<'k> Signers<'k> {
     pub(super) fn new(keys: &'k KeySet, dnskeys: &[Vec<u8>], previous: &[Vec<u8>]) -> Self {
         let published = published_roles(dnskeys);
         let given: Vec<Vec<u8>> = keys.keys().iter().map(crate::keys::KeyPair::dnskey_rdata).collect();
-        let role =
-            |index: usize| published.iter().find(|(rdata, ..)| *rdata == given[index]).map(|key| key.2);
+        let role = |index: usize| published.iter().find(|key| key.rdata == given[index]).map(|key| key.role);
         let without = |other: Role| (0..given.len()).filter(move |index| role(*index) != Some(other));
         let signs_keys = |index: &usize| role(*index) != Some(Role::Zsk) || previous.contains(&given[*index]);
         let for_keys: Vec<usize> = (0..given.len()).filter(signs_keys).collect();
@@ -52,16 +60,15 @@ impl<'k> Signers<'k> {
         for_data.extend(keys.signers(Rtype::A).iter().filter(|index| !covered.contains(&algorithm(index))));
         for_data.sort_unstable();
         // A key that is not active does not sign, whatever signatures the input has of it.
-        let is_passive =
-            |rdata: &[u8]| keys.timing().passive.iter().any(|(record, _)| record.rdata() == rdata);
+        let is_passive = |rdata: &[u8]| keys.timing().passive.iter().any(|key| key.record.rdata() == rdata);
         let is_absent = |rdata: &[u8], role| {
             role != Role::Zsk && !given.iter().any(|given| given == rdata) && !is_passive(rdata)
         };
-        let absent = published.iter().filter(|(rdata, _, role)| is_absent(rdata, *role));
-        let absent = absent.map(|(rdata, algorithm, _)| Absent {
-            rdata: rdata.to_vec(),
-            tag: key_tag(rdata),
-            algorithm: *algorithm,
+        let absent = published.iter().filter(|key| is_absent(key.rdata, key.role));
+        let absent = absent.map(|key| Absent {
+            rdata: key.rdata.to_vec(),
+            tag: key_tag(key.rdata),
+            algorithm: key.algorithm,
         });
         Self { keys, for_keys, for_data, absent: absent.collect(), copied: Vec::new() }
     }
@@ -83,7 +90,7 @@ impl<'k> Signers<'k> {
         let mut unfit = Vec::new();
         for (place, absent) in self.absent.iter().enumerate() {
             match absent.find(apex.apex().view(), rrset, sources, now) {
-                Ok(rdata) => self.copied.push((rtype, place, rdata)),
+                Ok(rdata) => self.copied.push(Copied { covered: rtype, place, rdata }),
                 Err(reason) => unfit.push((absent, reason)),
             }
         }
@@ -108,7 +115,7 @@ impl<'k> Signers<'k> {
         };
         let is_replaced = rtype == Rtype::DNSKEY
             && !self.for_keys.iter().any(stays)
-            && !self.copied.iter().any(|(covered, ..)| *covered == rtype);
+            && !self.copied.iter().any(|copied| copied.covered == rtype);
         match dropped.first() {
             Some((_, reason)) if is_replaced => {
                 let tags = dropped.iter().map(|(absent, _)| absent.tag).collect();
@@ -128,8 +135,8 @@ impl<'k> Signers<'k> {
     /// Whether a key of `algorithm` that is not revoked signs the RRset of `rtype` at the apex.
     fn signs(&self, rtype: Rtype, algorithm: Algorithm) -> bool {
         let mut given = self.for_keys.iter().map(|index| &self.keys.keys()[*index]);
-        let copied = self.copied.iter().filter(|(covered, ..)| *covered == rtype);
-        let mut copied = copied.map(|(_, place, _)| &self.absent[*place]);
+        let copied = self.copied.iter().filter(|copied| copied.covered == rtype);
+        let mut copied = copied.map(|copied| &self.absent[copied.place]);
         given.any(|key| key.algorithm() == algorithm && !key.is_revoked())
             || copied.any(|key| key.algorithm == algorithm && !is_revoked(&key.rdata))
     }
@@ -161,15 +168,15 @@ impl<'k> Signers<'k> {
         rtype: Rtype,
     ) -> impl Iterator<Item = &'s [u8]> + use<'s, 'k> {
         let is_there = KEY_SET.contains(&rtype) && owner == self.keys.zone().view();
-        let copied = self.copied.iter().filter(move |(covered, ..)| is_there && *covered == rtype);
-        copied.map(|(_, _, rdata)| &**rdata)
+        let copied = self.copied.iter().filter(move |copied| is_there && copied.covered == rtype);
+        copied.map(|copied| &*copied.rdata)
     }
 
     /// RDATA of the published keys that sign the DNSKEY RRset.
     pub(super) fn of_dnskeys(&self) -> Vec<Vec<u8>> {
         let given = self.for_keys.iter().map(|index| self.keys.keys()[*index].dnskey_rdata());
-        let copied = self.copied.iter().filter(|(covered, ..)| *covered == Rtype::DNSKEY);
-        given.chain(copied.map(|(_, place, _)| self.absent[*place].rdata.clone())).collect()
+        let copied = self.copied.iter().filter(|copied| copied.covered == Rtype::DNSKEY);
+        given.chain(copied.map(|copied| self.absent[copied.place].rdata.clone())).collect()
     }
 
     /// RDATA of the keys that the parent's DS RRset should name: the signers of the DNSKEY RRset that are not revoked.

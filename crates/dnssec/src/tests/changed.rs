@@ -5,7 +5,8 @@ use super::random::{any_zone, config};
 use super::*;
 use crate::sign::Previous;
 use crate::verify::{
-    Aids, Earlier, Mode, VerifyProgress, VerifyWarning, into_verified, into_verified_with, verify_aided,
+    Aids, Earlier, FaultyZone, Mode, VerifyProgress, VerifyWarning, into_verified, into_verified_with,
+    verify_aided,
 };
 use nonesuch_zone::change::{ChangeSet, SerialRule};
 use proptest::prelude::*;
@@ -146,7 +147,8 @@ fn the_next_versions_are_verified_by_the_ones_before() {
     let mut bench = Bench::new(&zone(RECORDS), csk_of("example."), Mechanism::Nsec);
     bench.edit("b.example.", "A", |_| "192.0.2.2".to_owned());
     let earlier = Earlier::recorded(verified.contents(), Some(NOW));
-    let (contents, report) = *into_verified_with(bench.contents(), &at(NOW), &known(earlier)).unwrap_err();
+    let FaultyZone { contents, report } =
+        *into_verified_with(bench.contents(), &at(NOW), &known(earlier)).unwrap_err();
     assert_eq!(text(&contents), text(&bench.contents()));
     assert_eq!(report.faults, verify(&contents, &at(NOW)).faults);
     // An unsigned zone takes the place of a signed one as it does without a version before.

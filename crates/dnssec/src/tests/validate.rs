@@ -19,7 +19,7 @@ use crate::validate::{
     validate,
 };
 use nonesuch_crypto::Algorithm;
-use nonesuch_proto::message::{Header, Message, Rcode, Record, Section, flags};
+use nonesuch_proto::message::{self, Header, Message, Rcode, Record, Section, flags};
 use nonesuch_proto::text::Token;
 use nonesuch_proto::{Class, Name, Rtype, bitmap, rdata};
 use std::sync::Arc;
@@ -184,7 +184,11 @@ impl Reply {
                 flags: self.flags | self.rcode.0,
                 counts: [1, answer, authority, additional],
             },
-            questions: vec![(self.name.clone(), self.rtype, Class::IN)],
+            questions: vec![message::Question {
+                name: self.name.clone(),
+                rtype: self.rtype,
+                class: Class::IN,
+            }],
             records: self.records.clone(),
         }
     }

@@ -152,7 +152,7 @@ fn outcome(zonemd: &[String]) -> (Vec<ZonemdHash>, Vec<Reason>, Vec<VerifyWarnin
     let contents = zone(&format!("a A 192.0.2.1\n{lines}"));
     let report = match into_verified(contents, &VerifyOptions::default()) {
         Ok(verified) => verified.report().clone(),
-        Err(failed) => failed.1,
+        Err(faulty) => faulty.report,
     };
     for fault in &report.faults {
         assert_eq!((&fault.owner, fault.rtype), (&name("example."), Some(Rtype::ZONEMD)));
@@ -199,7 +199,7 @@ fn what_is_wrong_with_digests_is_told() {
                 rdata.truncate(octets);
             }
         });
-        into_verified(cut, &VerifyOptions::default()).unwrap_err().1.faults.remove(0).reason
+        into_verified(cut, &VerifyOptions::default()).unwrap_err().report.faults.remove(0).reason
     };
     assert_eq!(cut(6), Reason::ZonemdLength { hash: short, found: 0 });
     assert_eq!(cut(5), Reason::MalformedRecord);

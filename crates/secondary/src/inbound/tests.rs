@@ -283,7 +283,8 @@ fn the_question_for_steps_has_the_version_that_is_here() {
     let mut out = Vec::new();
     push_question(&apex(), Asked::Ixfr { serial: 7 }, rdata, ID, &mut out);
     let parsed = nonesuch_proto::message::Message::parse(&out).unwrap();
-    assert_eq!(parsed.questions, [(apex(), Rtype::IXFR, Class::IN)]);
+    let question = nonesuch_proto::message::Question { name: apex(), rtype: Rtype::IXFR, class: Class::IN };
+    assert_eq!(parsed.questions, [question]);
     let [record] = &parsed.records[..] else { panic!("one record") };
     assert_eq!(
         (record.section, &record.owner, record.rtype),

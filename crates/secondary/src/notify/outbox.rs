@@ -1,6 +1,6 @@
 //! NOTIFY messages to be sent: for each zone and secondary at most one is under way, and it is the newest.
 
-use nonesuch_proto::message::{HEADER, Header, Message, Rcode, flags, opcode};
+use nonesuch_proto::message::{HEADER, Header, Message, Question, Rcode, flags, opcode};
 use nonesuch_proto::{Class, Name, Rtype};
 use nonesuch_server::acl::Remote;
 use std::collections::{BTreeSet, HashMap};
@@ -289,6 +289,6 @@ fn read_answer(octets: &[u8], apex: &Name) -> Option<Rcode> {
         return (header.rcode() != Rcode::NOERROR).then(|| header.rcode());
     }
     let message = Message::parse(octets).ok()?;
-    let [(name, rtype, class)] = &message.questions[..] else { return None };
+    let [Question { name, rtype, class }] = &message.questions[..] else { return None };
     (name == apex && *rtype == Rtype::SOA && *class == Class::IN).then(|| message.header.rcode())
 }

@@ -1,5 +1,6 @@
 //! From sorted groups to nodes with their RRsets: pieces of the zone are made side by side and joined in order.
 
+use super::Reading;
 use super::fault::{Place, Warning, ZoneError, ZoneFault};
 use super::gathered::Gathered;
 use super::order;
@@ -22,11 +23,7 @@ const FETCH: usize = 64;
 const PIECES: usize = 4;
 
 /// Makes contents of the groups in `order`, and says what is odd about them.
-pub(super) fn assemble(
-    gathered: Gathered,
-    apex: &Name,
-    order: &[u128],
-) -> Result<(Contents, Vec<Warning>), ZoneError> {
+pub(super) fn assemble(gathered: Gathered, apex: &Name, order: &[u128]) -> Result<Reading, ZoneError> {
     let counts = gathered.counts();
     // Every record may be an RRset of its own: what is not used of that is given back, and was never touched.
     let room = Room {
@@ -80,7 +77,7 @@ impl Joined {
         Ok(())
     }
 
-    fn finish(self) -> Result<(Contents, Vec<Warning>), ZoneError> {
+    fn finish(self) -> Result<Reading, ZoneError> {
         let Self { mut contents, outcome: Outcome { duplicates, mut warnings, alias } } = self;
         if let Some(error) = alias {
             return Err(error);
@@ -89,7 +86,7 @@ impl Joined {
             warnings.push(Warning::Duplicates { count: duplicates });
         }
         contents.shrink_to_fit();
-        Ok((contents, warnings))
+        Ok(Reading { contents, warnings })
     }
 }
 

@@ -64,9 +64,11 @@ pub(super) struct Counts {
 /// The first and the last of some times; all others are in between (RFC 1982), and no more than 2^31 seconds lie between
 /// these two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Times {
-    pub(super) first: u32,
-    pub(super) last: u32,
+pub struct Times {
+    /// The first.
+    pub first: u32,
+    /// The last.
+    pub last: u32,
 }
 
 /// What the directory says of a chunk.
@@ -357,16 +359,14 @@ impl<'a> ChunkFacts<'a> {
     /// First and last expiration of the signatures: all others are in between in serial arithmetic. Not to be asked
     /// where their signers are mixed.
     #[must_use]
-    pub const fn expirations(self) -> (u32, u32) {
-        let Times { first, last } = self.entry.told.expirations;
-        (first, last)
+    pub const fn expirations(self) -> Times {
+        self.entry.told.expirations
     }
 
     /// First and last inception of the signatures, as [`Self::expirations`].
     #[must_use]
-    pub const fn inceptions(self) -> (u32, u32) {
-        let Times { first, last } = self.entry.told.inceptions;
-        (first, last)
+    pub const fn inceptions(self) -> Times {
+        self.entry.told.inceptions
     }
 
     /// Which keys sign RRsets, as [`signers_pattern`] has it.

@@ -253,6 +253,15 @@ impl Image {
     }
 }
 
+/// Addresses for a referral.
+#[derive(Clone, Copy)]
+pub struct Glue<'i> {
+    /// The addresses.
+    pub addresses: Template<'i>,
+    /// Whether the referral is useless without them (RFC 9471 §3.1).
+    pub is_required: bool,
+}
+
 impl<'i> ImageNode<'i> {
     /// The name, in lower case.
     #[must_use]
@@ -311,9 +320,12 @@ impl<'i> ImageNode<'i> {
 
     /// Addresses for a referral: those that it is useless without (RFC 9471 §3.1), then the others.
     #[inline]
-    pub fn glue(self) -> impl Iterator<Item = (Template<'i>, bool)> {
+    pub fn glue(self) -> impl Iterator<Item = Glue<'i>> {
         // They stand in this order.
-        self.filtered(is_glue).map(|glue| (glue, glue.head[2] & !Role::WIDE == REQUIRED_GLUE))
+        self.filtered(is_glue).map(|addresses| {
+            let is_required = addresses.head[2] & !Role::WIDE == REQUIRED_GLUE;
+            Glue { addresses, is_required }
+        })
     }
 
     /// The NSEC RRset that matches this node or, at an empty non-terminal, covers it.

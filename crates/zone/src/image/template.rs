@@ -1,8 +1,8 @@
 //! Putting templates into a response.
 
 use super::node::{Parts, Role, Template};
-use nonesuch_proto::message::{HEADER, Message};
-use nonesuch_proto::{Class, Name, Rtype};
+use nonesuch_proto::message::{HEADER, Message, Record};
+use nonesuch_proto::{Class, Rtype};
 
 /// Bits of a compression pointer (RFC 1035 §4.1.4).
 pub(super) const POINTER: u16 = 0xc000;
@@ -237,13 +237,13 @@ impl Template<'_> {
             Owner::AsRendered | Owner::WrittenOut => None,
         };
         let (start, mut count) = (out.len(), 0);
-        for (name, rtype, ttl, octets) in self.expand().into_iter().filter(|record| keep(record.1)) {
+        for record in self.expand().into_iter().filter(|record| keep(record.rtype)) {
             match pointer {
                 Some(pointer) => out.extend_from_slice(&pointer.to_be_bytes()),
-                None => out.extend_from_slice(name.wire()),
+                None => out.extend_from_slice(record.owner.wire()),
             }
-            push_fixed(rtype, ttl, octets.len() as u16, out);
-            out.extend_from_slice(&octets);
+            push_fixed(record.rtype, record.ttl, record.rdata.len() as u16, out);
+            out.extend_from_slice(&record.rdata);
             if !fits(start, room, out) {
                 return None;
             }
@@ -252,10 +252,10 @@ impl Template<'_> {
         Some(count)
     }
 
-    /// The records with names written out: owner, type, TTL, RDATA. In the base case the template behind a
+    /// The records with names written out. In the base case the template behind a
     /// question for its base name is a well-formed message; that message is read.
     #[must_use]
-    pub fn expand(self) -> Vec<(Name, Rtype, u32, Vec<u8>)> {
+    pub fn expand(self) -> Vec<Record> {
         let parts = self.parts();
         // Glue points into the NS RRset, which stands before it in a referral.
         let before = if is_glue(parts.role) { self.node().template(Rtype::NS) } else { None };
@@ -270,8 +270,7 @@ impl Template<'_> {
         message[5] = 1;
         message[6..8].copy_from_slice(&count.to_be_bytes());
         let parsed = Message::parse(&message).map(|message| message.records).unwrap_or_default();
-        let records = parsed.into_iter().skip(usize::from(skipped));
-        records.map(|record| (record.owner, record.rtype, record.ttl, record.rdata)).collect()
+        parsed.into_iter().skip(usize::from(skipped)).collect()
     }
 }
 

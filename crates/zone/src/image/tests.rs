@@ -53,9 +53,9 @@ fn walk(image: &Image) -> Vec<Vec<u8>> {
     for text in names {
         let Ok(name) = Name::from_text(text.as_bytes(), Some(apex.view())) else { continue };
         let (Lookup::Exact(node) | Lookup::Encloser(node)) = image.find(name.view());
-        let templates = node.templates().chain(node.glue().map(|glue| glue.0)).chain(node.nsec());
+        let templates = node.templates().chain(node.glue().map(|glue| glue.addresses)).chain(node.nsec());
         for template in templates.chain(image.nsec_at_or_before(name.view())) {
-            found.extend(template.expand().into_iter().map(|record| record.3));
+            found.extend(template.expand().into_iter().map(|record| record.rdata));
             for owner in [Owner::AsRendered, Owner::At(0xc00c), Owner::WrittenOut] {
                 let mut out = vec![0; 40];
                 let position = Position { question: name.wire().len(), owner };
@@ -71,7 +71,9 @@ fn walk(image: &Image) -> Vec<Vec<u8>> {
         chain.extend([image.nsec3_matching(&short), image.nsec3_covering(&short)]);
         chain.extend([image.nsec5_matching(&long), image.nsec5_covering(&long)]);
     }
-    found.extend(chain.into_iter().flatten().flat_map(|template| template.expand()).map(|record| record.3));
+    found.extend(
+        chain.into_iter().flatten().flat_map(|template| template.expand()).map(|record| record.rdata),
+    );
     found
 }
 
@@ -278,7 +280,7 @@ fn a_name_without_its_nsec_record_is_not_covered_by_the_one_before_it() {
         Image::compile(&read_text(text.as_bytes(), Path::new("zone"), None).unwrap().contents).unwrap();
     let owner = |name: &str| {
         let name: Name = name.parse().unwrap();
-        image.nsec_at_or_before(name.view()).map(|template| template.expand()[0].0.clone())
+        image.nsec_at_or_before(name.view()).map(|template| template.expand()[0].owner.clone())
     };
     assert_eq!(owner("aa.example."), owner("a.example."));
     assert!(owner("cc.example.").is_some() && owner("c.example.") == owner("cc.example."));
@@ -346,7 +348,7 @@ fn glue_that_fits_no_message_makes_no_malformed_image() {
     file::write(&image, FULL, &small, FULL, &mut octets).unwrap();
     let opened = ImageFile::open(octets).unwrap();
     let (Lookup::Exact(cut) | Lookup::Encloser(cut)) = opened.image().find(host.view());
-    assert_eq!(cut.glue().map(|(addresses, _)| addresses.counts().0).collect::<Vec<_>>(), [5000]);
+    assert_eq!(cut.glue().map(|glue| glue.addresses.counts().0).collect::<Vec<_>>(), [5000]);
 }
 
 /// Whoever builds contents record by record is held to it, and so is a file that was written before the rule.

@@ -10,6 +10,7 @@ use nonesuch_dnssec::keys::directory::KeyDirectoryError;
 use nonesuch_secondary::TransfersOptions;
 use nonesuch_secondary::notify::Secondaries;
 use nonesuch_server::acl::Remote;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 fn name(text: &str) -> Name {
@@ -186,12 +187,12 @@ fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
     let mut settings = settings(dir.path(), "127.0.0.1:1");
     let mut member = settings.templates["member"].settings().clone();
     let mechanism = nonesuch_dnssec::Mechanism::Compact;
-    member.making = crate::service::Making::Online {
+    member.making = crate::service::Making::Online(crate::service::OnlineSigning {
         mechanism,
         keys: dir.path().join("keys"),
         validity: 86_400,
         ignore_key_times: false,
-    };
+    });
     settings.templates.insert("member".to_owned(), Template::new(member));
     let service = followed(settings.clone(), keys);
     let first = catalog(&["a.example."], None);

@@ -43,12 +43,12 @@ fn set_keys(dir: &Path, text: &str) {
 }
 
 fn signed_online(mut settings: Settings, dir: &Path) -> Settings {
-    settings.zones[0].making = Making::Online {
+    settings.zones[0].making = Making::Online(OnlineSigning {
         mechanism: Mechanism::MinimalNsec,
         keys: dir.join("keys"),
         validity: DAY,
         ignore_key_times: false,
-    };
+    });
     settings
 }
 

@@ -4,6 +4,7 @@
 use super::*;
 use crate::{Responder, Shared};
 use nonesuch_dnssec::Mechanism;
+use nonesuch_dnssec::online::Workshop;
 use nonesuch_net::{Answer, Handler as _};
 use nonesuch_proto::message::{HEADER, Message, Rcode, Section, push_query};
 use nonesuch_proto::{Rtype, edns};
@@ -87,7 +88,8 @@ fn ask(service: &Service, qname: &str, qtype: Rtype) -> Message {
     let mut out = Vec::new();
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 53));
     let shared = Shared::new(Arc::clone(service.zones()));
-    let mut responder = Responder::new(&shared, Transport::Tcp, address, (1 << 16, Arc::default()), 0);
+    let mut responder =
+        Responder::new(&shared, Transport::Tcp, address, Workshop::new(1 << 16, Arc::default()), 0);
     responder.begin();
     assert_eq!(responder.answer(&query, address, &mut out), Answer::Ready);
     Message::parse(&out).unwrap()
@@ -224,7 +226,7 @@ fn states_are_served_where_answers_are_signed_online() {
         let mut settings = from_primaries(dir.path(), VerifyChoice::Auto, on_fault);
         let (mechanism, keys) = (Mechanism::MinimalNsec, dir.path().join("keys"));
         settings.zones[0].making =
-            Making::Online { mechanism, keys, validity: 86_400, ignore_key_times: false };
+            Making::Online(OnlineSigning { mechanism, keys, validity: 86_400, ignore_key_times: false });
         let service = Service::open(settings, KEYS, Arc::new(Zones::new())).unwrap();
         service.begin().unwrap();
         let _ = service.wait();
@@ -369,7 +371,7 @@ fn a_rejection_says_how_long_it_holds() {
     assert_eq!(verdict(signed_in(now - 2000, now - 1000)), Verdict::For { seconds: 0 });
     assert_eq!(verdict(tampered(&signed_in(now - 1000, now + 1000))), Verdict::Final);
     let (mechanism, keys) = (Mechanism::MinimalNsec, PathBuf::from("nowhere"));
-    let online = Making::Online { mechanism, keys, validity: 86_400, ignore_key_times: false };
+    let online = Making::Online(OnlineSigning { mechanism, keys, validity: 86_400, ignore_key_times: false });
     let without_keys = transfer(online, contents(8));
     assert!(matches!(without_keys, PublishError::Failed(_)), "{without_keys:?}");
 }

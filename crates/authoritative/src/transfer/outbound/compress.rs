@@ -52,7 +52,9 @@ impl Compressor {
     /// them and those of the next.
     pub(super) fn push_record(
         &mut self,
-        (owner, rtype, ttl): (NameRef<'_>, Rtype, u32),
+        owner: NameRef<'_>,
+        rtype: Rtype,
+        ttl: u32,
         rdata: &[u8],
         message: &mut Vec<u8>,
     ) {

@@ -42,11 +42,13 @@ impl Page<'_> {
     /// Adds a record; false where it has no room and others have some.
     fn push(
         &mut self,
-        (owner, rtype, ttl): (NameRef<'_>, Rtype, u32),
+        owner: NameRef<'_>,
+        rtype: Rtype,
+        ttl: u32,
         rdata: &[u8],
     ) -> Result<bool, RecordsError> {
         let end = self.message.len();
-        self.names.push_record((owner, rtype, ttl), rdata, self.message);
+        self.names.push_record(owner, rtype, ttl, rdata, self.message);
         let most = if self.count == 0 { self.most } else { self.wanted };
         if self.message.len() <= most && self.count < u16::MAX {
             self.count += 1;
@@ -66,8 +68,8 @@ impl Page<'_> {
         let apex = contents.nodes().next();
         let soa = apex.and_then(|node| Some((node, node.rrset(Rtype::SOA)?)));
         let Some((node, rrset)) = soa else { return Ok(true) };
-        let head = (node.name(), rrset.rtype(), rrset.ttl());
-        rrset.rdatas().next().map_or(Ok(true), |rdata| self.push(head, rdata))
+        let (rtype, ttl) = (rrset.rtype(), rrset.ttl());
+        rrset.rdatas().next().map_or(Ok(true), |rdata| self.push(node.name(), rtype, ttl, rdata))
     }
 }
 
@@ -98,9 +100,8 @@ impl Walk {
             page.names.end_owner();
             for rrset in node.rrsets().skip(self.rrset) {
                 if rrset.rtype() != Rtype::SOA {
-                    let head = (node.name(), rrset.rtype(), rrset.ttl());
                     for rdata in rrset.rdatas().skip(self.record) {
-                        if !page.push(head, rdata)? {
+                        if !page.push(node.name(), rrset.rtype(), rrset.ttl(), rdata)? {
                             return Ok(Filled::Full);
                         }
                         self.record += 1;
@@ -121,33 +122,35 @@ struct ChangesWalk {
     changes: Changes,
     /// The change that comes next.
     next: usize,
-    /// The change that is being sent, and whether it stands at a record that had no room in the message before.
-    reader: Option<(Box<ChangeReader>, bool)>,
+    /// The change that is being sent.
+    reader: Option<Box<ChangeReader>>,
+    /// Whether the reader stands at a record that had no room in the message before.
+    is_pending: bool,
 }
 
 impl ChangesWalk {
     fn fill(&mut self, page: &mut Page<'_>) -> Result<Filled, RecordsError> {
         loop {
-            if let Some((reader, is_pending)) = &mut self.reader {
-                while std::mem::take(is_pending) || reader.advance()? {
+            if let Some(reader) = &mut self.reader {
+                while std::mem::take(&mut self.is_pending) || reader.advance()? {
                     let record = reader.record();
                     if record.begins_owner {
                         page.names.end_owner();
                     }
-                    if !page.push((record.owner, record.rtype, record.ttl), record.rdata)? {
-                        *is_pending = true;
+                    if !page.push(record.owner, record.rtype, record.ttl, record.rdata)? {
+                        self.is_pending = true;
                         return Ok(Filled::Full);
                     }
                 }
             }
             let Some(reader) = self.changes.open(self.next).transpose()? else { return Ok(Filled::Done) };
             self.next += 1;
-            self.reader = Some((Box::new(reader), false));
+            self.reader = Some(Box::new(reader));
         }
     }
 
     fn held(&self) -> usize {
-        self.reader.as_ref().map_or(0, |(reader, _)| reader.held())
+        self.reader.as_ref().map_or(0, |reader| reader.held())
     }
 }
 
@@ -215,7 +218,9 @@ impl Records {
                 return Ok(());
             }
             self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
-                Stage::Before(changes) => Stage::Changes(ChangesWalk { changes, next: 0, reader: None }),
+                Stage::Before(changes) => {
+                    Stage::Changes(ChangesWalk { changes, next: 0, reader: None, is_pending: false })
+                }
                 Stage::Zone(_) | Stage::Changes(_) => Stage::After,
                 Stage::Soa | Stage::After | Stage::Done => Stage::Done,
             };

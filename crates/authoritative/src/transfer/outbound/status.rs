@@ -2,7 +2,7 @@
 
 use super::records::RecordsError;
 use super::{Asked, Refusal};
-use nonesuch_proto::{Name, NameRef, Rtype};
+use nonesuch_proto::{Name, Rtype};
 use nonesuch_secondary::notify::Secondaries;
 use nonesuch_server::acl::Prefix;
 use nonesuch_server::clock::OnceASecond;
@@ -131,7 +131,7 @@ impl Outgoing {
         Self { secondaries: Some(secondaries), ..self }
     }
 
-    fn note(&self, zone: &Name, client: SocketAddr, (serial, outcome): (u32, TransferOutcome)) {
+    fn note(&self, zone: &Name, client: SocketAddr, serial: u32, outcome: TransferOutcome) {
         if let Some(secondaries) = self.secondaries.as_ref().filter(|_| outcome == TransferOutcome::Sent) {
             secondaries.note_transfer(&zone.view().to_canonical(), client.ip(), serial, (self.clock)());
         }
@@ -145,7 +145,7 @@ impl Outgoing {
 
     /// Tells of a request that was answered with one message.
     pub(super) fn tell(&self, asked: &Asked<'_>, serial: u32, outcome: TransferOutcome, octets: usize) {
-        self.note(&asked.query.name().to_name(), asked.client, (serial, outcome));
+        self.note(&asked.query.name().to_name(), asked.client, serial, outcome);
         let Some(observer) = &self.observer else { return };
         let is_incremental = asked.query.qtype == Rtype::IXFR;
         observer(&TransferStatus {
@@ -185,22 +185,21 @@ impl Outgoing {
     /// Begins a transfer, where there are not too many.
     pub(super) fn begin(
         self: &Arc<Self>,
-        zone: NameRef<'_>,
-        client: SocketAddr,
-        key: Option<NameRef<'_>>,
-        (kind, serial): (TransferKind, u32),
+        asked: &Asked<'_>,
+        kind: TransferKind,
+        serial: u32,
     ) -> Result<Active, Refusal> {
         let mut active = self.active();
-        if self.is_full_for(client.ip(), &active) {
+        if self.is_full_for(asked.client.ip(), &active) {
             return Err(Refusal::TooManyOfClient);
         }
         if active.len() >= self.most {
             return Err(Refusal::TooMany);
         }
         let progress = Arc::new(Progress {
-            zone: zone.to_name(),
-            client,
-            key: key.map(NameRef::to_name),
+            zone: asked.query.name().to_name(),
+            client: asked.client,
+            key: asked.tsig.map(|verified| verified.name().to_name()),
             kind,
             serial,
             since: Instant::now(),
@@ -287,7 +286,7 @@ impl Drop for Active {
         let outcome = if self.outcome == TransferOutcome::Sent { "sent" } else { "broken off" };
         let error = self.error.as_ref().map(tracing::field::display);
         let key = status.key.as_ref().map(tracing::field::display);
-        self.outgoing.note(&status.zone, status.client, (status.serial, status.outcome));
+        self.outgoing.note(&status.zone, status.client, status.serial, status.outcome);
         tracing::info!(
             zone = %status.zone,
             serial = status.serial,

@@ -579,7 +579,7 @@ proptest! {
             let at = message.len();
             if place % 3 == 0 {
                 compressor.end_owner();
-                compressor.push_record((name.view(), Rtype::A, 60), &[0; 4], &mut message);
+                compressor.push_record(name.view(), Rtype::A, 60, &[0; 4], &mut message);
             } else {
                 compressor.push_name(name.view(), &mut message);
             }

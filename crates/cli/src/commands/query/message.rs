@@ -198,7 +198,7 @@ mod tests {
                 .write(&question(serial))
                 .expect("written");
             let message = Message::parse(&octets).expect("a message");
-            assert_eq!(message.questions[0].0, question(serial).name);
+            assert_eq!(message.questions[0].name, question(serial).name);
             assert_eq!(message.header.flags, if serial.is_some() { 0 } else { flags::RD });
             let opt = message.opt().expect("an OPT record");
             assert_eq!((opt.class.0, opt.ttl), (1232, u32::from(DO)));

@@ -9,7 +9,7 @@ use super::{rcode, record};
 use crate::outcome::Outcome;
 use nonesuch_net::{Transport, client::TlsFacts};
 use nonesuch_proto::Rtype;
-use nonesuch_proto::message::{Message, Rcode, Record, Section};
+use nonesuch_proto::message::{Message, Question, Rcode, Record, Section};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -105,7 +105,7 @@ impl Said {
         for option in &self.options {
             let _ = writeln!(text, ";; {} {}", option.name(), option.describe());
         }
-        for (name, rtype, class) in &self.message.questions {
+        for Question { name, rtype, class } in &self.message.questions {
             let _ = writeln!(text, ";; QUESTION {name} {class} {rtype}");
         }
         text
@@ -129,7 +129,7 @@ impl Said {
 
     pub(super) fn to_json(&self) -> Value {
         let header = self.message.header;
-        let question = self.message.questions.iter().map(|(name, rtype, class)| {
+        let question = self.message.questions.iter().map(|Question { name, rtype, class }| {
             json!({ "name": name.to_string(), "class": class.to_string(), "type": rtype.to_string() })
         });
         let mut value = json!({

@@ -3,7 +3,9 @@
 use super::{BOUNDS, CatalogRole, Need, RULES, ZoneKeys};
 use crate::config::section::Section;
 use crate::config::sources::Role;
-use nonesuch_authoritative::service::{Catalog, Making, OnFault, Source, TransferSettings, ZoneSettings};
+use nonesuch_authoritative::service::{
+    Catalog, Making, OnFault, OnlineSigning, Source, TransferSettings, ZoneSettings,
+};
 use nonesuch_dnssec::online::DEFAULT_VALIDITY;
 use nonesuch_proto::Name;
 use nonesuch_server::acl::AccessList;
@@ -104,7 +106,7 @@ impl ZoneKeys {
             (Some(mechanism), Some(keys), _) => {
                 let validity = self.signature_validity.unwrap_or(DEFAULT_VALIDITY);
                 let (keys, ignore_key_times) = (keys.clone(), self.ignore_key_times);
-                Some(Making::Online { mechanism, keys, validity, ignore_key_times })
+                Some(Making::Online(OnlineSigning { mechanism, keys, validity, ignore_key_times }))
             }
             (Some(mechanism), None, _) => {
                 let message = format!(
@@ -223,8 +225,9 @@ pub(in crate::config) fn note_files(
     }
     match &settings.making {
         Making::AsItIs => {}
-        Making::Online { keys, ignore_key_times, .. } => {
-            section.note_file("keys", keys, role(Role::SigningKeys(apex(), *ignore_key_times)));
+        Making::Online(signing) => {
+            let role = role(Role::SigningKeys(apex(), signing.ignore_key_times));
+            section.note_file("keys", &signing.keys, role);
         }
         Making::Nsec5 { keys } => {
             section.note_file("nsec5-keys", keys, role(Role::VrfKeys(apex(), file.cloned())));

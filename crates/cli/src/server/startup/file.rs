@@ -25,7 +25,9 @@ use crate::server::startup::assemble::Parts;
 use crate::server::startup::error::ZoneFileError;
 use crate::zones;
 use nonesuch_authoritative::server::Bound;
-use nonesuch_authoritative::service::{Making, Opened, Refused, Source, VerifyChoice, ZoneSettings};
+use nonesuch_authoritative::service::{
+    Making, OnlineSigning, Opened, Refused, Source, VerifyChoice, ZoneSettings,
+};
 use nonesuch_authoritative::{OpenImageError, open_image};
 use nonesuch_dnssec::denial::Made;
 use nonesuch_dnssec::online::PrepareError;
@@ -77,12 +79,14 @@ fn making(arguments: &ServeArguments) -> Result<Making, ZoneFileError> {
     let online = &arguments.online;
     let path = || input_name(&arguments.file).to_path_buf();
     match (online.denial, &online.keys, &online.nsec5_keys) {
-        (Some(mechanism), Some(keys), _) if mechanism.entry().made == Made::WhenAsked => Ok(Making::Online {
-            mechanism,
-            keys: keys.clone(),
-            validity: online.signature_validity,
-            ignore_key_times: online.ignore_key_times,
-        }),
+        (Some(mechanism), Some(keys), _) if mechanism.entry().made == Made::WhenAsked => {
+            Ok(Making::Online(OnlineSigning {
+                mechanism,
+                keys: keys.clone(),
+                validity: online.signature_validity,
+                ignore_key_times: online.ignore_key_times,
+            }))
+        }
         (Some(mechanism), _, _) => Err(ZoneFileError::NotOnline { path: path(), mechanism }),
         (None, Some(_), _) => Err(ZoneFileError::KeysWithoutDenial { path: path() }),
         (None, None, Some(dir)) => Ok(Making::Nsec5 { keys: dir.clone() }),

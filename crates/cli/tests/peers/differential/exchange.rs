@@ -87,8 +87,8 @@ pub(crate) struct Reply {
 impl Reply {
     fn from_message(message: &Message, question: &Question) -> Self {
         let asked = message.questions.first().expect("the question is repeated");
-        assert_eq!(asked.0.wire(), question.name.wire(), "the question is repeated as it was asked");
-        assert_eq!(asked.1, question.rtype);
+        assert_eq!(asked.name.wire(), question.name.wire(), "the question is repeated as it was asked");
+        assert_eq!(asked.rtype, question.rtype);
         let mut repeats = false;
         let mut read = |section| {
             let mut set = BTreeSet::new();
@@ -159,8 +159,9 @@ fn ask_batch(socket: &UdpSocket, batch: &[Question]) -> Vec<Message> {
             let message = Message::parse(&buffer[..length]).expect("a well-formed response");
             let index = usize::from(message.header.id);
             // An answer to an earlier batch that was asked twice has another question.
-            let fits = message.questions.first().is_some_and(|(name, rtype, _)| {
-                batch.get(index).is_some_and(|asked| asked.name == *name && asked.rtype == *rtype)
+            let fits = message.questions.first().is_some_and(|question| {
+                let is_same = |asked: &Question| asked.name == question.name && asked.rtype == question.rtype;
+                batch.get(index).is_some_and(is_same)
             });
             if fits && messages[index].replace(message).is_none() {
                 missing -= 1;

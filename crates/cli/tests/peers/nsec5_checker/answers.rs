@@ -2,7 +2,7 @@
 
 use super::zone::Zone;
 use nonesuch_dnssec::keys::Nsec5Key;
-use nonesuch_proto::message::{Header, Message, Record, Section, flags};
+use nonesuch_proto::message::{Header, Message, Question, Record, Section, flags};
 use nonesuch_proto::{Class, Name, NameRef, Rtype};
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ pub(crate) struct Case {
     pub(crate) dnskeys: Vec<Vec<u8>>,
     pub(crate) nsec5_keys: Vec<Vec<u8>>,
     pub(crate) flags: u16,
-    pub(crate) questions: Vec<(Name, Rtype)>,
+    pub(crate) questions: Vec<Question>,
     pub(crate) records: Vec<Record>,
     pub(crate) shape: Shape,
     /// The name whose type or absence is told: the last of the aliases.
@@ -58,8 +58,7 @@ pub(crate) struct Case {
 impl Case {
     /// The message, without compression.
     pub(crate) fn octets(&self) -> Vec<u8> {
-        let questions =
-            self.questions.iter().map(|(name, rtype)| (name.clone(), *rtype, Class::IN)).collect();
+        let questions = self.questions.clone();
         let header = Header { id: 7, flags: self.flags, counts: [0; 4] };
         Message { header, questions, records: self.records.clone() }.to_octets()
     }
@@ -100,7 +99,7 @@ pub(crate) fn answer(zone: &Zone, name: &Name, rtype: Rtype) -> Case {
         dnskeys: dnskeys.rdatas().map(<[u8]>::to_vec).collect(),
         nsec5_keys: vec![Nsec5Key::of(&zone.vrf).rdata().to_vec()],
         flags: flags::QR | flags::AA,
-        questions: vec![(name.clone(), rtype)],
+        questions: vec![Question { name: name.clone(), rtype, class: Class::IN }],
         records: Vec::new(),
         shape: Shape::Alias,
         last: name.clone(),

@@ -195,7 +195,7 @@ pub(crate) const FAULTS: &[(&str, Plant)] = &[
         Some(INDETERMINATE)
     }),
     ("another question", |zone, case, _| {
-        case.questions[0].0 = Name::prepend(b"another", zone.apex.view()).ok()?;
+        case.questions[0].name = Name::prepend(b"another", zone.apex.view()).ok()?;
         Some(INDETERMINATE)
     }),
     // What must not matter.
@@ -759,7 +759,7 @@ fn mixed_case(_: &Zone, case: &mut Case, random: &mut Random) -> Option<Status> 
         record.owner = mix(record.owner.view());
     }
     for question in &mut case.questions {
-        question.0 = mix(question.0.view());
+        question.name = mix(question.name.view());
     }
     Some(case.expected)
 }

@@ -97,11 +97,11 @@ impl Served {
             (template.rtype(), template.record_count(), template.signature_count()),
             (Rtype::NSEC5, 1, 1)
         );
-        let (owner, _, ttl, rdata) = template.expand().swap_remove(0);
-        assert_eq!(ttl, DENIAL_TTL);
-        let fields = Nsec5::parse(&rdata).unwrap();
+        let record = template.expand().swap_remove(0);
+        assert_eq!(record.ttl, DENIAL_TTL);
+        let fields = Nsec5::parse(&record.rdata).unwrap();
         Record {
-            owner: hash_of_owner(owner.view(), self.zone.apex.view()).unwrap(),
+            owner: hash_of_owner(record.owner.view(), self.zone.apex.view()).unwrap(),
             flags: fields.flags,
             next: fields.next.try_into().unwrap(),
             types: bitmap::types(fields.bitmap).collect(),

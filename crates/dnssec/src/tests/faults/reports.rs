@@ -84,9 +84,8 @@ fn an_unsigned_zone_is_sound_unless_an_anchor_says_otherwise() {
     let verified = into_verified(contents.clone(), &VerifyOptions::default()).unwrap();
     assert_eq!((verified.mechanism(), verified.report().signatures_verified), (None, 0));
     let anchors = vec![Anchor::Dnskey(csk_of("example.").keys()[0].dnskey_rdata())];
-    let (_, report) =
-        *into_verified(contents, &VerifyOptions { anchors, ..VerifyOptions::default() }).unwrap_err();
-    assert_eq!(report.faults[0].reason, Reason::NoDnskey);
+    let faulty = into_verified(contents, &VerifyOptions { anchors, ..VerifyOptions::default() }).unwrap_err();
+    assert_eq!(faulty.report.faults[0].reason, Reason::NoDnskey);
 }
 
 #[test]

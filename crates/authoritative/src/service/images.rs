@@ -1,0 +1,168 @@
+//! Versions of a zone from image files, which are served without verifying the zone again.
+//!
+//! The image of a zone that is signed online depends on its keys too: those are stored beside it ([`ImageInputs`]). The image of a zone
+//! with NSEC5 depends on the zone alone: its VRF key and proofs are loaded each time, and must fit.
+
+use super::build::{NOTHING_VERIFIED, warn_of_key_signers};
+use super::crowded;
+use super::image_inputs::{ImageInputs, digest_of, signers_digest};
+use super::publish::Version;
+use super::settings::{FULL, Making, OnlineSigning, VerifyChoice, ZoneSettings};
+use super::state::Fingerprint;
+use super::{KeyFiles, Refused};
+use crate::{Published, open_image};
+use nonesuch_dnssec::online::{Nsec5Zone, prepare_keys};
+use nonesuch_dnssec::verify::Mode;
+use nonesuch_proto::Rtype;
+use nonesuch_zone::{Contents, ImageFile, Verification, load_regular, open_compiled};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Takes versions of a zone from image files.
+pub(super) struct ImageReader<'r> {
+    pub(super) settings: &'r ZoneSettings,
+    pub(super) key_files: &'r KeyFiles,
+    /// As [`Version::origin`].
+    pub(super) origin: &'r [Fingerprint],
+    /// The inputs of the image of a zone that is signed online; `None` where they are not known.
+    pub(super) inputs: Option<ImageInputs>,
+    /// The time at which signatures must be valid, in seconds since 1970 modulo 2^32.
+    pub(super) now: u32,
+    /// The time at which the times in key files are read; `None` ignores them.
+    pub(super) key_time: Option<u32>,
+}
+
+/// An image that is served as it is.
+struct Image {
+    published: Published,
+    /// As [`Version::key_digest`].
+    key_digest: Option<String>,
+}
+
+impl ImageReader<'_> {
+    /// Whether an image may be served as its file has it. With `verify = "full"` the record of the file does not count, and of a zone
+    /// that is signed online the inputs must be known.
+    pub(super) fn relies_on_files(&self) -> bool {
+        let is_unknown = matches!(self.settings.making, Making::Online(_)) && self.inputs.is_none();
+        self.settings.verify != VerifyChoice::Full && !is_unknown
+    }
+
+    /// Maps the image that the file at `path` begins with; `None` where the zone must be verified or compiled again.
+    pub(super) fn open(&self, path: &Path) -> Result<Option<Version>, Refused> {
+        let file = if self.relies_on_files() { open_image(path)? } else { None };
+        file.map_or(Ok(None), |file| self.read(file, path))
+    }
+
+    /// As [`open`](Self::open), of the file at `path` that is mapped already.
+    pub(super) fn read(&self, file: ImageFile, path: &Path) -> Result<Option<Version>, Refused> {
+        let settings = self.settings;
+        if file.image().apex() != settings.apex.view() {
+            return Ok(None);
+        }
+        let verified_at = self.verified_at(&file);
+        let Some(Image { published, key_digest }) = self.publish(file)? else { return Ok(None) };
+        let warnings = crowded::check(published.image(), settings.limits)?;
+        let contents = if settings.keeps_contents() {
+            Some(Arc::new(load_regular(path, Some(&settings.apex))?.contents))
+        } else {
+            None
+        };
+        let verified = match settings.verify {
+            VerifyChoice::Nothing => NOTHING_VERIFIED.to_owned(),
+            _ => "when its image was made".to_owned(),
+        };
+        Ok(Some(Version {
+            published,
+            records: count_records(contents.as_deref(), path),
+            contents,
+            verified,
+            verified_at,
+            origin: self.origin.to_vec(),
+            warnings,
+            findings: None,
+            is_new: true,
+            key_digest,
+            unstored: None,
+        }))
+    }
+
+    /// When the signatures of the zone of `file` were verified.
+    fn verified_at(&self, file: &ImageFile) -> Option<u32> {
+        let recorded =
+            self.inputs.as_ref().map_or_else(|| file.record().verification, |inputs| inputs.verification);
+        match recorded {
+            Verification::Full { at } if file.signatures() > 0 => Some(at),
+            _ => None,
+        }
+    }
+
+    fn publish(&self, file: ImageFile) -> Result<Option<Image>, Refused> {
+        let (settings, now) = (self.settings, self.now);
+        let mode = match settings.verify {
+            VerifyChoice::Nothing => None,
+            VerifyChoice::Structural => Some(Mode::Structural),
+            VerifyChoice::Quick if file.signatures() > FULL => Some(Mode::Structural),
+            _ => Some(Mode::Full),
+        };
+        if mode.is_none() && file.image().apex_rdatas(Rtype::NS).is_empty() {
+            return Err(Refused::NoApexNs);
+        }
+        let is_nsec5 = file.image().nsec5_key().is_some();
+        let is_online = matches!(settings.making, Making::Online(_));
+        if settings.requires_dnssec && !is_online && !file.image().is_signed() {
+            return Err(Refused::NotSigned);
+        }
+        let published = match &settings.making {
+            Making::AsItIs if !is_nsec5 => Published::from_file(file, mode, now),
+            Making::AsItIs | Making::Nsec5 { .. } if is_nsec5 => {
+                let zone = Nsec5Zone::of_image(file.image());
+                let folder = settings.nsec5_folder()?;
+                let source = settings.source.path();
+                let prover = (self.key_files.prover)(&folder, source, &zone).map_err(Box::new)?;
+                Published::nsec5_from_file(file, prover, mode, now)
+            }
+            Making::Online(signing) if !is_nsec5 => return self.publish_online(file, signing, mode),
+            Making::AsItIs | Making::Nsec5 { .. } | Making::Online(_) => return Ok(None),
+        };
+        let zone = settings.apex.to_string();
+        let published = published.inspect_err(|reason| {
+            tracing::info!(
+                zone,
+                "zone {zone}: its image is not taken as it is: {reason}; verifying the zone"
+            );
+        });
+        Ok(published.ok().map(|published| Image { published, key_digest: None }))
+    }
+
+    /// The image of a zone that is signed online, where its inputs were the same mechanism and key records. The private keys are
+    /// loaded, and must fit, each time.
+    fn publish_online(
+        &self,
+        file: ImageFile,
+        signing: &OnlineSigning,
+        mode: Option<Mode>,
+    ) -> Result<Option<Image>, Refused> {
+        let Some(inputs) = &self.inputs else { return Ok(None) };
+        let (apex, mechanism) = (file.image().apex().to_name(), signing.mechanism);
+        let keys = (self.key_files.signing)(&signing.keys, &apex, self.key_time).map_err(Box::new)?;
+        if inputs.digest != digest_of(mechanism, &keys) {
+            return Ok(None);
+        }
+        let key_digest = Some(signers_digest(mechanism, &keys));
+        let dnskeys = file.image().apex_rdatas(Rtype::DNSKEY);
+        let keys =
+            prepare_keys(&apex, &dnskeys, inputs.has_signed_keys, keys.pairs, mechanism, signing.validity);
+        let keys = keys.map_err(Box::new)?;
+        warn_of_key_signers(&apex, &keys);
+        let published = Published::online_from_file(file, inputs.verification, keys, mode, self.now);
+        Ok(published.ok().map(|published| Image { published, key_digest }))
+    }
+}
+
+/// Number of records of a zone; where they are not read, from the directory of the compiled zone.
+fn count_records(contents: Option<&Contents>, path: &Path) -> Option<u64> {
+    match contents {
+        Some(contents) => Some(contents.record_count()),
+        None => open_compiled(path, None).ok().flatten().map(|zone| zone.record_count()),
+    }
+}
