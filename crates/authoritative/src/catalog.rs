@@ -13,7 +13,7 @@ mod tests;
 pub use group::Group;
 pub use produce::{ProduceError, produce};
 pub use read::CatalogError;
-pub use registry::Registry;
+pub use registry::{Owner, Registry};
 
 use nonesuch_proto::Name;
 use std::collections::BTreeMap;
@@ -64,46 +64,27 @@ pub struct Member {
 /// What is to be done about a zone. Changes are to be made in the order in which they come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is to be served.
+    /// It is to be served, by the catalog that [`Registry::owner`] names.
     Add {
         /// The zone.
         zone: Name,
-        /// The catalog.
-        catalog: Name,
-        /// Its groups.
-        groups: Vec<Group>,
     },
     /// It is not to be served any longer, and all that is stored of it is to be removed (§5.3).
     Remove {
         /// The zone.
         zone: Name,
+        /// The catalog that had it.
+        catalog: Name,
     },
-    /// All that is stored of it is to be removed, and had anew (§5.4).
+    /// All that is stored of it is to be removed, and had anew: its label has changed (§5.4), perhaps with its catalog.
     Reset {
         /// The zone.
         zone: Name,
-        /// Its groups.
-        groups: Vec<Group>,
     },
-    /// Another catalog has it from now on (§4.3.1).
-    Move {
+    /// It is to be served with other settings: it has other groups, or another catalog has it from now on (§4.3.1).
+    Update {
         /// The zone.
         zone: Name,
-        /// The catalog that had it.
-        from: Name,
-        /// The catalog that has it.
-        to: Name,
-        /// Its groups.
-        groups: Vec<Group>,
-        /// Whether all that is stored of it is to be removed, and had anew.
-        is_reset: bool,
-    },
-    /// Its groups are others: it is to be served with other settings.
-    Regroup {
-        /// The zone.
-        zone: Name,
-        /// Its groups.
-        groups: Vec<Group>,
     },
     /// A catalog lists it, and it is served already, by another catalog or by the configuration: nothing is to be done but to say
     /// so (§5.2).
@@ -113,20 +94,4 @@ pub enum Change {
         /// The catalog that is not heeded.
         catalog: Name,
     },
-}
-
-fn add(zone: &Name, catalog: &Name, member: &Member) -> Change {
-    Change::Add { zone: zone.clone(), catalog: catalog.clone(), groups: member.groups.clone() }
-}
-
-/// What changes for a zone that stays in its catalog.
-fn compare(zone: &Name, (label, groups): (&[u8], &[Group]), member: &Member) -> Option<Change> {
-    let (zone, others) = (zone.clone(), member.groups.clone());
-    if label != member.label {
-        Some(Change::Reset { zone, groups: others })
-    } else if groups != member.groups {
-        Some(Change::Regroup { zone, groups: others })
-    } else {
-        None
-    }
 }

@@ -1,15 +1,18 @@
 //! The catalogs that a server consumes, and which of them has which zone (RFC 9432 §5).
 
-use super::{Catalog, Change, Group, add, compare};
+use super::{Catalog, Change, Group};
 use nonesuch_proto::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who has a zone.
+/// The catalog that has a zone, and what it says of the zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Owner {
-    catalog: Name,
-    label: Vec<u8>,
-    groups: Vec<Group>,
+pub struct Owner {
+    /// The catalog.
+    pub catalog: Name,
+    /// As [`Member::label`](super::Member::label).
+    pub label: Vec<u8>,
+    /// As [`Member::groups`](super::Member::groups).
+    pub groups: Vec<Group>,
 }
 
 /// All catalogs of a server, and the zones that it serves because of them.
@@ -30,19 +33,13 @@ impl Registry {
 
     /// The catalog that has a zone.
     #[must_use]
-    pub fn owner(&self, zone: &Name) -> Option<&Name> {
-        self.owners.get(zone).map(|owner| &owner.catalog)
+    pub fn owner(&self, zone: &Name) -> Option<&Owner> {
+        self.owners.get(zone)
     }
 
     /// The zones that are served because of catalogs.
     pub fn members(&self) -> impl Iterator<Item = &Name> {
         self.owners.keys()
-    }
-
-    /// The label that a zone has in the catalog that has it.
-    #[must_use]
-    pub fn label(&self, zone: &Name) -> Option<&[u8]> {
-        self.owners.get(zone).map(|owner| owner.label.as_slice())
     }
 
     /// Whether a version of this catalog was taken.
@@ -87,7 +84,7 @@ impl Registry {
 
     /// The zones of a version of a catalog that the catalog has.
     fn owned(&self, catalog: &Catalog) -> Vec<Name> {
-        let is_owner = |zone: &&Name| self.owner(zone) == Some(&catalog.apex);
+        let is_owner = |zone: &&Name| self.owner(zone).is_some_and(|owner| owner.catalog == catalog.apex);
         catalog.members.keys().filter(is_owner).cloned().collect()
     }
 
@@ -96,14 +93,16 @@ impl Registry {
     fn follow_moves(&mut self, zone: &Name, changes: &mut Vec<Change>) {
         // Catalogs may name each other in a circle.
         let mut seen = BTreeSet::new();
-        while let Some(owner) = self.owner(zone).cloned()
+        while let Some(owner) = self.owner(zone).map(|owner| owner.catalog.clone())
             && let Some(to) = self.new_owner(zone, &owner).cloned()
             && self.new_owner(zone, &to) != Some(&owner)
             && seen.insert(owner)
             && !seen.contains(&to)
         {
-            let Some(change @ Change::Move { .. }) = self.settle(zone, &to) else { return };
-            changes.push(change);
+            match self.settle(zone, &to) {
+                None | Some(Change::Clash { .. }) => return,
+                Some(change) => changes.push(change),
+            }
         }
     }
 
@@ -139,12 +138,8 @@ impl Registry {
     pub fn set_configured(&mut self, configured: impl IntoIterator<Item = Name>) -> Vec<Change> {
         let configured = configured.into_iter().map(|zone| zone.view().to_canonical()).collect();
         let before = std::mem::replace(&mut self.configured, configured);
-        let mut changes = Vec::new();
-        for zone in self.configured.difference(&before) {
-            if self.owners.remove(zone).is_some() {
-                changes.push(Change::Remove { zone: zone.clone() });
-            }
-        }
+        let new: Vec<Name> = self.configured.difference(&before).cloned().collect();
+        let mut changes: Vec<Change> = new.iter().filter_map(|zone| self.remove(zone)).collect();
         let free: Vec<Name> = before.difference(&self.configured).cloned().collect();
         for zone in free {
             changes.extend(self.adopt(&zone));
@@ -154,9 +149,13 @@ impl Registry {
 
     /// Removes a zone from its catalog; another catalog that lists it has it then.
     fn give_up(&mut self, zone: &Name, changes: &mut Vec<Change>) {
-        self.owners.remove(zone);
-        changes.push(Change::Remove { zone: zone.clone() });
+        changes.extend(self.remove(zone));
         changes.extend(self.adopt(zone));
+    }
+
+    fn remove(&mut self, zone: &Name) -> Option<Change> {
+        let (zone, owner) = self.owners.remove_entry(zone)?;
+        Some(Change::Remove { zone, catalog: owner.catalog })
     }
 
     /// Gives a zone that nobody has to the first catalog that lists it.
@@ -173,6 +172,7 @@ impl Registry {
         if self.configured.contains(zone) {
             return clash();
         }
+        let is_other = |owner: &Owner| owner.catalog != *catalog;
         let change = match self.owners.get(zone) {
             None => {
                 let lists = |other: &Name| {
@@ -183,29 +183,22 @@ impl Registry {
                     // It has moved already.
                     return None;
                 }
-                add(zone, catalog, &member)
-            }
-            Some(owner) if owner.catalog == *catalog => {
-                compare(zone, (&owner.label, &owner.groups), &member)?
+                Change::Add { zone: zone.clone() }
             }
             // The move was made already, or each lets the zone go to the other.
-            Some(owner) if member.new_owner.as_ref() == Some(&owner.catalog) => return None,
+            Some(owner) if is_other(owner) && member.new_owner.as_ref() == Some(&owner.catalog) => {
+                return None;
+            }
             // §4.3.1: only where the catalog that has the zone lets it go to this one.
-            Some(owner) if self.lets_go(zone, &owner.catalog, catalog) => Change::Move {
-                zone: zone.clone(),
-                from: owner.catalog.clone(),
-                to: catalog.clone(),
-                groups: member.groups.clone(),
-                is_reset: owner.label != member.label,
-            },
-            Some(_) => return clash(),
+            Some(owner) if is_other(owner) && self.new_owner(zone, &owner.catalog) != Some(catalog) => {
+                return clash();
+            }
+            Some(owner) if owner.label != member.label => Change::Reset { zone: zone.clone() },
+            Some(owner) if !is_other(owner) && owner.groups == member.groups => return None,
+            Some(_) => Change::Update { zone: zone.clone() },
         };
         let owner = Owner { catalog: catalog.clone(), label: member.label, groups: member.groups };
         self.owners.insert(zone.clone(), owner);
         Some(change)
-    }
-
-    fn lets_go(&self, zone: &Name, from: &Name, to: &Name) -> bool {
-        self.new_owner(zone, from) == Some(to)
     }
 }

@@ -73,6 +73,14 @@ fn broken_catalogs_say_why() {
     }
 }
 
+fn removed(zone: &str, catalog: &str) -> Change {
+    Change::Remove { zone: name(zone), catalog: name(catalog) }
+}
+
+fn owner(registry: &Registry, zone: &str) -> Option<Name> {
+    registry.owner(&name(zone)).map(|owner| owner.catalog.clone())
+}
+
 #[test]
 fn differences_of_two_versions() {
     let old = catalog("cat.", "1.zones PTR a.\n2.zones PTR b.\n3.zones PTR c.\n4.zones PTR d.\n");
@@ -83,10 +91,10 @@ fn differences_of_two_versions() {
     let mut registry = Registry::new([]);
     assert_eq!(registry.update(old).len(), 4);
     let expected = [
-        Change::Remove { zone: name("d.") },
-        Change::Reset { zone: name("b."), groups: vec![] },
-        Change::Regroup { zone: name("c."), groups: vec![group("g")] },
-        Change::Add { zone: name("e."), catalog: name("cat."), groups: vec![] },
+        removed("d.", "cat."),
+        Change::Reset { zone: name("b.") },
+        Change::Update { zone: name("c.") },
+        Change::Add { zone: name("e.") },
     ];
     assert_eq!(registry.update(new.clone()), expected);
     assert!(registry.update(new).is_empty());
@@ -97,18 +105,17 @@ fn zones_that_are_served_already_are_not_taken() {
     let mut registry = Registry::new([name("Mine."), name("one."), name("two.")]);
     let changes = registry.update(catalog("one.", "1.zones PTR mine.\n2.zones PTR a.\n3.zones PTR one.\n"));
     let clash = |zone: &str, catalog: &str| Change::Clash { zone: name(zone), catalog: name(catalog) };
-    let added =
-        |zone: &str, catalog: &str| Change::Add { zone: name(zone), catalog: name(catalog), groups: vec![] };
-    assert_eq!(changes, [added("a.", "one."), clash("mine.", "one."), clash("one.", "one.")]);
+    let added = Change::Add { zone: name("a.") };
+    assert_eq!(changes, [added.clone(), clash("mine.", "one."), clash("one.", "one.")]);
     assert_eq!(registry.update(catalog("two.", "1.zones PTR a.\n")), [clash("a.", "two.")]);
     // What the second one takes out was never its own.
     assert_eq!(registry.update(catalog("two.", "")), []);
     assert_eq!(registry.update(catalog("two.", "1.zones PTR a.\n")), [clash("a.", "two.")]);
     // When the first gives it up, the second has it, as a zone of which nothing is here.
     let changes = registry.update(catalog("one.", ""));
-    assert_eq!(changes, [Change::Remove { zone: name("a.") }, added("a.", "two.")]);
-    assert_eq!(registry.owner(&name("A.")), Some(&name("two.")));
-    assert_eq!(registry.forget(&name("two.")), [Change::Remove { zone: name("a.") }]);
+    assert_eq!(changes, [removed("a.", "one."), added]);
+    assert_eq!(owner(&registry, "A."), Some(name("two.")));
+    assert_eq!(registry.forget(&name("two.")), [removed("a.", "two.")]);
     assert_eq!(registry.members().count(), 0);
 }
 
@@ -121,14 +128,14 @@ fn a_broken_catalog_lets_no_zone_go() {
     assert_eq!(registry.update(old.clone()).len(), 1);
     registry.mark_broken(&name("Old."));
     assert!(matches!(registry.update(new)[..], [Change::Clash { .. }]));
-    assert_eq!(registry.owner(&name("a.")), Some(&name("old.")));
+    assert_eq!(owner(&registry, "a."), Some(name("old.")));
     // The next valid version lets it go.
     assert_eq!(registry.update(old), [moved(false)]);
 }
 
 /// A move from the catalog `old.`, which lets the zone go, to `new.`, which lists it.
 fn moved(is_reset: bool) -> Change {
-    Change::Move { zone: name("a."), from: name("old."), to: name("new."), groups: vec![], is_reset }
+    if is_reset { Change::Reset { zone: name("a.") } } else { Change::Update { zone: name("a.") } }
 }
 
 #[test]
@@ -150,9 +157,9 @@ fn ownership_changes_only_where_the_owner_lets_go() {
         for registry in [&mut registry, &mut other] {
             // The old one may keep it, or take it out: it is the new one's.
             assert_eq!(registry.update(old.clone()), []);
-            assert_eq!(registry.owner(&name("a.")), Some(&name("new.")));
+            assert_eq!(owner(registry, "a."), Some(name("new.")));
             assert_eq!(registry.update(catalog("old.", "")), []);
-            assert_eq!(registry.owner(&name("a.")), Some(&name("new.")));
+            assert_eq!(owner(registry, "a."), Some(name("new.")));
         }
     }
 }
@@ -163,12 +170,11 @@ fn catalogs_that_let_a_zone_go_to_each_other_keep_it_where_it_is() {
     let old = catalog("old.", "1.zones PTR a.\ncoo.1.zones PTR new.\n");
     let new = catalog("new.", "2.zones PTR a.\ncoo.2.zones PTR old.\n");
     assert_eq!(registry.update(old.clone()).len(), 1);
-    let owner = |registry: &Registry| registry.owner(&name("a.")).cloned();
     let _ = registry.update(new.clone());
-    let settled = owner(&registry);
+    let settled = owner(&registry, "a.");
     for catalog in [old, new] {
         assert_eq!(registry.update(catalog), []);
-        assert_eq!(owner(&registry), settled);
+        assert_eq!(owner(&registry, "a."), settled);
     }
 }
 
@@ -179,13 +185,8 @@ fn a_zone_that_has_moved_stays_moved_over_a_restart() {
     for catalogs in [vec![old.clone(), new.clone()], vec![new, old]] {
         let mut registry = Registry::new([]);
         let changes = registry.load(catalogs, &BTreeMap::new());
-        assert!(
-            changes
-                .iter()
-                .any(|change| matches!(change, Change::Add { catalog, .. } if *catalog == name("new.")))
-        );
-        assert!(!changes.iter().any(|change| matches!(change, Change::Move { .. } | Change::Reset { .. })));
-        assert_eq!(registry.owner(&name("a.")), Some(&name("new.")));
+        assert!(matches!(changes[..], [Change::Add { .. }]), "{changes:?}");
+        assert_eq!(owner(&registry, "a."), Some(name("new.")));
     }
 }
 
@@ -197,13 +198,15 @@ fn who_had_a_zone_has_it_after_a_restart() {
         let changes = registry.load(vec![a.clone(), b.clone()], &BTreeMap::from([(name("z."), name(owner))]));
         let is_sound = |change: &Change| matches!(change, Change::Add { .. } | Change::Clash { .. });
         assert!(changes.iter().all(is_sound), "{changes:?}");
-        (registry.owner(&name("z.")).cloned(), registry.label(&name("z.")).map(<[u8]>::to_vec))
+        registry.owner(&name("z.")).cloned()
     };
-    assert_eq!(load("a.", &[]), (Some(name("a.")), Some(b"1".to_vec())));
-    assert_eq!(load("b.", &[]), (Some(name("b.")), Some(b"2".to_vec())));
+    let owner =
+        |catalog, label: &str| Some(Owner { catalog: name(catalog), label: label.into(), groups: vec![] });
+    assert_eq!(load("a.", &[]), owner("a.", "1"));
+    assert_eq!(load("b.", &[]), owner("b.", "2"));
     // A catalog that is not there any longer has nothing.
-    assert_eq!(load("c.", &[]), (Some(name("a.")), Some(b"1".to_vec())));
-    assert_eq!(load("b.", &[name("z.")]), (None, None));
+    assert_eq!(load("c.", &[]), owner("a.", "1"));
+    assert_eq!(load("b.", &[name("z.")]), None);
 }
 
 #[test]
@@ -214,8 +217,7 @@ fn configured_zones_come_and_go() {
         [Change::Add { .. }, _] | [_, Change::Add { .. }]
     ));
     let changes = registry.set_configured([name("b.")]);
-    let added = Change::Add { zone: name("a."), catalog: name("cat."), groups: vec![] };
-    assert_eq!(changes, [Change::Remove { zone: name("b.") }, added]);
+    assert_eq!(changes, [removed("b.", "cat."), Change::Add { zone: name("a.") }]);
     assert_eq!(registry.set_configured([name("b.")]), []);
 }
 
@@ -269,16 +271,9 @@ fn a_zone_moves_between_catalogs_that_are_made() {
     let label = read(&second).members[&zone].label.clone();
     let taken = Listed { former_owner: Some(old.clone()), label: Some(label), ..plain };
     let changes = registry.update(read(&make(&new, vec![taken], None)));
-    let moved = Change::Move {
-        zone: zone.clone(),
-        from: old.clone(),
-        to: new.clone(),
-        groups: vec![],
-        is_reset: false,
-    };
-    assert_eq!(changes, [moved]);
+    assert_eq!(changes, [Change::Update { zone: zone.clone() }]);
     assert_eq!(registry.update(read(&make(&old, vec![], Some(&second)))), []);
-    assert_eq!(registry.owner(&zone), Some(&new));
+    assert_eq!(registry.owner(&zone).unwrap().catalog, new);
 }
 
 #[test]
@@ -328,29 +323,28 @@ proptest! {
     #[test]
     fn changes_lead_from_what_was_served_to_what_is(updates in proptest::collection::vec(any_update(), 1..12)) {
         let mut registry = Registry::new([name("z3.")]);
-        let mut served: BTreeMap<Name, (Name, Vec<Group>)> = BTreeMap::new();
+        let mut served: BTreeMap<Name, Option<Owner>> = BTreeMap::new();
         for update in updates {
             for change in registry.update(update) {
                 match change {
-                    Change::Add { zone, catalog, groups } => {
-                        prop_assert!(served.insert(zone, (catalog, groups)).is_none());
+                    Change::Add { zone } => {
+                        let owner = registry.owner(&zone).cloned();
+                        prop_assert!(served.insert(zone, owner).is_none());
                     }
-                    Change::Remove { zone } => prop_assert!(served.remove(&zone).is_some()),
-                    Change::Reset { zone, groups } | Change::Regroup { zone, groups } => {
-                        served.get_mut(&zone).unwrap().1 = groups;
+                    Change::Remove { zone, catalog } => {
+                        let owner = served.remove(&zone).flatten();
+                        prop_assert_eq!(owner.map(|owner| owner.catalog), Some(catalog));
                     }
-                    Change::Move { zone, from, to, groups, .. } => {
-                        prop_assert_eq!(&served[&zone].0, &from);
-                        served.insert(zone, (to, groups));
+                    Change::Reset { zone } | Change::Update { zone } => {
+                        let owner = registry.owner(&zone).cloned();
+                        prop_assert!(served.insert(zone, owner).is_some());
                     }
                     Change::Clash { zone, .. } => prop_assert!(zone == name("z3.") || served.contains_key(&zone)),
                 }
             }
-            // What is served is what the registry says, and each has the groups that its catalog says.
-            prop_assert_eq!(served.keys().collect::<Vec<_>>(), registry.members().collect::<Vec<_>>());
-            for (zone, (catalog, _)) in &served {
-                prop_assert_eq!(registry.owner(zone), Some(catalog));
-            }
+            // What is served is what the registry says, and each has the label and the groups that its catalog says.
+            let owners = registry.members().map(|zone| (zone.clone(), registry.owner(zone).cloned()));
+            prop_assert_eq!(&served, &owners.collect::<BTreeMap<_, _>>());
             prop_assert!(!served.contains_key(&name("z3.")));
         }
     }

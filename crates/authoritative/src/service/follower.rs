@@ -5,13 +5,13 @@ use super::members::Added;
 use super::membership::MemberOf;
 use super::state::Membership;
 use super::{Catalog as Role, Service, Source, ZoneEvent, ZoneSettings};
-use crate::catalog::{Catalog, Change, Group, Listed, Registry, produce};
+use crate::catalog::{Catalog, Change, Group, Listed, Owner, Registry, produce};
 use nonesuch_proto::Name;
 use nonesuch_secondary::notify::Occasion;
 use nonesuch_secondary::{SecondaryZone, Transfers};
 use nonesuch_zone::Contents;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -34,7 +34,6 @@ pub fn follow(
         service: Arc::clone(service),
         transfers,
         registry,
-        members: BTreeMap::new(),
         has_loaded: false,
         loads,
         notes,
@@ -93,8 +92,6 @@ struct Follower {
     service: Arc<Service>,
     transfers: Arc<Transfers>,
     registry: Registry,
-    /// Members, the catalog of each and its groups.
-    members: BTreeMap<Name, (Name, Vec<Group>)>,
     /// Whether the stored versions of catalogs were taken: until then no single one is.
     has_loaded: bool,
     /// Groups without a template of which that was said.
@@ -107,23 +104,21 @@ struct Follower {
 /// Groups of which something is said: a catalog may have as many as members.
 const MOST_GROUPS: usize = 100;
 
-/// Zones that are to go, each with whether what is kept of it stays, and zones that are to come then, each with its catalog
-/// and groups.
+/// Zones that are to go, and zones that are to come then.
 #[derive(Default)]
 struct Due {
-    removed: Vec<(Name, bool)>,
-    added: BTreeMap<Name, (Name, Vec<Group>)>,
+    /// Zones to be removed whose stored files stay.
+    retired: Vec<Name>,
+    /// Zones to be removed with their stored files.
+    deleted: Vec<Name>,
+    /// Zones to be added, or served with other settings.
+    added: BTreeSet<Name>,
 }
 
-impl Due {
-    fn add(&mut self, zone: Name, catalog: Name, groups: Vec<Group>) {
-        self.added.insert(zone, (catalog, groups));
-    }
-}
-
-fn with_apex(settings: ZoneSettings, note: MemberOf) -> (ZoneSettings, (Name, MemberOf)) {
-    let apex = settings.apex.clone();
-    (settings, (apex, note))
+/// A member of a catalog, and where it comes from.
+struct MemberZone {
+    settings: ZoneSettings,
+    member_of: MemberOf,
 }
 
 impl Follower {
@@ -330,10 +325,8 @@ impl Follower {
         let changes = self.registry.set_configured(self.service.configured());
         // What is a zone of the configuration now has what was kept of it.
         self.make(changes, true);
-        let members = self.members.iter();
-        let settings =
-            members.filter_map(|(zone, (catalog, groups))| self.settings_for(zone, catalog, groups));
-        self.add(settings.collect());
+        let members = self.registry.members().filter_map(|zone| self.member_zone(zone));
+        self.add(members.collect());
     }
 
     /// Makes changes of catalogs, in order: those that go together at once, then those that come. `is_kept`: what is kept of
@@ -342,27 +335,17 @@ impl Follower {
         let mut due = Due::default();
         for change in changes {
             match change {
-                Change::Add { zone, catalog, groups } => due.add(zone, catalog, groups),
-                Change::Remove { zone } => {
+                Change::Add { zone } | Change::Update { zone } => drop(due.added.insert(zone)),
+                Change::Remove { zone, catalog } => {
                     self.before_removal(&zone, &mut due);
-                    if let Some((catalog, _)) = self.members.remove(&zone) {
-                        let name = zone.to_string();
-                        tracing::info!(zone = name, %catalog, "zone {name}: no member of {catalog} any longer");
-                    }
-                    due.removed.push((zone, is_kept));
+                    let name = zone.to_string();
+                    tracing::info!(zone = name, %catalog, "zone {name}: no member of {catalog} any longer");
+                    if is_kept { &mut due.retired } else { &mut due.deleted }.push(zone);
                 }
-                Change::Reset { zone, groups } => {
+                Change::Reset { zone } => {
                     self.before_removal(&zone, &mut due);
-                    due.removed.push((zone.clone(), false));
-                    self.keep_catalog(zone, groups, &mut due);
-                }
-                Change::Regroup { zone, groups } => self.keep_catalog(zone, groups, &mut due),
-                Change::Move { zone, to, groups, is_reset, .. } => {
-                    if is_reset {
-                        self.before_removal(&zone, &mut due);
-                        due.removed.push((zone.clone(), false));
-                    }
-                    due.add(zone, to, groups);
+                    due.deleted.push(zone.clone());
+                    due.added.insert(zone);
                 }
                 Change::Clash { zone, catalog } => tracing::warn!(
                     zone = zone.to_string(),
@@ -376,67 +359,49 @@ impl Follower {
 
     /// A zone that was to come and goes again comes first.
     fn before_removal(&mut self, zone: &Name, due: &mut Due) {
-        if due.added.contains_key(zone) {
+        if due.added.contains(zone) {
             self.settle(std::mem::take(due));
         }
     }
 
-    fn keep_catalog(&self, zone: Name, groups: Vec<Group>, due: &mut Due) {
-        let catalog =
-            due.added.get(&zone).or_else(|| self.members.get(&zone)).map(|(catalog, _)| catalog.clone());
-        if let Some(catalog) = catalog {
-            due.add(zone, catalog, groups);
-        }
-    }
-
     fn settle(&mut self, due: Due) {
-        for is_kept in [true, false] {
-            let zones = due.removed.iter().filter(|(_, kept)| *kept == is_kept).map(|(zone, _)| zone.clone());
-            let zones: Vec<Name> = zones.collect();
+        for (zones, is_kept) in [(due.retired, true), (due.deleted, false)] {
             if !zones.is_empty() {
                 self.service.remove_zones(&zones, is_kept);
             }
         }
-        let noted: Vec<Name> = due.added.keys().cloned().collect();
-        let added = due.added.into_iter();
-        let settings: Vec<(ZoneSettings, MemberOf)> =
-            added.filter_map(|(zone, (catalog, groups))| self.set_member(zone, catalog, groups)).collect();
-        if !noted.is_empty() {
+        let members: Vec<MemberZone> = due.added.iter().filter_map(|zone| self.set_member(zone)).collect();
+        if !due.added.is_empty() {
             // The thread ends only when this one has.
-            let _ = self.notes.send(noted);
+            let _ = self.notes.send(due.added.into_iter().collect());
         }
-        if !settings.is_empty() {
-            self.add(settings);
+        if !members.is_empty() {
+            self.add(members);
         }
     }
 
     /// Adds members, or gives them other settings, and notes where they come from.
-    fn add(&self, members: Vec<(ZoneSettings, MemberOf)>) {
-        let (settings, notes): (Vec<ZoneSettings>, Vec<_>) =
-            members.into_iter().map(|(settings, note)| with_apex(settings, note)).unzip();
+    fn add(&self, members: Vec<MemberZone>) {
+        let notes = members.iter().map(|member| (member.settings.apex.clone(), member.member_of.clone()));
+        let notes: Vec<(Name, MemberOf)> = notes.collect();
+        let settings = members.into_iter().map(|member| member.settings).collect();
         self.load(Load::Members(self.service.take_in(settings)));
         for (apex, note) in notes {
             self.service.note_member(&apex, note);
         }
     }
 
-    /// Notes that a zone is a member; returns the settings that it is to be served with.
-    fn set_member(
-        &mut self,
-        zone: Name,
-        catalog: Name,
-        groups: Vec<Group>,
-    ) -> Option<(ZoneSettings, MemberOf)> {
-        let settings = self.settings_for(&zone, &catalog, &groups);
-        if let Some((state, label)) = self.service.state().zip(self.registry.label(&zone)) {
-            let (of, groups) = (catalog.clone(), groups.clone());
-            let membership = Membership { zone: zone.clone(), catalog: of, label: label.to_vec(), groups };
+    /// Notes in the state directory that a zone is a member; returns it with the settings that it is to be served with.
+    fn set_member(&self, zone: &Name) -> Option<MemberZone> {
+        if let Some((state, owner)) = self.service.state().zip(self.registry.owner(zone)) {
+            let Owner { catalog, label, groups } = owner.clone();
+            let membership = Membership { zone: zone.clone(), catalog, label, groups };
             if let Err(error) = membership.settle(state) {
+                let catalog = &owner.catalog;
                 tracing::warn!(zone = zone.to_string(), %catalog, "zone {zone}: cannot be noted as a member: {error}");
             }
         }
-        self.members.insert(zone, (catalog, groups));
-        settings
+        self.member_zone(zone)
     }
 
     /// Whether nothing was said yet of a group that has no template: once for all of its members.
@@ -445,13 +410,9 @@ impl Follower {
         told.len() < MOST_GROUPS && told.insert((catalog.clone(), group.clone()))
     }
 
-    /// The settings of a member by the template of its group.
-    fn settings_for(
-        &self,
-        zone: &Name,
-        catalog: &Name,
-        groups: &[Group],
-    ) -> Option<(ZoneSettings, MemberOf)> {
+    /// A member with the settings of the template of its group.
+    fn member_zone(&self, zone: &Name) -> Option<MemberZone> {
+        let Owner { catalog, groups, .. } = self.registry.owner(zone)?;
         let settings = self.service.settings_of(catalog)?;
         let Some(Role::Consumer { template, groups: by_group }) = &settings.catalog else { return None };
         let of_group = groups.iter().find_map(|group| by_group.get(group.text()?));
@@ -478,7 +439,7 @@ impl Follower {
             );
         }
         let member_of = MemberOf { catalog: catalog.clone(), template: name.clone() };
-        template.map(|template| (template.for_member(zone.clone()), member_of))
+        template.map(|template| MemberZone { settings: template.for_member(zone.clone()), member_of })
     }
 }
 
