@@ -19,7 +19,7 @@
 //! answered from as it is. Numbers in them are little-endian and need no alignment. The largest section has a *block*
 //! for each name, in canonical order (`node`); the others are indexes of blocks. Names that a zone cut or a DNAME occludes
 //! have none: queries for them find what occludes them. A generated zone of 100,000 delegations with NSEC and P-256 takes
-//! 342 octets for each delegation (the example `image_size` of this crate).
+//! 342 octets for each delegation.
 //!
 //! Names are found by a hash table and predecessors (for NSEC) by the first octets of a sort key whose octet order is the
 //! canonical order (`index`); owners of hashes (NSEC3, NSEC5) by interpolation among the first octets of the hashes
@@ -159,19 +159,6 @@ impl Sections {
     }
 }
 
-/// Names of the sections, in their order, for reports and errors.
-const SECTION_NAMES: [&str; SECTIONS] = [
-    "blocks",
-    "table",
-    "order keys",
-    "order",
-    "NSEC3 hashes",
-    "NSEC3 chain",
-    "NSEC5 hashes",
-    "NSEC5 chain",
-    "forms",
-];
-
 /// What a look-up found.
 #[derive(Clone, Copy, Debug)]
 pub enum Lookup<'i> {
@@ -241,28 +228,6 @@ impl Image {
     pub fn apex_rdatas(&self, rtype: Rtype) -> Vec<Vec<u8>> {
         let records = self.node(0).template(rtype).map(Template::expand).unwrap_or_default();
         records.into_iter().filter(|record| record.rtype == rtype).map(|record| record.rdata).collect()
-    }
-
-    /// The name of each section and its octets.
-    #[must_use]
-    pub fn section_octets(&self) -> [(&'static str, usize); SECTIONS] {
-        let sections = self.sections.all();
-        std::array::from_fn(|index| (SECTION_NAMES[index], sections[index].len()))
-    }
-
-    /// Whether `name`, given in lower case, is at or below the apex.
-    #[must_use]
-    pub fn contains(&self, name: NameRef<'_>) -> bool {
-        let (wire, apex) = (name.wire(), self.apex().wire());
-        let Some(start) = wire.len().checked_sub(apex.len()).filter(|start| wire[*start..] == *apex) else {
-            return false;
-        };
-        // The octets agree; they must also begin at a label.
-        let mut at = 0;
-        while at < start {
-            at += 1 + usize::from(wire[at]);
-        }
-        at == start
     }
 
     /// Finds `name`, given in lower case and at or below the apex, or its closest encloser.
