@@ -117,7 +117,8 @@ fn nsec5(mechanism: Mechanism) -> Published {
         prove_chain(&plain, &vrf, &ProveOptions::new(mechanism)).unwrap_or_else(|error| panic!("{error}")).0;
     let signed = sign_with(&plain, mechanism, Some(Nsec5Chain { proofs: &proofs, keep_keys: false }));
     let prover = Nsec5Prover::new(&signed, vrf, Some(proofs)).unwrap_or_else(|error| panic!("{error}"));
-    let verified = into_verified(signed, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.report.faults));
+    let verified =
+        into_verified(signed, &verification()).unwrap_or_else(|bad| panic!("{:?}", bad.report.faults));
     Published::nsec5(&verified, prover).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -80,8 +80,8 @@ fn served() -> ZoneState {
     let reading = read_text(include_bytes!("zone.txt"), Path::new("zone.txt"), None);
     let contents = reading.unwrap_or_else(|error| panic!("{error}")).contents;
     let shared = Arc::new(contents.clone());
-    let verified =
-        into_verified(contents, &VerifyOptions::default()).unwrap_or_else(|bad| panic!("{:?}", bad.report.faults));
+    let verified = into_verified(contents, &VerifyOptions::default())
+        .unwrap_or_else(|bad| panic!("{:?}", bad.report.faults));
     let published = Published::new(&verified).unwrap_or_else(|error| panic!("{error}"));
     ZoneState::Serving(Arc::new(ServedZone::new(published, Arc::new(policy())).with_contents(shared)))
 }
