@@ -1,10 +1,9 @@
-//! Journals: opening a file of any octets behind a good header never panics and leaves whole entries; a change that is read of
-//! an entry of any octets, its digest made to fit, is refused or is a change that can be appended and read again.
+//! Journals: opening a file of any octets behind a good header never panics and leaves whole entries; an entry of any octets,
+//! its digest made to fit, is refused or read to its end.
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use nonesuch_proto::Name;
-use nonesuch_zone::change::SerialRule;
 use nonesuch_zone::{Contents, Journal, read::read_text};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,14 +26,11 @@ fuzz_target!(|data: &[u8]| -> Corpus {
     let Some(changes) = journal.serials().and_then(|(from, to)| journal.between(from, to)) else {
         return Corpus::Keep;
     };
-    for index in 0..changes.len() {
-        let Some(Ok(change)) = changes.read(index) else { continue };
-        let _ = change.apply(zone, SerialRule::Any);
-        if journal.clear().is_err() || journal.append(&change).is_err() {
-            panic!("a change of a journal fits into a journal");
+    let readers = (0..).map_while(|index| changes.open(index));
+    for mut reader in readers.filter_map(Result::ok) {
+        while reader.advance().is_ok_and(|is_record| is_record) {
+            let _ = reader.record();
         }
-        let again = journal.serials().and_then(|(from, to)| journal.between(from, to)?.read(0));
-        assert!(again.is_some_and(|change| change.is_ok()));
     }
     Corpus::Keep
 });

@@ -35,23 +35,6 @@ pub struct ServerOptions {
     pub clock_shift: u32,
 }
 
-impl ServerOptions {
-    /// One worker on any CPU behind one address, with the default cache, by the clock.
-    #[must_use]
-    pub fn new(listen: SocketAddr) -> Self {
-        Self {
-            listen: vec![listen],
-            listen_tls: Vec::new(),
-            identity: None,
-            workers: 1,
-            cpus: Vec::new(),
-            tcp: TcpOptions::new(),
-            signature_cache: DEFAULT_SIGNATURE_CACHE,
-            clock_shift: 0,
-        }
-    }
-}
-
 /// Sockets that are bound, and not answered yet. Binding may need privileges; answering does not.
 #[derive(Debug)]
 pub struct Bound {
@@ -121,8 +104,8 @@ impl Bound {
             counters: counters.clone(),
         };
         let udp_options =
-            UdpOptions::new().pin_to(self.options.cpus.iter().copied()).heartbeats(shared.heartbeats.clone());
-        let tcp_options = self.options.tcp.clone().heartbeats(shared.heartbeats.clone());
+            UdpOptions { cpus: self.options.cpus.clone(), heartbeats: shared.heartbeats.clone() };
+        let tcp_options = TcpOptions { heartbeats: shared.heartbeats.clone(), ..self.options.tcp.clone() };
         let mut server =
             Server { addresses, tls_addresses, counters, udp: Vec::new(), tcp: Vec::new(), tls: Vec::new() };
         for listeners in self.plain {
@@ -154,14 +137,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds and starts in one.
-    ///
-    /// # Errors
-    /// Which address cannot be listened on.
-    pub fn start(shared: &Shared, options: &ServerOptions) -> Result<Self, NetError> {
-        Bound::bind(options)?.start(shared)
-    }
-
     /// The addresses that are listened on over UDP and TCP.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {

@@ -246,11 +246,6 @@ impl Table {
         self.slots.get(apex.wire())
     }
 
-    /// The zones, in no order.
-    pub fn slots(&self) -> impl Iterator<Item = &Arc<Slot>> {
-        self.slots.values()
-    }
-
     /// Adds a zone that is not there.
     fn insert(&mut self, apex: Name, state: ZoneState) {
         self.at_depth[apex.view().label_count()] += 1;
@@ -334,11 +329,6 @@ impl Zones {
         }
     }
 
-    /// Takes a zone away; tells whether it was there.
-    pub fn remove(&self, apex: &Name) -> bool {
-        self.remove_all(std::slice::from_ref(apex)) == 1
-    }
-
     /// Takes zones away, with one swap of the table; tells how many were there.
     pub fn remove_all(&self, zones: &[Name]) -> usize {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -354,12 +344,6 @@ impl Zones {
     #[must_use]
     pub fn table(&self) -> Arc<Table> {
         self.table.load_full()
-    }
-
-    /// What there is of the zone of this name.
-    #[must_use]
-    pub fn state(&self, apex: &Name) -> Option<Arc<ZoneState>> {
-        self.table.load().slot(apex.view().to_canonical().view()).map(|slot| slot.state.load_full())
     }
 }
 

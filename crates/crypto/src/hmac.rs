@@ -58,12 +58,6 @@ impl MacKey {
         Self { algorithm, key: wiping_stack::<STACK, _>(make) }
     }
 
-    /// The hash function.
-    #[must_use]
-    pub const fn algorithm(&self) -> MacAlgorithm {
-        self.algorithm
-    }
-
     /// Begins a code.
     #[must_use]
     pub fn begin(&self) -> Mac {

@@ -67,16 +67,18 @@ fn measure(transport: &str, state: &str, count: usize) -> (f64, f64) {
 }
 
 fn start(tls: bool, count: usize) -> (TcpServer, SocketAddr) {
-    let options = TcpOptions::new()
-        .connections_max(2 * count)
-        .connections_per_client(2 * count)
-        .exempt(Exempt::none())
-        .idle_timeout(LONG)
-        .first_message_timeout(LONG)
-        .message_timeout(LONG)
-        .write_timeout(LONG)
-        .handshake_timeout(LONG)
-        .memory_max(1 << 40);
+    let options = TcpOptions {
+        connections_max: 2 * count,
+        connections_per_client: 2 * count,
+        exempt: Exempt::new(|_| false),
+        idle_timeout: LONG,
+        first_message_timeout: LONG,
+        message_timeout: LONG,
+        write_timeout: LONG,
+        handshake_timeout: LONG,
+        memory_max: 1 << 40,
+        ..TcpOptions::default()
+    };
     let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
     let address = listener.local_addr().expect("bound");
     let handler = |message: &[u8], _: SocketAddr, response: &mut Vec<u8>| {

@@ -399,12 +399,6 @@ impl SendBatch {
         self.filled - self.start
     }
 
-    /// Whether there is no room for another message.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.filled == self.headers.len()
-    }
-
     /// Adds a message: `write` is given a whole slot, as the last message left it, and returns how many octets
     /// of it are the message. Returns false, without calling `write`, when the batch is full.
     pub fn push_with(&mut self, write: impl FnOnce(&mut [u8]) -> usize) -> bool {

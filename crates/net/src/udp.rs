@@ -32,34 +32,11 @@ const ERROR_PAUSE: Duration = Duration::from_millis(1);
 
 /// How [`serve`] runs its workers.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct UdpOptions {
     /// The CPUs to pin workers to: worker `i` runs on `cpus[i % cpus.len()]`. Empty: on any.
     pub cpus: Vec<usize>,
     /// Where each worker's loop reports. By default nowhere.
     pub heartbeats: Heartbeats,
-}
-
-impl UdpOptions {
-    /// Workers that run on any CPU.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Pins worker `i` to `cpus[i % cpus.len()]`.
-    #[must_use]
-    pub fn pin_to(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
-        self.cpus = cpus.into_iter().collect();
-        self
-    }
-
-    /// Has each worker's loop report there.
-    #[must_use]
-    pub fn heartbeats(mut self, heartbeats: Heartbeats) -> Self {
-        self.heartbeats = heartbeats;
-        self
-    }
 }
 
 /// What one worker has done since it started. In a cache line of its own.

@@ -141,8 +141,6 @@ impl Class {
     pub const IN: Self = Self(1);
     /// Chaos: server identity (RFC 4892).
     pub const CH: Self = Self(3);
-    /// No class (RFC 2136).
-    pub const NONE: Self = Self(254);
     /// Any class.
     pub const ANY: Self = Self(255);
 

@@ -10,7 +10,6 @@ pub(super) enum Command {
     Set(Box<SecondaryZone>),
     Remove(Name),
     Retire(Name),
-    Reset(Name),
     Refresh(Name),
     Retransfer(Name),
     Reconsider,

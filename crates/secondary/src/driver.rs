@@ -95,7 +95,6 @@ impl Zone {
 }
 
 /// Facts about a zone that is added.
-#[derive(Default)]
 struct Known {
     held: Option<Held>,
     refreshed: Option<Refreshed>,
@@ -245,7 +244,6 @@ impl Driver {
             Command::Set(settings) => self.set_zone(*settings, now),
             Command::Remove(apex) => self.remove_zone(&apex, false),
             Command::Retire(apex) => self.remove_zone(&apex, true),
-            Command::Reset(apex) => self.reset_zone(&apex, now),
             Command::Refresh(apex) => self.tell(&apex, Event::Refresh, now),
             Command::Retransfer(apex) => self.tell(&apex, Event::Retransfer, now),
             Command::Reconsider => {
@@ -375,16 +373,6 @@ impl Driver {
                 Turn::next(timers).take(|| Turn::next(rejected).take(forget));
             }
             self.shown().zones.remove(apex);
-        }
-    }
-
-    fn reset_zone(&mut self, apex: &Name, now: u64) {
-        if let Some(zone) = self.take_zone(apex) {
-            if let Some(judged_by) = zone.settings.judged_by.clone() {
-                let none = Rejected { judged_by, serials: Vec::new() };
-                Turn::next(&zone.turns.rejected).take(|| self.host.store_rejected(apex, none));
-            }
-            self.add_zone((*zone.settings).clone(), Known::default(), now);
         }
     }
 

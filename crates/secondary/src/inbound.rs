@@ -86,10 +86,7 @@ pub enum Incoming {
         serial: u32,
     },
     /// It has a newer version that does not fit the datagram: ask over TCP (RFC 1995 §2).
-    Newer {
-        /// The primary's serial.
-        serial: u32,
-    },
+    Newer,
     /// The whole zone.
     Whole {
         /// Its records.
@@ -217,12 +214,6 @@ impl Inbound {
     #[must_use]
     pub fn is_only_newer(&self) -> bool {
         self.phase == Phase::Opened && self.records == 1 && self.asked != Asked::Axfr
-    }
-
-    /// The primary's serial, once its first record was read.
-    #[must_use]
-    pub fn serial(&self) -> Option<u32> {
-        (self.phase != Phase::Begin).then_some(self.newest.0)
     }
 
     /// Reads the next message; tells whether it was the last one.
@@ -449,7 +440,7 @@ impl Inbound {
                     finished.map_err(|error| InboundError::Zone(error.fault))?;
                 Ok(Incoming::Whole { contents, warnings })
             }
-            Phase::Opened if self.is_only_newer() => Ok(Incoming::Newer { serial }),
+            Phase::Opened if self.is_only_newer() => Ok(Incoming::Newer),
             _ => Err(InboundError::CutOff { records: self.records }),
         }
     }

@@ -136,18 +136,3 @@ pub struct SecondaryZone {
     /// Whether steps are asked for where a version is here.
     pub request_ixfr: bool,
 }
-
-impl SecondaryZone {
-    /// A zone with default bounds.
-    #[must_use]
-    pub fn new(apex: Name, primaries: Vec<Remote>) -> Self {
-        Self {
-            apex,
-            primaries,
-            judged_by: None,
-            timing: Timing::default(),
-            bounds: TransferBounds::default(),
-            request_ixfr: true,
-        }
-    }
-}

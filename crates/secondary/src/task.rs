@@ -347,7 +347,7 @@ fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended
     let primary = job.settings.primaries[job.primary].clone();
     let (received, kind) = match inbound.finish().map_err(|error| blame(error, asked))? {
         Incoming::UpToDate { serial } => return Ok((Ended::UpToDate { serial }, TransferKind::Ixfr)),
-        Incoming::Newer { .. } => return Err(ExchangeError::OnlySoa.into()),
+        Incoming::Newer => return Err(ExchangeError::OnlySoa.into()),
         Incoming::Whole { contents, warnings } => {
             for warning in warnings.iter().take(3) {
                 tracing::warn!(zone = %apex, %warning, "odd zone from primary");

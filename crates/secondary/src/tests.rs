@@ -9,7 +9,24 @@ mod rejected;
 use super::event::*;
 use super::machine::*;
 use super::timing::*;
+use super::{SecondaryZone, Transfers, ZoneStatus};
+use nonesuch_proto::Name;
+use nonesuch_server::acl::Remote;
 use proptest::prelude::*;
+
+impl SecondaryZone {
+    /// A zone with default bounds.
+    fn new(apex: Name, primaries: Vec<Remote>) -> Self {
+        let (timing, bounds) = Default::default();
+        Self { apex, primaries, judged_by: None, timing, bounds, request_ixfr: true }
+    }
+}
+
+impl Transfers {
+    fn zone_status(&self, apex: &Name) -> Option<ZoneStatus> {
+        self.status().into_iter().find(|status| status.apex == *apex)
+    }
+}
 
 const NOW: u64 = 1_750_000_000_000;
 const HOUR: u64 = 3_600_000;

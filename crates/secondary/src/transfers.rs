@@ -59,11 +59,6 @@ impl Transfers {
         self.tell(Command::Retire(apex.clone()));
     }
 
-    /// Begins anew with a zone, as if nothing of it were here.
-    pub fn reset_zone(&self, apex: &Name) {
-        self.tell(Command::Reset(apex.clone()));
-    }
-
     /// Forgets the secondaries of a zone but these: no other one is to be told of it any more.
     pub fn retain_secondaries(&self, apex: &Name, to: Vec<Remote>) {
         self.tell(Command::Retain { apex: apex.clone(), to });
@@ -105,22 +100,10 @@ impl Transfers {
         shown.zones.values().map(ShownZone::status).collect()
     }
 
-    /// One zone as it stands.
-    #[must_use]
-    pub fn zone_status(&self, apex: &Name) -> Option<ZoneStatus> {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.zones.get(apex).map(ShownZone::status)
-    }
-
     /// What happened so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner).counts
-    }
-
-    /// Ends the thread, and waits for it.
-    pub fn stop(mut self) {
-        self.end();
     }
 
     fn tell(&self, command: Command) {

@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sum = statistics.sum();
     println!(
         "{} queries, {} octets of answers",
-        sum.of(Carrier::Udp).queries(),
+        sum.of(Carrier::Udp).types.values().sum::<u64>(),
         sum.of(Carrier::Udp).response_sizes.octets
     );
     Ok(())

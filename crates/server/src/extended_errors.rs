@@ -17,8 +17,6 @@ impl ExtendedError {
     pub const NOT_READY: Self = Self::new(14, "");
     /// The sender may not have this (RFC 8914 §4.19).
     pub const PROHIBITED: Self = Self::new(18, "");
-    /// The sender may not transfer the zone.
-    pub const TRANSFER_REFUSED: Self = Self::new(18, "zone transfer not allowed for this address or key");
     /// The sender may transfer the zone over TLS, and not like this.
     pub const NEEDS_TLS: Self = Self::new(18, "the zone is transferred over TLS alone");
     /// The zone is not transferred over this connection (RFC 9103 §7.2).

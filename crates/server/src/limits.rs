@@ -24,10 +24,8 @@ use crate::cookies::CookieStatus;
 use crate::trailer::Transport;
 use buckets::Taken;
 use nonesuch_proto::NameRef;
-use online::Admission;
 use rates::Rates;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What is to be done with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,32 +42,6 @@ pub enum Action {
     Refuse,
 }
 
-/// How often limits were hit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LimitCounters {
-    /// Responses over the rate that were dropped.
-    pub dropped: u64,
-    /// Responses over the rate that were truncated.
-    pub truncated: u64,
-    /// Responses over the rate for which a cookie was asked.
-    pub bad_cookie: u64,
-    /// Answers that were not made, since the client's prefix had used up its equal share.
-    pub online_client: u64,
-    /// Answers that were not made, since the worker had spent its online share.
-    pub online_share: u64,
-}
-
-/// In a cache line of its own: they are only written while somebody is over a limit.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Counters {
-    dropped: AtomicU64,
-    truncated: AtomicU64,
-    bad_cookie: AtomicU64,
-    online_client: AtomicU64,
-    online_share: AtomicU64,
-}
-
 /// The limits, for all threads.
 #[derive(Debug)]
 pub struct Limits {
@@ -77,7 +49,6 @@ pub struct Limits {
     /// The key of the tables of [`WorkerShare`]s.
     key: [u8; 16],
     settings: LimitSettings,
-    counters: Counters,
 }
 
 impl Limits {
@@ -93,14 +64,7 @@ impl Limits {
             rates: settings.responses.as_ref().map(Rates::new).transpose()?,
             key,
             settings: settings.clone(),
-            counters: Counters::default(),
         })
-    }
-
-    /// What was set.
-    #[must_use]
-    pub const fn settings(&self) -> &LimitSettings {
-        &self.settings
     }
 
     /// Whether any rate of responses is limited.
@@ -144,13 +108,11 @@ impl Limits {
         // One that sends no cookie would not understand; RFC 7873 §5.2.3 leaves both to it.
         let asks = matches!(cookie, CookieStatus::ClientOnly | CookieStatus::Invalid)
             && self.settings.require_cookie == RequireCookie::WhenLimited;
-        let (action, counter) = match (is_marked, asks) {
-            (false, _) => (Action::Drop, &self.counters.dropped),
-            (true, false) => (Action::Truncate, &self.counters.truncated),
-            (true, true) => (Action::BadCookie, &self.counters.bad_cookie),
-        };
-        counter.fetch_add(1, Relaxed);
-        action
+        match (is_marked, asks) {
+            (false, _) => Action::Drop,
+            (true, false) => Action::Truncate,
+            (true, true) => Action::BadCookie,
+        }
     }
 
     /// The online share of a worker that has spent nothing.
@@ -170,16 +132,7 @@ impl Limits {
         operations: usize,
     ) -> bool {
         // What another query of the batch has made is free.
-        if operations == 0 || self.is_exempt(client) {
-            return true;
-        }
-        let counter = match share.admit(client, is_proven, operations) {
-            Admission::Granted => return true,
-            Admission::Spent => &self.counters.online_share,
-            Admission::OverShare => &self.counters.online_client,
-        };
-        counter.fetch_add(1, Relaxed);
-        false
+        operations == 0 || self.is_exempt(client) || share.admit(client, is_proven, operations)
     }
 
     /// What is done with a response that may not be made. TC over TCP would lead nowhere: there it is refused.
@@ -188,18 +141,6 @@ impl Limits {
         match (self.settings.online.when_over, transport) {
             (WhenOver::Truncate, Transport::Udp) => Action::Truncate,
             _ => Action::Refuse,
-        }
-    }
-
-    /// How often limits were hit so far.
-    #[must_use]
-    pub fn counters(&self) -> LimitCounters {
-        LimitCounters {
-            dropped: self.counters.dropped.load(Relaxed),
-            truncated: self.counters.truncated.load(Relaxed),
-            bad_cookie: self.counters.bad_cookie.load(Relaxed),
-            online_client: self.counters.online_client.load(Relaxed),
-            online_share: self.counters.online_share.load(Relaxed),
         }
     }
 }

@@ -67,11 +67,6 @@ impl ChangeSet {
         }
     }
 
-    /// The change set of two sides of one zone.
-    pub(crate) const fn from_contents(removed: Contents, added: Contents) -> Self {
-        Self { removed, added, removed_lines: Vec::new(), added_lines: Vec::new() }
-    }
-
     /// The zone.
     #[must_use]
     pub const fn apex(&self) -> &Name {

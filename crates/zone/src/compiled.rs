@@ -56,7 +56,6 @@ mod text;
 mod write;
 
 pub(crate) use block::Block;
-pub(crate) use check::check_part;
 pub use directory::{ChunkFacts, Times, Uniform, chain_pattern, signers_pattern};
 pub use read::{read, read_file};
 pub use stored::StoredZone;

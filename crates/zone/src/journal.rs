@@ -321,30 +321,6 @@ impl Journal {
         state.entries.first().map(|entry| entry.from).zip(state.entries.last().map(|entry| entry.to))
     }
 
-    /// Number of changes.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.state().entries.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Octets of the file.
-    #[must_use]
-    pub fn octets(&self) -> u64 {
-        self.state().end
-    }
-
-    /// The file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Takes all changes out.
     ///
     /// # Errors
@@ -378,36 +354,10 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Number of changes, at least one.
-    #[must_use]
-    #[allow(clippy::len_without_is_empty)] // there is always one
-    pub const fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Octets that they take in the journal: names and RDATA uncompressed, and a little for each name and RRset.
     #[must_use]
     pub fn octets(&self) -> u64 {
         self.entries.iter().map(|entry| entry.octets).sum()
-    }
-
-    /// Reads the change at `index`, all of it; `None` behind the last.
-    ///
-    /// # Errors
-    /// [`JournalError::Altered`]; those of the system.
-    pub fn read(&self, index: usize) -> Option<Result<ChangeSet, JournalError>> {
-        self.entries.get(index).map(|entry| self.read_entry(*entry))
-    }
-
-    fn read_entry(&self, entry: Entry) -> Result<ChangeSet, JournalError> {
-        let mut octets = vec![0; entry.octets as usize];
-        self.file.read_exact_at(&mut octets, entry.offset).map_err(|source| JournalError::Io {
-            path: self.path.clone(),
-            action: "read",
-            source,
-        })?;
-        let altered = || JournalError::Altered { path: self.path.clone(), from: entry.from };
-        entry::decode(&octets, &self.apex).ok_or_else(altered)
     }
 }
 

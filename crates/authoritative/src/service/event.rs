@@ -12,8 +12,6 @@ pub enum ZoneEvent {
     Published {
         /// Its name.
         apex: Name,
-        /// Its serial.
-        serial: u32,
         /// Whether it was not served or kept before.
         is_new: bool,
     },

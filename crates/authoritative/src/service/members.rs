@@ -23,12 +23,6 @@ pub(super) struct Added {
 }
 
 impl Service {
-    /// Adds zones, as members of catalogs are, and loads those that are kept or have a file; one of the same name that was
-    /// added so takes other settings. A zone of the configuration stays as it is.
-    pub fn add_zones(&self, list: Vec<ZoneSettings>) {
-        self.load_added(&self.take_in(list));
-    }
-
     /// Adds zones, which are answered with SERVFAIL until they are loaded.
     pub(super) fn take_in(&self, list: Vec<ZoneSettings>) -> Added {
         let (mut new, mut changed) = (Vec::new(), Vec::new());

@@ -347,7 +347,7 @@ impl Service {
         for warning in &version.warnings {
             tracing::warn!(zone = name, serial, "zone {name}: {warning}");
         }
-        self.tell(&ZoneEvent::Published { apex: zone.apex.clone(), serial, is_new });
+        self.tell(&ZoneEvent::Published { apex: zone.apex.clone(), is_new });
         true
     }
 

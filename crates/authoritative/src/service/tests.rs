@@ -48,6 +48,20 @@ fn started(settings: Settings) -> Arc<Service> {
     service
 }
 
+impl Service {
+    /// Adds zones as members of catalogs are, and loads them.
+    fn add_zones(&self, list: Vec<ZoneSettings>) {
+        self.load_added(&self.take_in(list));
+    }
+}
+
+impl Zones {
+    /// What there is of the zone of this name.
+    pub(crate) fn state(&self, apex: &Name) -> Option<Arc<ZoneState>> {
+        self.table().slot(apex.view()).map(|slot| Arc::clone(&slot.state()))
+    }
+}
+
 fn of_file(dir: &Path) -> Settings {
     let zone = ZoneSettings::of_file(name("example."), dir.join("zone"));
     Settings { state_dir: Some(dir.join("state")), zones: vec![zone], jobs: 2, ..Settings::default() }

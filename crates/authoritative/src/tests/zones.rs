@@ -41,12 +41,11 @@ fn the_closest_zone_is_found() {
     ] {
         assert_eq!(found(&zones, qname).as_deref(), apex, "{qname}");
     }
-    assert!(zones.remove(&name("sub.example.")));
-    assert!(!zones.remove(&name("sub.example.")));
+    assert_eq!(zones.remove_all(&[name("sub.example.")]), 1);
+    assert_eq!(zones.remove_all(&[name("sub.example.")]), 0);
     assert_eq!(found(&zones, "sub.example.").as_deref(), Some("example."));
     zones.set(&Name::root(), serving(".", 1, ZonePolicy::default()));
     assert_eq!(found(&zones, "test.").as_deref(), Some("."));
-    assert_eq!(zones.table().slots().count(), 3);
 }
 
 #[test]
@@ -70,7 +69,6 @@ fn zones_come_and_go_together() {
     let names = ["a.example.", "b.example.", "A.example.", "example."];
     zones.set_all(names.map(|apex| (name(apex), serving(apex, 1, ZonePolicy::default()))).to_vec());
     let before = zones.table();
-    assert_eq!(before.slots().count(), 3);
     assert_eq!(zones.remove_all(&[name("B.example."), name("c.example."), name("b.example.")]), 1);
     assert_eq!(found(&zones, "x.b.example.").as_deref(), Some("example."));
     // Others of that depth are still found; whoever has the old table finds what it has.

@@ -116,18 +116,20 @@ pub(crate) fn limit_settings(configuration: &Configuration) -> LimitSettings {
 /// The bounds of connections.
 fn tcp_options(limits: &Limits) -> TcpOptions {
     let exempt = limits.exempt.clone();
-    TcpOptions::new()
-        .connections_max(limits.tcp_connections)
-        .connections_per_client(limits.tcp_connections_each)
-        .exempt(Exempt::new(move |address| exempt.iter().any(|prefix| prefix.contains(address))))
-        .idle_timeout(Duration::from_secs(limits.tcp_idle))
-        .first_message_timeout(Duration::from_secs(limits.tcp_first_message))
-        .write_timeout(Duration::from_secs(limits.tcp_write))
-        .stream_idle_timeout(Duration::from_secs(limits.transfer_out_idle))
-        .stream_time_max(Duration::from_secs(limits.transfer_out_time))
-        .handshake_timeout(Duration::from_secs(limits.tls_handshake))
-        .in_flight_max(limits.tcp_queries_in_flight)
-        .memory_max(usize::try_from(limits.tcp_memory).unwrap_or(usize::MAX))
+    TcpOptions {
+        connections_max: limits.tcp_connections,
+        connections_per_client: limits.tcp_connections_each,
+        exempt: Exempt::new(move |address| exempt.iter().any(|prefix| prefix.contains(address))),
+        idle_timeout: Duration::from_secs(limits.tcp_idle),
+        first_message_timeout: Duration::from_secs(limits.tcp_first_message),
+        write_timeout: Duration::from_secs(limits.tcp_write),
+        stream_idle_timeout: Duration::from_secs(limits.transfer_out_idle),
+        stream_time_max: Duration::from_secs(limits.transfer_out_time),
+        handshake_timeout: Duration::from_secs(limits.tls_handshake),
+        in_flight_max: limits.tcp_queries_in_flight,
+        memory_max: usize::try_from(limits.tcp_memory).unwrap_or(usize::MAX),
+        ..TcpOptions::default()
+    }
 }
 
 /// Where dnstap goes.
@@ -204,7 +206,7 @@ mod tests {
     #[test]
     fn bounds_of_connections_are_those_of_the_server_by_default() {
         let said = |options: &TcpOptions| format!("{options:?}");
-        assert_eq!(said(&tcp_options(&Limits::declared())), said(&TcpOptions::new()));
+        assert_eq!(said(&tcp_options(&Limits::declared())), said(&TcpOptions::default()));
     }
 
     /// What `docs/limits.md` says of a default, in brackets behind the key, is what it is.

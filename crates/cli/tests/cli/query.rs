@@ -389,7 +389,7 @@ fn tls_is_spoken_and_certificates_are_verified() {
         *out = response(query, 0, &[&record(1, &[192, 0, 2, 1])], &[]);
         true
     };
-    let _server = serve_tls(listener, &slot, &TcpOptions::new(), move || handler).expect("started");
+    let _server = serve_tls(listener, &slot, &TcpOptions::default(), move || handler).expect("started");
     let blind = query(address, &["example.", "--tls"]).expect_done("query").stdout;
     assert!(blind.contains(";; TLS TLSv1_3 TLS13_") && blind.contains("certificate not verified"), "{blind}");
     let strict = ["example.", "--tls", "--tls-ca", text(&authority), "--tls-hostname"];

@@ -203,7 +203,7 @@ fn assert_steps_fit(scene: &Scene, server: &Configured, zone: &str, (from, to): 
         }
         Incoming::Whole { contents, .. } => contents,
         Incoming::Steps(steps) => apply_steps(&scene.version(zone, from), &steps).expect("steps that fit").0,
-        other @ Incoming::Newer { .. } => panic!("{zone}: {other:?}"),
+        other @ Incoming::Newer => panic!("{zone}: {other:?}"),
     };
     assert!(zone_text(&contents) == zone_text(&scene.version(zone, to)), "{zone}: steps from {from} to {to}");
 }

@@ -35,7 +35,6 @@ pub(super) struct Private {
 
 pub(super) struct Public {
     key: Rsa,
-    octets: Vec<u8>,
     salt: Vec<u8>,
 }
 
@@ -108,11 +107,7 @@ impl Public {
         let (exponent, modulus) = split(octets)?;
         check_numbers(modulus, exponent, modulus_bits)?;
         let key = Rsa::from_public(modulus, exponent).ok_or(VrfKeyError::MalformedRsa)?;
-        Ok(Self { key, octets: octets.to_vec(), salt: salt(modulus) })
-    }
-
-    pub(super) fn octets(&self) -> &[u8] {
-        &self.octets
+        Ok(Self { key, salt: salt(modulus) })
     }
 
     /// Verifies a proof and returns its hash (RFC 9381, section 4.3).

@@ -42,7 +42,7 @@ where
             edit(response, peer)
         }
     };
-    (udp::serve(udp, &UdpOptions::new(), make).expect("started"), local_addr)
+    (udp::serve(udp, &UdpOptions::default(), make).expect("started"), local_addr)
 }
 
 /// Starts a server that notes who asked.

@@ -59,7 +59,7 @@ impl EchoServer {
         let Listeners { udp, local_addr, .. } = bind(options.listen, options.workers)?;
         let octets = options.octets;
         let make = move |_| move |query: &[u8], _: SocketAddr, out: &mut Vec<u8>| echo(query, octets, out);
-        let pinned = UdpOptions::new().pin_to(options.cpus.iter().copied());
+        let pinned = UdpOptions { cpus: options.cpus.clone(), ..UdpOptions::default() };
         Ok(Self { address: local_addr, _server: serve(udp, &pinned, make)? })
     }
 }

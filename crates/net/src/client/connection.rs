@@ -86,7 +86,6 @@ impl Carrier {
 pub struct Connection {
     carrier: Carrier,
     server: SocketAddr,
-    local: SocketAddr,
     options: ConnectOptions,
     tls: Option<TlsFacts>,
     /// Received and not yet given out, from `start` on.
@@ -101,7 +100,7 @@ impl Connection {
     /// [`ClientError`], also when it takes too long.
     pub async fn open(server: SocketAddr, options: &ConnectOptions) -> Result<Self, ClientError> {
         let stream = connect(server, options, Transport::Tcp).await?;
-        Self::new(Carrier::Plain(stream), server, options, None)
+        Ok(Self::new(Carrier::Plain(stream), server, options, None))
     }
 
     /// Opens a TLS connection to `server` (RFC 7858).
@@ -133,28 +132,11 @@ impl Connection {
             resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
             authenticated: tls.is_authenticated(),
         };
-        Self::new(Carrier::Tls(Box::new(stream)), server, options, Some(facts))
+        Ok(Self::new(Carrier::Tls(Box::new(stream)), server, options, Some(facts)))
     }
 
-    fn new(
-        carrier: Carrier,
-        server: SocketAddr,
-        options: &ConnectOptions,
-        tls: Option<TlsFacts>,
-    ) -> Result<Self, ClientError> {
-        let local = match &carrier {
-            Carrier::Plain(stream) => stream.local_addr(),
-            Carrier::Tls(stream) => stream.get_ref().0.local_addr(),
-        };
-        let transport = if tls.is_some() { Transport::Tls } else { Transport::Tcp };
-        let local = local.map_err(|error| failed(server, transport, ClientPhase::Connect, error))?;
-        Ok(Self { carrier, server, local, options: options.clone(), tls, input: Vec::new(), start: 0 })
-    }
-
-    /// The own address.
-    #[must_use]
-    pub const fn local_addr(&self) -> SocketAddr {
-        self.local
+    fn new(carrier: Carrier, server: SocketAddr, options: &ConnectOptions, tls: Option<TlsFacts>) -> Self {
+        Self { carrier, server, options: options.clone(), tls, input: Vec::new(), start: 0 }
     }
 
     /// The server's address.

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 /// How [`serve`](super::serve) bounds its connections.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct TcpOptions {
     /// How many connections are open at most. Default 4,096.
     pub connections_max: usize,
@@ -68,117 +67,6 @@ impl Default for TcpOptions {
 }
 
 impl TcpOptions {
-    /// The defaults.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Has the server's loop report there.
-    #[must_use]
-    pub fn heartbeats(mut self, heartbeats: Heartbeats) -> Self {
-        self.heartbeats = heartbeats;
-        self
-    }
-
-    /// Sets the number of connections; 0 is taken as 1.
-    #[must_use]
-    pub fn connections_max(mut self, connections: usize) -> Self {
-        self.connections_max = connections.max(1);
-        self
-    }
-
-    /// Sets the number of connections of one client; 0 is taken as 1.
-    #[must_use]
-    pub fn connections_per_client(mut self, connections: usize) -> Self {
-        self.connections_per_client = connections.max(1);
-        self
-    }
-
-    /// Sets whom the limit for each client does not bind.
-    #[must_use]
-    pub fn exempt(mut self, exempt: Exempt) -> Self {
-        self.exempt = exempt;
-        self
-    }
-
-    /// Sets the idle timeout.
-    #[must_use]
-    pub const fn idle_timeout(mut self, limit: Duration) -> Self {
-        self.idle_timeout = limit;
-        self
-    }
-
-    /// Sets the time for the first message.
-    #[must_use]
-    pub const fn first_message_timeout(mut self, limit: Duration) -> Self {
-        self.first_message_timeout = limit;
-        self
-    }
-
-    /// Sets the time for one message.
-    #[must_use]
-    pub const fn message_timeout(mut self, limit: Duration) -> Self {
-        self.message_timeout = limit;
-        self
-    }
-
-    /// Sets the write timeout.
-    #[must_use]
-    pub const fn write_timeout(mut self, limit: Duration) -> Self {
-        self.write_timeout = limit;
-        self
-    }
-
-    /// Sets how long the peer of a stream may take to acknowledge 16 KiB.
-    #[must_use]
-    pub const fn stream_idle_timeout(mut self, limit: Duration) -> Self {
-        self.stream_idle_timeout = limit;
-        self
-    }
-
-    /// Sets how long a stream may take in all.
-    #[must_use]
-    pub const fn stream_time_max(mut self, limit: Duration) -> Self {
-        self.stream_time_max = limit;
-        self
-    }
-
-    /// Sets the time for the last answers.
-    #[must_use]
-    pub const fn finish_timeout(mut self, limit: Duration) -> Self {
-        self.finish_timeout = limit;
-        self
-    }
-
-    /// Sets the time for a TLS handshake.
-    #[must_use]
-    pub const fn handshake_timeout(mut self, limit: Duration) -> Self {
-        self.handshake_timeout = limit;
-        self
-    }
-
-    /// Sets the length of the longest message that is read.
-    #[must_use]
-    pub const fn message_max(mut self, octets: usize) -> Self {
-        self.message_max = octets;
-        self
-    }
-
-    /// Sets the number of answers that one connection may have put off; 0 is taken as 1.
-    #[must_use]
-    pub fn in_flight_max(mut self, answers: usize) -> Self {
-        self.in_flight_max = answers.max(1);
-        self
-    }
-
-    /// Sets the octets that all buffers take.
-    #[must_use]
-    pub const fn memory_max(mut self, octets: usize) -> Self {
-        self.memory_max = octets;
-        self
-    }
-
     /// The idle time where `open` connections are open.
     pub(super) fn idle_timeout_at(&self, open: usize) -> Duration {
         let most = u32::try_from(self.connections_max.max(1)).unwrap_or(u32::MAX >> 4).min(u32::MAX >> 4);
@@ -218,12 +106,6 @@ impl Exempt {
         Self::new(|address| address.is_loopback())
     }
 
-    /// Nobody.
-    #[must_use]
-    pub fn none() -> Self {
-        Self::new(|_| false)
-    }
-
     /// Whether `address` is exempt.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
@@ -243,17 +125,20 @@ mod tests {
 
     #[test]
     fn idle_time_falls_above_half() {
-        let options = TcpOptions::new().connections_max(100).idle_timeout(Duration::from_secs(10));
+        let options = TcpOptions {
+            connections_max: 100,
+            idle_timeout: Duration::from_secs(10),
+            ..TcpOptions::default()
+        };
         let seconds = [0, 50, 75, 100, 1000].map(|open| options.idle_timeout_at(open).as_secs_f64());
         for (found, expected) in seconds.into_iter().zip([10.0, 10.0, 5.5, 1.0, 1.0]) {
             assert!((found - expected).abs() < 1e-6, "{found}");
         }
-        assert_eq!(TcpOptions::new().connections_max(0).connections_max, 1);
     }
 
     #[test]
     fn loopback_is_exempt_by_default() {
-        let exempt = TcpOptions::new().exempt;
+        let exempt = TcpOptions::default().exempt;
         for (text, expected) in
             [("127.9.9.9", true), ("::1", true), ("192.0.2.1", false), ("2001:db8::1", false)]
         {

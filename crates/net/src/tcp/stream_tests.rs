@@ -102,7 +102,7 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 
 #[test]
 fn a_stream_comes_whole_and_queries_are_answered_meanwhile() {
-    let (server, address, watched) = start(&TcpOptions::new());
+    let (server, address, watched) = start(&TcpOptions::default());
     let mut stream = connect(address);
     stream.write_all(&request(2000, 16_000)).expect("sent");
     assert_eq!(receive(&mut stream).expect("a message")[..4], 1u32.to_be_bytes());
@@ -130,7 +130,7 @@ fn a_stream_comes_whole_and_queries_are_answered_meanwhile() {
 
 #[test]
 fn streams_alternate_and_are_bounded() {
-    let (_server, address, watched) = start(&TcpOptions::new());
+    let (_server, address, watched) = start(&TcpOptions::default());
     let mut stream = connect(address);
     // The last asks for an end at once.
     let requests: Vec<u8> =
@@ -149,7 +149,7 @@ fn streams_alternate_and_are_bounded() {
 
 #[test]
 fn a_peer_that_stops_reading_does_not_grow_memory() {
-    let options = TcpOptions::new().stream_idle_timeout(Duration::from_millis(200));
+    let options = TcpOptions { stream_idle_timeout: Duration::from_millis(200), ..TcpOptions::default() };
     let (server, address, watched) = start(&options);
     let mut stream = connect(address);
     SockRef::from(&stream).set_recv_buffer_size(1 << 16).expect("set");
@@ -167,7 +167,7 @@ fn a_peer_that_stops_reading_does_not_grow_memory() {
 #[test]
 fn a_slow_reader_is_served() {
     let limit = Duration::from_secs(1);
-    let (server, address, _) = start(&TcpOptions::new().write_timeout(limit));
+    let (server, address, _) = start(&TcpOptions { write_timeout: limit, ..TcpOptions::default() });
     let mut stream = connect(address);
     SockRef::from(&stream).set_recv_buffer_size(1 << 15).expect("set");
     // Nothing comes here: the wait for it is the reader's pace.
@@ -219,7 +219,7 @@ fn read_in_pieces<const SIZE: usize>(stream: &mut TcpStream, octets: usize) -> i
 #[test]
 fn a_reader_slower_than_the_pieces_that_the_system_takes_is_served() {
     let limit = Duration::from_millis(700);
-    let options = TcpOptions::new().write_timeout(limit).stream_idle_timeout(limit);
+    let options = TcpOptions { write_timeout: limit, stream_idle_timeout: limit, ..TcpOptions::default() };
     let (server, address, watched) = start(&options);
     let mut stream = connect_small(address);
     stream.write_all(&request(100, 16_000)).expect("sent");
@@ -240,7 +240,8 @@ fn a_reader_slower_than_the_pieces_that_the_system_takes_is_served() {
 #[test]
 fn a_reader_that_trickles_is_closed() {
     let limit = Duration::from_millis(200);
-    let (server, address, watched) = start(&TcpOptions::new().stream_idle_timeout(limit));
+    let (server, address, watched) =
+        start(&TcpOptions { stream_idle_timeout: limit, ..TcpOptions::default() });
     let mut stream = connect_small(address);
     stream.write_all(&request(10_000, 10_000)).expect("sent");
     // 25 KiB a second are 5 KiB in the idle time.
@@ -256,7 +257,7 @@ fn a_reader_that_trickles_is_closed() {
 #[test]
 fn a_stream_ends_when_its_time_is_over() {
     let limit = Duration::from_millis(500);
-    let (server, address, watched) = start(&TcpOptions::new().stream_time_max(limit));
+    let (server, address, watched) = start(&TcpOptions { stream_time_max: limit, ..TcpOptions::default() });
     let mut stream = connect_small(address);
     // A short stream ends in time; the next one has its own time.
     stream.write_all(&request(1, 100)).expect("sent");
@@ -273,7 +274,7 @@ fn a_stream_ends_when_its_time_is_over() {
 
 #[test]
 fn a_stream_that_fails_closes_the_connection() {
-    let (server, address, watched) = start(&TcpOptions::new());
+    let (server, address, watched) = start(&TcpOptions::default());
     let mut stream = connect(address);
     stream.write_all(&request(u32::MAX, 100)).expect("sent");
     while receive(&mut stream).is_ok() {}
@@ -289,7 +290,7 @@ fn a_stream_that_fails_closes_the_connection() {
 
 #[test]
 fn a_stream_ends_with_its_connection_and_with_the_server() {
-    let (server, address, watched) = start(&TcpOptions::new());
+    let (server, address, watched) = start(&TcpOptions::default());
     let mut gone = connect(address);
     gone.write_all(&request(u32::MAX - 1, 1000)).expect("sent");
     receive(&mut gone).expect("a message");

@@ -311,7 +311,12 @@ mod tests {
     }
 
     fn options(connections: usize) -> TcpOptions {
-        TcpOptions::new().connections_max(connections).connections_per_client(2).exempt(Exempt::none())
+        TcpOptions {
+            connections_max: connections,
+            connections_per_client: 2,
+            exempt: Exempt::new(|_| false),
+            ..TcpOptions::default()
+        }
     }
 
     #[test]
@@ -382,7 +387,7 @@ mod tests {
 
     #[test]
     fn handshakes_make_room_where_they_hold_more_than_half() {
-        let options = options(100).memory_max(1000);
+        let options = TcpOptions { memory_max: 1000, ..options(100) };
         let order = |place: &Place| place.order(Waker::noop());
         for (handshakes, others) in [(6, 4), (4, 6)] {
             let mut table = Table::default();
@@ -406,7 +411,7 @@ mod tests {
 
     #[test]
     fn buffers_of_all_are_bounded() {
-        let options = options(100).memory_max(1000);
+        let options = TcpOptions { memory_max: 1000, ..options(100) };
         let mut table = Table::default();
         let mut places = Vec::new();
         for number in 0..10 {

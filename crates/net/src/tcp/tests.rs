@@ -17,7 +17,7 @@ fn start(address: &str, options: &TcpOptions) -> (TcpServer, SocketAddr) {
 #[test]
 fn answers_over_both_families() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
-        let (server, address) = start(address, &TcpOptions::new().message_max(65_535));
+        let (server, address) = start(address, &TcpOptions { message_max: 65_535, ..TcpOptions::default() });
         let mut stream = connect(address);
         for message in [&b"first"[..], b"2", &[7; 65_535]] {
             stream.write_all(&framed(message)).expect("sent");
@@ -30,7 +30,7 @@ fn answers_over_both_families() {
 
 #[test]
 fn pipelined_messages_are_all_answered_in_order() {
-    let (server, address) = start("127.0.0.1:0", &TcpOptions::new());
+    let (server, address) = start("127.0.0.1:0", &TcpOptions::default());
     let mut stream = connect(address);
     let messages: Vec<Vec<u8>> = (0..1000u16).map(|number| number.to_be_bytes().repeat(20)).collect();
     let octets: Vec<u8> = messages.iter().flat_map(|message| framed(message)).collect();
@@ -52,7 +52,7 @@ fn pipelined_messages_are_all_answered_in_order() {
 fn a_server_that_hangs_is_silent_and_one_that_waits_is_not() {
     let heartbeats = Heartbeats::new(Duration::from_millis(100));
     let (go_on, hanging) = std::sync::mpsc::channel::<()>();
-    let options = TcpOptions::new().heartbeats(heartbeats.clone());
+    let options = TcpOptions { heartbeats: heartbeats.clone(), ..TcpOptions::default() };
     let listener = crate::bind::bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
     let address = listener.local_addr().expect("an address");
     let handler = move |message: &[u8], peer: SocketAddr, response: &mut Vec<u8>| {
@@ -72,7 +72,7 @@ fn a_server_that_hangs_is_silent_and_one_that_waits_is_not() {
 
 #[test]
 fn a_message_may_come_in_pieces() {
-    let (_server, address) = start("127.0.0.1:0", &TcpOptions::new());
+    let (_server, address) = start("127.0.0.1:0", &TcpOptions::default());
     let mut stream = connect(address);
     stream.set_nodelay(true).expect("set");
     let octets = [framed(b"one"), framed(b"two"), framed(b"three")].concat();
@@ -86,7 +86,7 @@ fn a_message_may_come_in_pieces() {
 
 #[test]
 fn a_length_of_zero_closes_after_earlier_answers() {
-    let (server, address) = start("127.0.0.1:0", &TcpOptions::new());
+    let (server, address) = start("127.0.0.1:0", &TcpOptions::default());
     let mut stream = connect(address);
     stream.write_all(&[&framed(b"one")[..], &[0, 0]].concat()).expect("sent");
     assert_eq!(receive(&mut stream).expect("answered"), b"one");
@@ -96,7 +96,7 @@ fn a_length_of_zero_closes_after_earlier_answers() {
 
 #[test]
 fn half_a_message_is_not_answered() {
-    let (server, address) = start("127.0.0.1:0", &TcpOptions::new());
+    let (server, address) = start("127.0.0.1:0", &TcpOptions::default());
     for half in [&[0][..], &[0, 9], &[0, 9, 1, 2]] {
         let mut stream = connect(address);
         stream.write_all(half).expect("sent");
@@ -110,7 +110,7 @@ fn half_a_message_is_not_answered() {
 
 #[test]
 fn an_idle_connection_is_closed() {
-    let options = TcpOptions::new().idle_timeout(Duration::from_millis(20));
+    let options = TcpOptions { idle_timeout: Duration::from_millis(20), ..TcpOptions::default() };
     let (server, address) = start("127.0.0.1:0", &options);
     let mut stream = connect(address);
     assert_eq!(ask(&mut stream, b"x").expect("answered"), b"x");
@@ -122,7 +122,7 @@ fn an_idle_connection_is_closed() {
 
 #[test]
 fn a_first_message_must_come_soon() {
-    let options = TcpOptions::new().first_message_timeout(Duration::from_millis(20));
+    let options = TcpOptions { first_message_timeout: Duration::from_millis(20), ..TcpOptions::default() };
     let (server, address) = start("127.0.0.1:0", &options);
     let mut silent = connect(address);
     let mut slow = connect(address);
@@ -136,7 +136,7 @@ fn a_first_message_must_come_soon() {
 /// Octet by octet, none of them late, a peer does not hold a connection.
 #[test]
 fn a_message_must_be_whole_soon() {
-    let options = TcpOptions::new().message_timeout(Duration::from_millis(40));
+    let options = TcpOptions { message_timeout: Duration::from_millis(40), ..TcpOptions::default() };
     let (server, address) = start("127.0.0.1:0", &options);
     let mut stream = connect(address);
     assert_eq!(ask(&mut stream, b"x").expect("answered"), b"x");
@@ -152,7 +152,8 @@ fn a_message_must_be_whole_soon() {
 
 #[test]
 fn a_peer_that_does_not_read_is_given_up() {
-    let options = TcpOptions::new().write_timeout(Duration::from_millis(20)).message_max(65_535);
+    let options =
+        TcpOptions { write_timeout: Duration::from_millis(20), message_max: 65_535, ..TcpOptions::default() };
     let (server, address) = start("127.0.0.1:0", &options);
     let mut stream = connect(address);
     let message = framed(&[1; 65_535]);
@@ -167,8 +168,13 @@ fn a_peer_that_does_not_read_is_given_up() {
 #[test]
 fn a_peer_that_does_not_read_holds_no_stop_up() {
     let hour = Duration::from_secs(3600);
-    let options = TcpOptions::new().write_timeout(hour).finish_timeout(Duration::from_millis(20));
-    let (server, address) = start("127.0.0.1:0", &options.message_max(65_535));
+    let options = TcpOptions {
+        write_timeout: hour,
+        finish_timeout: Duration::from_millis(20),
+        message_max: 65_535,
+        ..TcpOptions::default()
+    };
+    let (server, address) = start("127.0.0.1:0", &options);
     let mut stream = connect(address);
     stream.set_write_timeout(Some(Duration::from_millis(100))).expect("set");
     let message = framed(&[1; 65_535]);
@@ -180,7 +186,7 @@ fn a_peer_that_does_not_read_holds_no_stop_up() {
 
 #[test]
 fn the_longest_waiting_connection_makes_room() {
-    let (server, address) = start("127.0.0.1:0", &TcpOptions::new().connections_max(2));
+    let (server, address) = start("127.0.0.1:0", &TcpOptions { connections_max: 2, ..TcpOptions::default() });
     let ask = |stream: &mut TcpStream| ask(stream, b"x").is_ok_and(|answer| answer == b"x");
     let (mut first, mut second) = (connect(address), connect(address));
     assert!(ask(&mut first) && ask(&mut second) && ask(&mut first));
@@ -200,7 +206,7 @@ fn an_answer_too_long_closes_the_connection() {
         response.resize(1 << 16, 0);
         true
     };
-    let server = serve(listeners.tcp, &TcpOptions::new(), move || swell).expect("started");
+    let server = serve(listeners.tcp, &TcpOptions::default(), move || swell).expect("started");
     let mut stream = connect(listeners.local_addr);
     stream.write_all(&framed(b"x")).expect("sent");
     assert!(is_closed(&mut stream));
@@ -216,7 +222,7 @@ fn a_handler_may_stay_silent() {
         response.extend_from_slice(message);
         message[0] % 2 == 1
     };
-    let _server = serve(listeners.tcp, &TcpOptions::new(), move || odd).expect("started");
+    let _server = serve(listeners.tcp, &TcpOptions::default(), move || odd).expect("started");
     let mut stream = connect(listeners.local_addr);
     stream.write_all(&[framed(&[2]), framed(&[3])].concat()).expect("sent");
     assert_eq!(receive(&mut stream).expect("answered"), [3]);
@@ -254,7 +260,7 @@ impl Handler for PutsOff {
 #[test]
 fn answers_that_are_put_off_come_later() {
     let listeners = bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
-    let _server = serve(listeners.tcp, &TcpOptions::new(), PutsOff::default).expect("started");
+    let _server = serve(listeners.tcp, &TcpOptions::default(), PutsOff::default).expect("started");
     let mut stream = connect(listeners.local_addr);
     let mut sent = Vec::new();
     let mut expected: Vec<Vec<u8>> = Vec::new();
@@ -272,7 +278,7 @@ fn answers_that_are_put_off_come_later() {
 
 #[test]
 fn a_message_too_long_closes_after_earlier_answers() {
-    let (server, address) = start("127.0.0.1:0", &TcpOptions::new().message_max(100));
+    let (server, address) = start("127.0.0.1:0", &TcpOptions { message_max: 100, ..TcpOptions::default() });
     // Known by its length, and known when it is there.
     for octets in [vec![0, 101], framed(&[1; 101]), framed(&[1; 5000])] {
         let mut stream = connect(address);
@@ -287,7 +293,8 @@ fn a_message_too_long_closes_after_earlier_answers() {
 
 #[test]
 fn a_client_has_its_share_of_connections() {
-    let options = TcpOptions::new().connections_per_client(2).exempt(Exempt::none());
+    let options =
+        TcpOptions { connections_per_client: 2, exempt: Exempt::new(|_| false), ..TcpOptions::default() };
     let (server, address) = start("127.0.0.1:0", &options);
     let (mut first, mut second) = (connect(address), connect(address));
     assert!(ask(&mut first, b"1").is_ok() && ask(&mut second, b"2").is_ok());
@@ -315,7 +322,7 @@ fn thousands_of_connections_are_served() {
         nonesuch_testing::skip("the limit of open files is too low (ulimit -n)");
         return;
     }
-    let options = TcpOptions::new().connections_max(CONNECTIONS / 2);
+    let options = TcpOptions { connections_max: CONNECTIONS / 2, ..TcpOptions::default() };
     let (server, address) = start("127.0.0.1:0", &options);
     let mut streams: Vec<TcpStream> = Vec::new();
     for number in 0..CONNECTIONS {
@@ -361,7 +368,11 @@ impl Handler for TellsIdle {
 fn the_idle_time_that_is_told_falls_as_connections_become_many() {
     let listeners = bind("127.0.0.1:0".parse().expect("an address"), 1).expect("bound");
     // The shortest time decides how often connections are looked over.
-    let options = TcpOptions::new().connections_max(10).handshake_timeout(Duration::from_millis(8));
+    let options = TcpOptions {
+        connections_max: 10,
+        handshake_timeout: Duration::from_millis(8),
+        ..TcpOptions::default()
+    };
     let _server = serve(listeners.tcp, &options, TellsIdle::default).expect("started");
     let mut streams = vec![connect(listeners.local_addr)];
     assert_eq!(ask(&mut streams[0], b"x").expect("answered"), 10_000u64.to_be_bytes());

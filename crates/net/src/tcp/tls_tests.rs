@@ -45,7 +45,7 @@ async fn exchange(server: SocketAddr, tls: &ClientTls, message: &[u8]) -> Result
 #[test]
 fn messages_go_both_ways_and_sessions_are_resumed() {
     let certificates = Certificates::new();
-    let options = TcpOptions::new().message_max(65_535);
+    let options = TcpOptions { message_max: 65_535, ..TcpOptions::default() };
     let (server, address, _) = start(&certificates, &options);
     for hostname in [Some("ns.example"), Some("NS.example."), None] {
         let tls = trusting(&certificates, hostname);
@@ -96,7 +96,7 @@ fn handlers_are_told_what_was_agreed_on() {
     let slot = IdentitySlot::new(certificates.identity());
     let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
     let address = listener.local_addr().expect("bound");
-    let _server = serve_tls(listener, &slot, &TcpOptions::new(), || Noting(None)).expect("started");
+    let _server = serve_tls(listener, &slot, &TcpOptions::default(), || Noting(None)).expect("started");
     let tls = ClientTls::for_transfers(Some(&certificates.path("authority.pem")), Some("ns.example"));
     let tls = tls.expect("a client");
     block_on(async {
@@ -115,7 +115,7 @@ fn handlers_are_told_what_was_agreed_on() {
 #[test]
 fn servers_of_others_are_not_believed() {
     let (certificates, strangers) = (Certificates::new(), Certificates::new());
-    let (_server, address, slot) = start(&certificates, &TcpOptions::new());
+    let (_server, address, slot) = start(&certificates, &TcpOptions::default());
     let reason = |tls: &ClientTls| match block_on(exchange(address, tls, b"x")) {
         Err(ClientError::Tls { source, .. }) => describe(&source),
         other => panic!("{other:?}"),
@@ -139,7 +139,7 @@ fn a_certificate_that_signed_itself_is_believed_when_named() {
     let own = parameters.self_signed(&key).expect("signed");
     let path = certificates.write("own.pem", &own.pem());
     let key = certificates.write("own.key", &key.serialize_pem());
-    let (_server, address, slot) = start(&certificates, &TcpOptions::new());
+    let (_server, address, slot) = start(&certificates, &TcpOptions::default());
     slot.replace(ServerIdentity::load(&path, &key).expect("an identity"));
     let named = ClientTls::authenticated(&path, Some("ns.example")).expect("a client");
     block_on(exchange(address, &named, b"x")).expect("answered");
@@ -183,7 +183,7 @@ fn verdict(
 #[test]
 fn certificates_outside_their_validity_are_refused_though_they_are_named() {
     let certificates = Certificates::new();
-    let (_server, address, slot) = start(&certificates, &TcpOptions::new());
+    let (_server, address, slot) = start(&certificates, &TcpOptions::default());
     let at = (&certificates, &slot, address);
     let key = rcgen::KeyPair::generate().expect("a key");
     for is_authority in [false, true] {
@@ -210,7 +210,7 @@ fn certificates_outside_their_validity_are_refused_though_they_are_named() {
 #[test]
 fn neither_a_certificate_nor_its_authority_may_be_outside_its_validity() {
     let certificates = Certificates::new();
-    let (_server, address, slot) = start(&certificates, &TcpOptions::new());
+    let (_server, address, slot) = start(&certificates, &TcpOptions::default());
     let at = (&certificates, &slot, address);
     let keys = [(); 2].map(|()| rcgen::KeyPair::generate().expect("a key"));
     let authority = |years| {
@@ -247,7 +247,7 @@ fn neither_a_certificate_nor_its_authority_may_be_outside_its_validity() {
 #[test]
 fn what_is_no_handshake_is_closed() {
     let certificates = Certificates::new();
-    let options = TcpOptions::new().handshake_timeout(Duration::from_millis(50));
+    let options = TcpOptions { handshake_timeout: Duration::from_millis(50), ..TcpOptions::default() };
     let (server, address, _) = start(&certificates, &options);
     // A query without TLS, text, a record that promises more than it may.
     for octets in [framed(&[0; 30]), b"GET / HTTP/1.1\r\n\r\n".to_vec(), vec![22, 3, 1, 255, 255, 1]] {
@@ -286,7 +286,7 @@ fn unfinished_handshakes_count_as_memory() {
     let certificates = Certificates::new();
     // Of 40 handshakes that the client only opens, 16 have room; of 40 that have sent 50,000 octets, 4.
     for (octets, evicted) in [(Vec::new(), 24), (begun_handshake(), 36)] {
-        let options = TcpOptions::new().memory_max(1 << 18);
+        let options = TcpOptions { memory_max: 1 << 18, ..TcpOptions::default() };
         let (server, address, _) = start(&certificates, &options);
         let begun: Vec<_> = (0..40).map(|_| connect(address)).collect();
         for mut stream in &begun {
@@ -309,7 +309,7 @@ fn unfinished_handshakes_count_as_memory() {
 fn records_that_wait_to_be_sent_count_as_memory() {
     let certificates = Certificates::new();
     // More than the answers that wait, and less than these and the records.
-    let options = TcpOptions::new().memory_max(1 << 20);
+    let options = TcpOptions { memory_max: 1 << 20, ..TcpOptions::default() };
     let (server, address, _) = start(&certificates, &options);
     let tls = trusting(&certificates, Some("ns.example"));
     let statistics = server.statistics();
@@ -335,7 +335,7 @@ fn records_that_wait_to_be_sent_count_as_memory() {
 fn a_server_without_tls_is_told_apart() {
     let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
     let address = listener.local_addr().expect("bound");
-    let _server = serve(listener, &TcpOptions::new(), || echo).expect("started");
+    let _server = serve(listener, &TcpOptions::default(), || echo).expect("started");
     let blind = ClientTls::opportunistic(None).expect("a client");
     let options = ConnectOptions { connect_timeout: Duration::from_secs(1), ..ConnectOptions::default() };
     let error = block_on(Connection::open_tls(address, &options, &blind)).expect_err("no TLS");
@@ -391,7 +391,7 @@ fn kdig_asks_over_tls() {
     let slot = IdentitySlot::new(certificates.identity());
     let listener = bind_tcp("127.0.0.1:0".parse().expect("an address")).expect("bound");
     let address = listener.local_addr().expect("bound");
-    let _server = serve_tls(listener, &slot, &TcpOptions::new(), || respond).expect("started");
+    let _server = serve_tls(listener, &slot, &TcpOptions::default(), || respond).expect("started");
     let ask = |hostname: &str| {
         let authority = format!("+tls-ca={}", certificates.path("authority.pem").display());
         let output = Command::new("kdig")

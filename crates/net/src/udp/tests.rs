@@ -35,7 +35,7 @@ fn ask(socket: &UdpSocket, query: &[u8]) -> Vec<u8> {
 fn answers_over_both_families() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
         let listeners = listeners(address, 2);
-        let server = serve(listeners.udp, &UdpOptions::new(), |_| echo).expect("started");
+        let server = serve(listeners.udp, &UdpOptions::default(), |_| echo).expect("started");
         // Several clients, so that both workers are likely to be asked.
         for number in 0..16u8 {
             let socket = client(listeners.local_addr);
@@ -65,7 +65,7 @@ fn a_worker_that_hangs_is_silent_and_one_that_waits_is_not() {
             echo(datagram, peer, response)
         }
     };
-    let options = UdpOptions::new().heartbeats(heartbeats.clone());
+    let options = UdpOptions { heartbeats: heartbeats.clone(), ..UdpOptions::default() };
     let server = serve(listeners.udp, &options, make).expect("started");
     assert_reports(&heartbeats);
     let socket = client(listeners.local_addr);
@@ -81,7 +81,7 @@ fn a_wildcard_server_answers_from_the_address_asked() {
     // The client's socket is connected: the kernel drops an answer from any other address.
     for (address, asked) in [("0.0.0.0:0", "127.0.0.77"), ("0.0.0.0:0", "127.0.0.1"), ("[::]:0", "::1")] {
         let listeners = listeners(address, 1);
-        let server = serve(listeners.udp, &UdpOptions::new(), |_| echo).expect("started");
+        let server = serve(listeners.udp, &UdpOptions::default(), |_| echo).expect("started");
         let asked = SocketAddr::new(asked.parse().expect("an address"), listeners.local_addr.port());
         let socket = client(asked);
         assert_eq!(ask(&socket, b"first"), b"first");
@@ -106,7 +106,7 @@ fn a_burst_is_answered_in_batches() {
         socket.send(&mut out).expect("sent");
     }
     // All queries wait in the socket before the worker starts.
-    let server = serve(listeners.udp, &UdpOptions::new(), |_| echo).expect("started");
+    let server = serve(listeners.udp, &UdpOptions::default(), |_| echo).expect("started");
     let mut back = ReceiveBatch::new(QUERIES, 16);
     let mut seen = Vec::new();
     while seen.len() < QUERIES {
@@ -125,7 +125,7 @@ fn a_burst_is_answered_in_batches() {
 #[test]
 fn oversized_datagrams_are_dropped_and_counted() {
     let listeners = listeners("127.0.0.1:0", 1);
-    let server = serve(listeners.udp, &UdpOptions::new(), |_| echo).expect("started");
+    let server = serve(listeners.udp, &UdpOptions::default(), |_| echo).expect("started");
     let socket = client(listeners.local_addr);
     socket.send(&[1; QUERY_MAX + 1]).expect("sent");
     assert_eq!(ask(&socket, &[2]), [2], "the long one has no answer");
@@ -149,7 +149,7 @@ fn an_answer_that_cannot_be_sent_does_not_hold_up_the_others() {
             true
         }
     };
-    let server = serve(listeners.udp, &UdpOptions::new(), swell).expect("started");
+    let server = serve(listeners.udp, &UdpOptions::default(), swell).expect("started");
     let mut buffer = [0; 16];
     for expected in [1, 3] {
         assert_eq!(socket.recv(&mut buffer).expect("answered"), 1);
@@ -169,7 +169,7 @@ fn a_handler_may_stay_silent() {
             datagram[0] % 2 == 1
         }
     };
-    let server = serve(listeners.udp, &UdpOptions::new(), odd).expect("started");
+    let server = serve(listeners.udp, &UdpOptions::default(), odd).expect("started");
     let socket = client(listeners.local_addr);
     socket.send(&[2]).expect("sent");
     assert_eq!(ask(&socket, &[3]), [3]);
@@ -185,7 +185,8 @@ fn handlers_see_the_sender_and_their_worker() {
             true
         }
     };
-    let server = serve(listeners.udp, &UdpOptions::new().pin_to([0]), make).expect("started");
+    let server =
+        serve(listeners.udp, &UdpOptions { cpus: vec![0], ..UdpOptions::default() }, make).expect("started");
     let socket = client(listeners.local_addr);
     let expected = format!("0 {}", socket.local_addr().expect("bound"));
     assert_eq!(ask(&socket, &[1]), expected.as_bytes());
@@ -195,7 +196,7 @@ fn handlers_see_the_sender_and_their_worker() {
 #[test]
 fn stopping_frees_the_address() {
     let first = listeners("127.0.0.1:0", 3);
-    let server = serve(first.udp, &UdpOptions::new(), |_| echo).expect("started");
+    let server = serve(first.udp, &UdpOptions::default(), |_| echo).expect("started");
     server.stop().expect("stopped");
     drop(first.tcp);
     bind(first.local_addr, 1).expect("the address is free again");
@@ -212,7 +213,7 @@ fn a_panic_of_a_handler_is_told_when_stopping() {
             panic!("a handler's error, wanted by this test")
         }
     };
-    let server = serve(listeners.udp, &UdpOptions::new(), make).expect("started");
+    let server = serve(listeners.udp, &UdpOptions::default(), make).expect("started");
     client(listeners.local_addr).send(&[1]).expect("sent");
     wait_reached.recv_timeout(PATIENCE).expect("the handler is called");
     assert!(matches!(server.stop(), Err(NetError::Panicked { name }) if name == "udp-0"));
@@ -221,7 +222,8 @@ fn a_panic_of_a_handler_is_told_when_stopping() {
 #[test]
 fn pinning_to_a_cpu_that_is_not_there_fails() {
     let listeners = listeners("127.0.0.1:0", 1);
-    let error = serve(listeners.udp, &UdpOptions::new().pin_to([1023]), |_| echo).expect_err("no such CPU");
+    let error = serve(listeners.udp, &UdpOptions { cpus: vec![1023], ..UdpOptions::default() }, |_| echo)
+        .expect_err("no such CPU");
     assert!(matches!(error, NetError::Pin { cpu: 1023, .. }), "{error}");
 }
 
@@ -263,7 +265,7 @@ fn answers_that_are_put_off_are_made_together() {
     for message in [&b"a"[..], b"now", b"never", b"b"] {
         socket.send(message).expect("sent");
     }
-    let server = serve(listeners.udp, &UdpOptions::new(), |_| PutsOff::default()).expect("started");
+    let server = serve(listeners.udp, &UdpOptions::default(), |_| PutsOff::default()).expect("started");
     let mut buffer = [0; 16];
     let answers: Vec<Vec<u8>> = (0..3)
         .map(|_| {

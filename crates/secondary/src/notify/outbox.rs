@@ -111,18 +111,6 @@ impl Outbox {
         }
     }
 
-    /// Zones and secondaries that still have to be told.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.targets.len()
-    }
-
-    /// Whether everybody was told.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.targets.is_empty()
-    }
-
     /// Tells `remotes` of the version with this SOA record. What was to be told of an older version is dropped.
     pub fn announce(
         &mut self,

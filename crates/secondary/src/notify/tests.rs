@@ -123,7 +123,7 @@ fn silence_is_met_with_patience_and_then_given_up() {
         now += sent.patience;
     }
     assert_eq!(waits, [2_000, 4_000, 8_000, 16_000, 32_000]);
-    assert!(outbox.is_empty() && outbox.poll_timeout(true).is_none());
+    assert!(outbox.poll_timeout(true).is_none());
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn answers_end_it_and_a_newer_version_takes_the_place() {
     assert_eq!(outcome, Some(Outcome::Refused(Rcode::REFUSED)));
     outbox.announce(&apex(), &soa(3), &remotes, Occasion::Change, 9);
     outbox.forget_zone(&apex());
-    assert!(outbox.is_empty() && outbox.poll(9, true).is_none());
+    assert!(outbox.poll(9, true).is_none());
 }
 
 #[test]
@@ -171,9 +171,8 @@ fn those_that_do_not_answer_come_behind_the_others() {
     assert_eq!((sent.remote, sent.is_repeated), (remote(2), false));
     let sent = outbox.poll(later, true).unwrap();
     assert_eq!((sent.remote, sent.is_repeated), (remote(1), true));
-    assert_eq!(outbox.len(), 2);
     outbox.forget_zone(&apex());
-    assert!(outbox.is_empty() && outbox.poll_timeout(true).is_none());
+    assert!(outbox.poll_timeout(true).is_none());
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn a_hundred_versions_by_steps_are_each_the_primarys() {
     wait_for(&transfers, |status| status.serial == Some(111));
     let counts = transfers.counts();
     assert_eq!((counts.axfr, counts.ixfr, counts.failed, counts.refused), (1, 101, 0, 0));
-    transfers.stop();
+    drop(transfers);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn what_is_left_at_the_primary_is_heeded_told_and_kept() {
     assert_eq!(left(&transfers), 500);
     let told = shelf.expiries.lock().unwrap().last().copied().flatten().expect("an expiry");
     assert!(told.saturating_duration_since(Instant::now()).as_secs() <= 500);
-    transfers.stop();
+    drop(transfers);
     assert_eq!(shelf.stored(&apex()).timers.map(|timers| timers.left), Some(Some(500)));
     let transfers = start(&shelf);
     transfers.set_zone(settings);
@@ -246,14 +246,14 @@ fn a_rejected_version_is_not_transferred_again_after_a_restart() {
         let transfers = start(&shelf);
         transfers.set_zone(settings.clone());
         wait_for(&transfers, is_rejected);
-        transfers.stop();
+        drop(transfers);
         assert_eq!(primary.asked(), asked);
     }
     // Under other settings it may be accepted.
     let transfers = start(&shelf);
     transfers.set_zone(SecondaryZone { judged_by: judged_by("other settings"), ..zone(&primary) });
     wait_for(&transfers, is_rejected);
-    transfers.stop();
+    drop(transfers);
     assert_eq!(primary.asked().last(), Some(&Rtype::AXFR));
     // Whoever asks for it gets it, and nothing is left to be remembered.
     let transfers = start(&shelf);
@@ -263,7 +263,7 @@ fn a_rejected_version_is_not_transferred_again_after_a_restart() {
     transfers.refresh(&apex());
     shelf.wait_for(&apex(), 1, false);
     wait_for(&transfers, |status| status.serial == Some(1));
-    transfers.stop();
+    drop(transfers);
     assert_eq!(shelf.stored(&apex()).rejected, None);
 }
 
@@ -277,7 +277,7 @@ fn timers_survive_a_restart() {
     shelf.wait_for(&apex(), 1, false);
     wait_for(&transfers, |status| status.serial == Some(1));
     // The thread ends when what it began to store is stored.
-    transfers.stop();
+    drop(transfers);
     let stored = shelf.stored(&apex()).timers.unwrap();
     assert_eq!(stored.serial, 1);
     let transfers = start(&shelf);
@@ -289,32 +289,25 @@ fn timers_survive_a_restart() {
     assert_eq!(primary.asked(), [Rtype::AXFR]);
     // A zone that may come back keeps them, one that is removed does not.
     transfers.retire_zone(&apex());
-    transfers.stop();
+    drop(transfers);
     assert!(shelf.stored(&apex()).timers.is_some());
     let transfers = start(&shelf);
     transfers.set_zone(settings);
     transfers.remove_zone(&apex());
-    transfers.stop();
+    drop(transfers);
     assert_eq!(shelf.stored(&apex()), Stored::default());
 }
 
 #[test]
-fn a_zone_that_is_reset_or_transferred_again_is_had_whole() {
+fn a_zone_that_is_transferred_again_is_had_whole() {
     let primary = Primary::start(vec![version(1, DAY, "")]);
     let shelf = Arc::new(Shelf::default());
     let transfers = start(&shelf);
     transfers.set_zone(zone(&primary));
     wait_for(&transfers, |status| status.serial == Some(1));
-    for (published, ask) in [(2, Transfers::retransfer as fn(&Transfers, &Name)), (3, Transfers::reset_zone)]
-    {
-        ask(&transfers, &apex());
-        let began = Instant::now();
-        while shelf.published(&apex()).len() < published {
-            assert!(began.elapsed() < Duration::from_secs(30));
-            std::thread::yield_now();
-        }
-    }
-    assert_eq!(primary.asked(), [Rtype::AXFR; 3]);
+    transfers.retransfer(&apex());
+    wait_until(|| shelf.published(&apex()).len() == 2);
+    assert_eq!(primary.asked(), [Rtype::AXFR; 2]);
 }
 
 #[test]

@@ -38,16 +38,6 @@ const FIRST_GUESS: i64 = 50_000;
 /// that has not used up its share then finds time, whenever it asks.
 const KEPT_BACK: i64 = 4;
 
-/// Whether an answer may be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Admission {
-    Granted,
-    /// The worker has spent its online share.
-    Spent,
-    /// The worker has, and divides it among prefixes, of which the client's has used up its equal share.
-    OverShare,
-}
-
 /// The part of one worker's time; each thread has its own.
 #[derive(Debug)]
 pub struct WorkerShare {
@@ -164,22 +154,22 @@ impl WorkerShare {
 
     /// Whether `operations` may be made for the client in this batch. An answer that needs more than there is may be made: the
     /// next ones wait then.
-    pub(super) fn admit(&mut self, client: IpAddr, is_proven: bool, operations: usize) -> Admission {
+    pub(super) fn admit(&mut self, client: IpAddr, is_proven: bool, operations: usize) -> bool {
         if self.is_saving {
             self.has_refused = true;
-            return Admission::Spent;
+            return false;
         }
         let cost = self.each.saturating_mul(i64::try_from(operations).unwrap_or(i64::MAX)).min(1_000_000_000);
         let has_share = self.fair.take(client, is_proven, cost.unsigned_abs());
         if self.is_divided && !has_share {
             self.has_refused = true;
-            return Admission::OverShare;
+            return false;
         }
         self.balance -= cost;
         self.note_spent();
         self.reserved += cost;
         self.charged += operations;
-        Admission::Granted
+        true
     }
 
     const fn note_spent(&mut self) {
@@ -229,7 +219,7 @@ mod tests {
     /// How many answers of `wanted` may be made, for as many of these prefixes in turn.
     fn admit(share: &mut WorkerShare, prefixes: u8, wanted: usize) -> usize {
         let clients = (0..prefixes).cycle().map(|number| IpAddr::from([192, 0, number, 1]));
-        clients.take(wanted).filter(|client| share.admit(*client, false, 1) == Admission::Granted).count()
+        clients.take(wanted).filter(|client| share.admit(*client, false, 1)).count()
     }
 
     #[test]

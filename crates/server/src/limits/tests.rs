@@ -35,7 +35,6 @@ fn sent(limits: &Limits, client: IpAddr, class: Class, name: u64, count: usize) 
 fn one_answer_is_limited_for_one_network() {
     let limits = with_rates(RateSettings::of(200));
     assert_eq!(sent(&limits, CLIENT, Class::Positive, 1, 1000), [200, 400, 400]);
-    assert_eq!(limits.counters(), LimitCounters { dropped: 400, truncated: 400, ..LimitCounters::default() });
     // Another address of the same network has no rate of its own; another network, name and class have.
     let neighbour = IpAddr::from([192, 0, 2, 255]);
     assert_eq!(sent(&limits, neighbour, Class::Positive, 1, 10), [0, 5, 5]);
@@ -80,7 +79,6 @@ fn cookies_exempt_and_are_asked_for() {
     assert_eq!(response(CookieStatus::Absent), Action::Truncate);
     assert_eq!(response(CookieStatus::ClientOnly), Action::BadCookie);
     assert_eq!(response(CookieStatus::Invalid), Action::BadCookie);
-    assert_eq!(limits.counters().bad_cookie, 2);
     let limits = self::limits(|settings| {
         settings.responses = Some(RateSettings { slip: 1, ..RateSettings::of(10) });
         settings.require_cookie = RequireCookie::Never;
@@ -127,7 +125,6 @@ fn a_client_has_all_that_it_wants_while_the_online_share_lasts() {
         assert_eq!((0..8).filter(|_| limits.online(&mut share, CLIENT, false, 1)).count(), 8, "{ms}");
         share.spent(400_000, 8);
     }
-    assert_eq!(limits.counters(), LimitCounters::default());
 }
 
 /// Forged datagrams take nothing of the share of the prefix that they claim.
@@ -135,11 +132,12 @@ fn a_client_has_all_that_it_wants_while_the_online_share_lasts() {
 fn a_proven_address_has_a_share_of_its_own() {
     let limits = limits(|_| {});
     let mut share = limits.worker_share();
-    let (mut refused, mut busy) = (0, 0);
+    let (mut refused, mut claimed_refused, mut busy) = (0, 0, 0);
     for ms in 0..2000u64 {
         let is_over = share.is_window_over(ms * 1_000_000);
         share.begin_at(ms * 1_000_000, false, Some(busy).filter(|_| is_over));
         let mut made = (0..64).filter(|_| limits.online(&mut share, CLIENT, false, 1)).count();
+        claimed_refused += 64 - made;
         if ms % 10 == 0 && ms > 500 {
             let is_made = limits.online(&mut share, CLIENT, true, 1);
             refused += usize::from(!is_made);
@@ -148,7 +146,7 @@ fn a_proven_address_has_a_share_of_its_own() {
         share.spent(50_000 * made as u64, made);
         busy += 50_000 * made as u64;
     }
-    assert!(limits.counters().online_client > 1000);
+    assert!(claimed_refused > 1000);
     assert_eq!(refused, 0);
 }
 
@@ -176,7 +174,6 @@ fn a_worker_spends_its_part_and_no_more() {
         }
         let expected = 2 * second * percent / 100;
         assert!(spent <= expected + 20_000_000 && spent * 100 >= expected * 90, "{spent} of {expected}");
-        assert!(limits.counters().online_share > 0);
     }
 }
 

@@ -70,12 +70,6 @@ pub struct CarrierSum {
 }
 
 impl CarrierSum {
-    /// Queries.
-    #[must_use]
-    pub fn queries(&self) -> u64 {
-        self.types.values().sum()
-    }
-
     pub(super) fn add(&mut self, counters: &Counters) {
         for (number, count) in counted(&counters.types) {
             *self.types.entry(Some(Rtype(number as u16))).or_default() += count;

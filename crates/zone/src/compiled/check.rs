@@ -26,12 +26,6 @@ pub(super) fn check_chunk(contents: &Contents, place: usize) -> Result<(), Compi
     if place == 0 { check_apex(contents) } else { Ok(()) }
 }
 
-/// Whether the names of a part of a zone, not always the apex, are in the zone and in order, with RRsets that are well
-/// formed.
-pub(crate) fn check_part(contents: &Contents) -> bool {
-    check_nodes(contents, 0, contents.nodes.len(), 0).is_ok()
-}
-
 fn check_apex(contents: &Contents) -> Result<(), CompiledError> {
     let Some(first) = contents.nodes().next() else {
         return Err(CompiledError::Zone(ZoneFault::NoSoa(contents.apex.clone())));

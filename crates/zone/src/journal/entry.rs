@@ -15,9 +15,7 @@
 //! records, each with its length in two octets (big-endian) before it.
 
 use crate::change::ChangeSet;
-use crate::compiled::check_part;
-use crate::contents::{Contents, NodeEntry, RrsetEntry};
-use nonesuch_proto::{Name, Rtype};
+use crate::contents::Contents;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -131,53 +129,6 @@ fn scan_entry(file: &File, at: u64, octets: u64, window: &mut Vec<u8>) -> io::Re
 pub(super) fn read_head(head: &[u8; HEAD]) -> Option<(u32, u32, u64)> {
     let body: [u8; 8] = head[16..SEALED].try_into().ok()?;
     (head[..4] == MARK).then(|| (word(head, 4), word(head, 8), u64::from_le_bytes(body)))
-}
-
-/// The change of an entry; `None` where it is not as it was written, or what was written is no change of the zone.
-pub(super) fn decode(octets: &[u8], apex: &Name) -> Option<ChangeSet> {
-    let (head, body) = octets.split_first_chunk::<HEAD>()?;
-    let (from, to, length) = read_head(head)?;
-    let digest = blake3::Hasher::new().update(&head[..SEALED]).update(body).finalize();
-    if length != body.len() as u64 || *digest.as_bytes() != head[SEALED..] {
-        return None;
-    }
-    let (removed, rest) = take_side(body, apex)?;
-    let (added, rest) = take_side(rest, apex)?;
-    let fits = rest.is_empty()
-        && removed.soa().is_some_and(|soa| soa.serial == from)
-        && added.soa().is_some_and(|soa| soa.serial == to);
-    fits.then(|| ChangeSet::from_contents(removed, added))
-}
-
-/// Takes a side from the front of `octets`.
-fn take_side<'o>(octets: &'o [u8], apex: &Name) -> Option<(Contents, &'o [u8])> {
-    let (sizes, rest) = octets.split_first_chunk::<SIZES>()?;
-    let (nodes, rest) = rest.split_at_checked((word(sizes, 0) as usize).checked_mul(NODE)?)?;
-    let (rrsets, rest) = rest.split_at_checked((word(sizes, 4) as usize).checked_mul(RRSET)?)?;
-    let (names, rest) = rest.split_at_checked(word(sizes, 8) as usize)?;
-    let records: [u8; 8] = sizes[12..].try_into().ok()?;
-    let (rdata, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(records)).ok()?)?;
-    let mut side = Contents::empty(apex);
-    let (mut name, mut rrset) = (0_u64, 0_u64);
-    for node in nodes.as_chunks::<NODE>().0 {
-        side.nodes
-            .push(NodeEntry { name: u32::try_from(name).ok()?, first_rrset: u32::try_from(rrset).ok()? });
-        let head = u32::from_le_bytes(*node);
-        name += u64::from(head & 0xff);
-        rrset += u64::from(head >> 8);
-    }
-    let mut start = 0;
-    for octets in rrsets.as_chunks::<RRSET>().0 {
-        let [rtype, covered] = [0, 2].map(|at| Rtype(u16::from_le_bytes([octets[at], octets[at + 1]])));
-        let (ttl, count) = (word(octets, 4), word(octets, 8));
-        side.rrsets.push(RrsetEntry { start, ttl, rtype, covered, count, mixed_ttls: false });
-        start += u64::from(word(octets, 12));
-    }
-    side.names.extend_from_slice(names);
-    side.rdata.extend_from_slice(rdata);
-    let adds_up =
-        name == names.len() as u64 && rrset == side.rrsets.len() as u64 && start == rdata.len() as u64;
-    (adds_up && check_part(&side)).then_some((side, rest))
 }
 
 pub(super) fn word(octets: &[u8], at: usize) -> u32 {

@@ -14,7 +14,7 @@ fn what_is_transferred_is_kept_and_told() {
     assert!(matches!(events.try_recv(), Ok(ZoneEvent::NotLoaded { .. })));
     assert!(matches!(events.try_recv(), Ok(ZoneEvent::Loaded)));
     assert_eq!(service.publish(&name("example."), contents(7), &[]).unwrap(), 7);
-    assert!(matches!(events.try_recv(), Ok(ZoneEvent::Published { serial: 7, .. })));
+    assert!(matches!(events.try_recv(), Ok(ZoneEvent::Published { .. })));
     assert_eq!(service.contents(&name("example.")).unwrap().soa().unwrap().serial, 7);
     let other = read::read_text(
         b"$ORIGIN other.\n@ 60 SOA ns h 1 1 1 1 1\n@ 60 NS ns.example.\n",
@@ -59,7 +59,9 @@ fn each_step_stands_in_the_journal() {
     let journal = || {
         let state = service.zones().state(&name("example.")).unwrap();
         let journal = state.serving().unwrap().journal().unwrap();
-        (journal.serials(), journal.len())
+        let (from, to) = journal.serials().unwrap();
+        let changes = journal.between(from, to).unwrap();
+        (Some((from, to)), (0..).take_while(|index| changes.open(*index).is_some()).count())
     };
     service.publish(&name("example."), contents(1), &[]).unwrap();
     service.publish(&name("example."), contents(4), &[step(1, 2), step(2, 3), step(3, 4)]).unwrap();

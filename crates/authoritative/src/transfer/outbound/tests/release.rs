@@ -69,7 +69,7 @@ fn transfer(
 fn a_version_is_released_when_its_transfer_ends() {
     let contents = large();
     let limit = Duration::from_millis(300);
-    let long = TcpOptions::new();
+    let long = TcpOptions::default();
     let stall = |stream: &mut TcpStream, version: &Weak<Contents>| {
         stream.read_exact(&mut [0; 1000]).unwrap();
         assert!(version.upgrade().is_some(), "the version is there while it is transferred");
@@ -85,10 +85,10 @@ fn a_version_is_released_when_its_transfer_ends() {
     };
     assert_eq!(transfer(&contents, &long, all), TransferOutcome::Sent);
     // It stops reading.
-    let idle = long.clone().stream_idle_timeout(limit);
+    let idle = TcpOptions { stream_idle_timeout: limit, ..long.clone() };
     assert_eq!(transfer(&contents, &idle, stall), TransferOutcome::BrokenOff);
     // It does not finish in time.
-    let short = long.clone().stream_time_max(limit);
+    let short = TcpOptions { stream_time_max: limit, ..long.clone() };
     assert_eq!(transfer(&contents, &short, stall), TransferOutcome::BrokenOff);
     // It goes away.
     let leave = |stream: &mut TcpStream, version: &Weak<Contents>| {
