@@ -25,7 +25,7 @@ use nonesuch_authoritative::service::{
 use nonesuch_authoritative::zones::Zones;
 use nonesuch_dnssec::online::LoadProverError;
 use nonesuch_proto::Name;
-use nonesuch_zone::semantics;
+use nonesuch_zone::{Contents, semantics};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -299,28 +299,31 @@ fn check_zones(
         for zone in service.zone_status(Some(&apex)) {
             add_zone(&apex, &zone, report, is_json)?;
             if zone.error.is_none() {
-                if let Some(dir) = state_dir.as_deref().filter(|_| compared.contains(&apex)) {
-                    compare_stored(dir, &apex, &file, report)?;
+                let stored = state_dir
+                    .as_deref()
+                    .filter(|dir| compared.contains(&apex) && StateFolder::version_in(dir, &apex).is_file());
+                // The service has read the zone, but keeps no records of a compiled one.
+                let contents = (stored.is_some() || zone.findings.is_none())
+                    .then(|| nonesuch_zone::load_regular(&file, Some(&apex)))
+                    .transpose()?
+                    .map(|loaded| loaded.contents);
+                if let (Some(dir), Some(contents)) = (stored, &contents) {
+                    compare_stored(dir, &apex, contents, report);
                 }
-                add_findings(&apex, &file, &zone, report, is_strict)?;
+                add_findings(&apex, contents.as_ref(), &zone, report, is_strict);
             }
         }
     }
     Ok(())
 }
 
-/// Warns where the serial of the zone in `file` does not advance from that of the stored version although records change.
-fn compare_stored(dir: &Path, apex: &Name, file: &Path, report: &mut Report) -> Result<(), Failure> {
-    if !StateFolder::version_in(dir, apex).is_file() {
-        return Ok(());
-    }
-    let contents = nonesuch_zone::load_regular(file, Some(apex))?.contents;
-    if let Some(warning) = serial_warning(dir, apex, &contents) {
+/// Warns where the serial of the zone does not advance from that of the stored version although records change.
+fn compare_stored(dir: &Path, apex: &Name, contents: &Contents, report: &mut Report) {
+    if let Some(warning) = serial_warning(dir, apex, contents) {
         let name = apex.to_string();
         tracing::warn!(zone = name, "zone {name}: {warning}");
         report.warnings.push(json!({ "message": warning, "zone": name }));
     }
-    Ok(())
 }
 
 fn zone_file(zone: &ZoneSettings) -> Option<(Name, PathBuf)> {
@@ -347,35 +350,28 @@ fn add_zone(apex: &Name, zone: &ZoneStatus, report: &mut Report, is_json: bool) 
 }
 
 /// Takes over the findings of the semantic checks. A compiled zone is served from its image, and its records are not checked at a
-/// start: they are checked here.
+/// start: `contents` is checked here.
 fn add_findings(
     apex: &Name,
-    file: &Path,
+    contents: Option<&Contents>,
     zone: &ZoneStatus,
     report: &mut Report,
     is_strict: bool,
-) -> Result<(), Failure> {
+) {
     let name = &zone.zone;
-    let count = match zone.findings {
-        Some(count) => count,
-        None => {
-            let contents = nonesuch_zone::load_regular(file, Some(apex))?.contents;
-            let findings = semantics::check(&contents, SEMANTIC_KIND);
-            for warning in findings.lines(SEMANTIC_LINES) {
-                tracing::warn!(zone = name, "zone {name}: {warning}");
-                report.warnings.push(json!({ "message": warning, "zone": name }));
-            }
-            findings.total()
+    let count = zone.findings.or_else(|| {
+        let findings = semantics::check(contents?, SEMANTIC_KIND);
+        for warning in findings.lines(SEMANTIC_LINES) {
+            tracing::warn!(zone = name, "zone {name}: {warning}");
+            report.warnings.push(json!({ "message": warning, "zone": name }));
         }
-    };
-    if is_strict && count > 0 {
-        let effect = Effect::Findings(apex.clone());
-        let findings = counted(count, "finding");
-        let message =
-            format!("{findings} of the semantic checks: `nonesuch zone verify --all FILE` lists them");
-        let mut value = json!({ "message": message });
-        note_effect(&mut value, &effect);
-        report.faults.push(ListedFault { text: format!("zone {name}: {message}"), value, effect });
-    }
-    Ok(())
+        Some(findings.total())
+    });
+    let Some(count) = count.filter(|count| is_strict && *count > 0) else { return };
+    let effect = Effect::Findings(apex.clone());
+    let findings = counted(count, "finding");
+    let message = format!("{findings} of the semantic checks: `nonesuch zone verify --all FILE` lists them");
+    let mut value = json!({ "message": message });
+    note_effect(&mut value, &effect);
+    report.faults.push(ListedFault { text: format!("zone {name}: {message}"), value, effect });
 }
