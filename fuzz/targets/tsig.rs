@@ -40,6 +40,7 @@ fn check_signed(data: &[u8]) {
     let mut request = data.to_vec();
     let mut verifier = sign_request(key, &mut request, NOON);
     let Ok(Some(verified)) = keys.verify(&request, NOON) else { panic!("our own signature") };
+    assert_eq!(verified.octets(), data.len());
     let mut signer = verified.signer();
     for is_signed in [true, false, true] {
         let mut answer = data.to_vec();

@@ -167,6 +167,18 @@ impl PrivateKey {
         self.signer.public_key()
     }
 
+    /// Checks that `field`, the public key field of a DNSKEY record that stands beside this key, is its own, octet by
+    /// octet: another encoding of the same key would have another key tag.
+    ///
+    /// # Errors
+    /// [`KeyError::PublicKeyMismatch`] where it is another one.
+    pub fn check_public(&self, field: &[u8]) -> Result<(), KeyError> {
+        if field == self.public_key() {
+            return Ok(());
+        }
+        Err(KeyError::PublicKeyMismatch(self.algorithm()))
+    }
+
     /// The algorithm of the key.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {

@@ -413,6 +413,22 @@ impl VrfPublicKey {
             _ => outcome.extend(items.iter().map(|(alpha, proof)| self.verify(alpha, proof))),
         }
     }
+
+    /// The algorithm of the key.
+    #[must_use]
+    pub fn algorithm(&self) -> VrfAlgorithm {
+        self.entry.algorithm
+    }
+
+    /// The public key field again.
+    #[must_use]
+    pub fn to_octets(&self) -> Vec<u8> {
+        match &*self.key {
+            Public::P256(key) => key.coordinates().to_vec(),
+            Public::Edwards(key) => key.octets().to_vec(),
+            Public::Rsa(key) => key.octets().to_vec(),
+        }
+    }
 }
 
 impl fmt::Debug for VrfPublicKey {

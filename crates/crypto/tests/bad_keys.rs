@@ -162,6 +162,23 @@ fn unknown_numbers_cannot_be_used() {
     assert_eq!(unknown, 256 - ALGORITHMS.len());
 }
 
+#[test]
+fn a_public_key_of_another_key_is_told() {
+    for algorithm in rows() {
+        let (one, other) = (PrivateKey::generate(algorithm, None), PrivateKey::generate(algorithm, None));
+        let (one, other) = (one.unwrap(), other.unwrap());
+        let mismatch = KeyError::PublicKeyMismatch(algorithm);
+        assert_eq!(one.check_public(one.public_key()), Ok(()));
+        assert_eq!(one.check_public(other.public_key()), Err(mismatch.clone()));
+        assert_eq!(one.check_public(&[]), Err(mismatch.clone()));
+        let mut field = one.public_key().to_vec();
+        *field.last_mut().unwrap() ^= 1;
+        assert_eq!(one.check_public(&field), Err(mismatch.clone()));
+        let text = mismatch.to_string();
+        assert_eq!(text, format!("the public key does not belong to the private key of {algorithm}"));
+    }
+}
+
 /// A file with the fields of one key and a public part of another.
 #[test]
 fn an_rsa_file_with_another_modulus_is_damaged() {

@@ -211,6 +211,10 @@ impl Public {
         Ok(Self { suite, negative: -point, octets })
     }
 
+    pub(super) fn octets(&self) -> [u8; PUBLIC_KEY] {
+        self.octets
+    }
+
     /// Verifies a proof and returns its hash (RFC 9381, section 5.3).
     pub(super) fn verify(&self, alpha: &[u8], octets: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
         let proof = Proof::parse(octets).ok_or(BadProof)?;

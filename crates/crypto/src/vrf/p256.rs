@@ -143,6 +143,10 @@ impl Public {
         Ok(Self { point, compressed: point.to_compressed(), table: ShortTable::prepare(&point) })
     }
 
+    pub(super) fn coordinates(&self) -> [u8; PUBLIC_KEY] {
+        self.point.to_coordinates()
+    }
+
     /// Verifies a proof and returns its hash (RFC 9381, section 5.3).
     pub(super) fn verify(&self, alpha: &[u8], octets: &[u8]) -> Result<[u8; VRF_HASH_OCTETS], BadProof> {
         let proof = Proof::parse(octets).ok_or(BadProof)?;

@@ -35,6 +35,7 @@ pub(super) struct Private {
 
 pub(super) struct Public {
     key: Rsa,
+    octets: Vec<u8>,
     salt: Vec<u8>,
 }
 
@@ -107,7 +108,11 @@ impl Public {
         let (exponent, modulus) = split(octets)?;
         check_numbers(modulus, exponent, modulus_bits)?;
         let key = Rsa::from_public(modulus, exponent).ok_or(VrfKeyError::MalformedRsa)?;
-        Ok(Self { key, salt: salt(modulus) })
+        Ok(Self { key, octets: octets.to_vec(), salt: salt(modulus) })
+    }
+
+    pub(super) fn octets(&self) -> &[u8] {
+        &self.octets
     }
 
     /// Verifies a proof and returns its hash (RFC 9381, section 4.3).

@@ -100,15 +100,14 @@ fn proofs_verify_and_flipped_bits_do_not() {
             let (proof, hash) = prove(private, &alpha);
             prop_assert_eq!(proof.len(), private.entry.proof_octets);
             prop_assert_eq!(public.verify(&alpha, &proof), Ok(hash));
-            prop_assert_eq!(proof_to_hash(public.entry.algorithm, &proof), Ok(hash));
+            prop_assert_eq!(proof_to_hash(public.algorithm(), &proof), Ok(hash));
             prop_assert_eq!(public.verify(&alpha, &flip(&proof, place)), Err(BadProof));
             prop_assert_eq!(public.verify(&flip(&alpha, place), &proof), Err(BadProof));
             prop_assert_eq!(public.verify(&alpha[1..], &proof), Err(BadProof));
             prop_assert_eq!(public.verify(&alpha, &proof[1..]), Err(BadProof));
             prop_assert_eq!(public.verify(&alpha, &[&proof[..], &[0]].concat()), Err(BadProof));
             // Another key, or none.
-            if let Ok(other) = VrfPublicKey::parse(public.entry.algorithm, &flip(private.public_key(), place))
-            {
+            if let Ok(other) = VrfPublicKey::parse(public.algorithm(), &flip(private.public_key(), place)) {
                 prop_assert_eq!(other.verify(&alpha, &proof), Err(BadProof));
             }
         }
@@ -193,6 +192,7 @@ fn the_table_tells_what_keys_have() {
         let (proof, hash) = prove(&key, b"name");
         assert_eq!(proof.len(), entry.proof_octets);
         let public = VrfPublicKey::parse(entry.algorithm, key.public_key()).unwrap();
+        assert_eq!(public.to_octets(), key.public_key());
         assert_eq!(public.clone().verify(b"name", &proof), Ok(hash));
         assert_eq!(entry.algorithm.to_string(), entry.mnemonic);
         assert_eq!(VrfAlgorithm::from_name(entry.name), Some(entry.algorithm));
@@ -250,6 +250,7 @@ proptest! {
     ) {
         for key in [&key[..], &short] {
             if let Ok(public) = VrfPublicKey::parse(VrfAlgorithm(number), key) {
+                prop_assert_eq!(public.to_octets(), key);
                 prop_assert_eq!(public.verify(b"name", &proof), Err(BadProof));
             }
         }

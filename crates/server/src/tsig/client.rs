@@ -140,6 +140,9 @@ impl AnswerVerifier {
         if !record.is_timely(now) {
             return Err(AnswerFault::BadTime { time: record.time, now });
         }
+        if record.mac.len() < self.key.least_mac() {
+            return Err(AnswerFault::Form);
+        }
         Ok(Checked { end: record.at, is_signed: true })
     }
 

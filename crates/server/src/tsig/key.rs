@@ -115,6 +115,7 @@ pub struct Key {
     algorithm: Algorithm,
     mac: MacKey,
     is_short: bool,
+    least_mac: usize,
 }
 
 impl Key {
@@ -131,6 +132,7 @@ impl Key {
             algorithm,
             mac: MacKey::new(algorithm.mac(), secret),
             is_short: secret.len() < algorithm.octets(),
+            least_mac: algorithm.least_octets(),
         })
     }
 
@@ -165,6 +167,13 @@ impl Key {
         Self::from_base64(&read_name(name)?, algorithm, secret)
     }
 
+    /// Refuses MACs of fewer octets with BADTRUNC (RFC 8945 §5.2.4), where that is more than the RFC asks for.
+    #[must_use]
+    pub fn with_least_mac(mut self, octets: usize) -> Self {
+        self.least_mac = octets.clamp(self.algorithm.least_octets(), self.algorithm.octets());
+        self
+    }
+
     /// The name, in lower case.
     #[must_use]
     pub const fn name(&self) -> NameRef<'_> {
@@ -181,6 +190,10 @@ impl Key {
     #[must_use]
     pub const fn is_short(&self) -> bool {
         self.is_short
+    }
+
+    pub(super) const fn least_mac(&self) -> usize {
+        self.least_mac
     }
 
     pub(super) fn begin(&self) -> Mac {
@@ -225,14 +238,20 @@ impl Keys {
         Ok(Self { keys: Arc::new(all) })
     }
 
+    /// The key of this name.
+    #[must_use]
+    pub fn find(&self, name: &Name) -> Option<&Arc<Key>> {
+        self.keys.get(name)
+    }
+
     /// The keys, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Key>> {
         self.keys.values()
     }
 
-    /// The key of this name.
+    /// Whether there are none.
     #[must_use]
-    pub fn find(&self, name: &Name) -> Option<&Arc<Key>> {
-        self.keys.get(name)
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
     }
 }

@@ -72,13 +72,26 @@ impl fmt::Display for Error {
 pub struct Verified {
     key: Arc<Key>,
     mac: Box<[u8]>,
+    octets: usize,
 }
 
 impl Verified {
+    /// The key.
+    #[must_use]
+    pub const fn key(&self) -> &Arc<Key> {
+        &self.key
+    }
+
     /// The key's name, in lower case.
     #[must_use]
     pub fn name(&self) -> NameRef<'_> {
         self.key.name()
+    }
+
+    /// Octets of the request in front of its TSIG record.
+    #[must_use]
+    pub const fn octets(&self) -> usize {
+        self.octets
     }
 
     /// What signs the answer to it.
@@ -109,11 +122,14 @@ impl Keys {
         if !mac.verify(record.mac) {
             return Err(Refused::new(Error::BadSig, &record, None));
         }
-        // RFC 8945 §5.2.3: the time comes last, and the answer that refuses it is signed.
+        // RFC 8945 §5.2: time and local policy come last, and what they refuse is signed.
         if !record.is_timely(now) {
             return Err(Refused::new(Error::BadTime, &record, Some(key)));
         }
-        Ok(Some(Verified { key: Arc::clone(key), mac: record.mac.into() }))
+        if record.mac.len() < key.least_mac() {
+            return Err(Refused::new(Error::BadTrunc, &record, Some(key)));
+        }
+        Ok(Some(Verified { key: Arc::clone(key), mac: record.mac.into(), octets: record.at }))
     }
 }
 

@@ -49,7 +49,7 @@ fn request_and_answer_for_each_algorithm() {
     for algorithm in Algorithm::ALL {
         let (request, mut verifier) = signed(&shared(algorithm), NOON);
         let verified = keys().verify(&request, NOON + 300).unwrap().unwrap();
-        assert_eq!(verified.name(), shared(algorithm).name());
+        assert_eq!((verified.name(), verified.octets()), (shared(algorithm).name(), query(7).len()));
         let (mut answer, mut signer) = (query(7), verified.signer());
         signer.sign(&mut answer, NOON + 5);
         assert_eq!(answer.len(), query(7).len() + signer.octets());
@@ -154,6 +154,22 @@ fn truncated_macs_are_taken_down_to_half() {
 }
 
 #[test]
+fn macs_shorter_than_we_want_are_badtrunc() {
+    let strict = Keys::new([key("k", Algorithm::HmacSha256, &[7; 32]).with_least_mac(32)]).unwrap();
+    let sender = Arc::clone(strict.find(&"k".parse().unwrap()).unwrap());
+    let (request, mut verifier) = truncated(&sender, 31);
+    let (error, answer) = refused(&strict, &request, NOON);
+    assert_eq!((error, Record::find(&answer).unwrap().unwrap().error), (Error::BadTrunc, 22));
+    assert_eq!(verifier.verify(&answer, NOON), Err(AnswerFault::Refused(Error::BadTrunc)));
+    assert!(strict.verify(&truncated(&sender, 32).0, NOON).is_ok());
+    // A wrong MAC that is too short is a wrong MAC.
+    let (mut request, _) = truncated(&sender, 31);
+    request[0] ^= 1;
+    request[2] ^= 1;
+    assert_eq!(refused(&strict, &request, NOON).0, Error::BadSig);
+}
+
+#[test]
 fn the_id_may_change_on_the_way() {
     let (mut request, _) = signed(&shared(Algorithm::HmacSha256), NOON);
     request[..2].copy_from_slice(&[9, 9]);
@@ -202,13 +218,13 @@ fn a_compressed_owner_is_read_and_digested_written_out() {
     let at = query(7).len();
     let compressed = [&request[..at], &[0xc0, 12], &request[at + key.name().len()..]].concat();
     let keys = Keys::new([self::key("example.", Algorithm::HmacSha256, b"secret")]).unwrap();
-    assert_eq!(keys.verify(&compressed, NOON).unwrap().unwrap().name(), key.name());
+    assert_eq!(keys.verify(&compressed, NOON).unwrap().unwrap().octets(), at);
 }
 
 /// The messages of an answer; those at `unsigned` are not signed, and the MAC of the next one covers them.
 fn answer_of(request: &[u8], count: usize, unsigned: impl Fn(usize) -> bool) -> Vec<Vec<u8>> {
     let verified = keys().verify(request, NOON).unwrap().unwrap();
-    let key = Arc::clone(keys().find(&verified.name().to_name()).unwrap());
+    let key = Arc::clone(verified.key());
     let mut running = begin_after(&key, Record::find(request).unwrap().unwrap().mac);
     let variables = Variables { time: NOON, fudge: FUDGE, error: 0, other: &[] };
     (0..count)
