@@ -1,6 +1,5 @@
 //! The machine that figures were measured on, and which of its CPUs do what.
 
-use crate::report::figure;
 use serde::{Deserialize, Serialize};
 use std::fs;
 
@@ -43,20 +42,6 @@ impl Machine {
             server_cpu: places.map(|places| places.server as u64),
             load_cpu: places.map(|places| places.load as u64),
         }
-    }
-
-    /// The machine and the program, as the head of a page tells them.
-    pub(crate) fn facts(&self, date: &str, command: &str) -> Vec<(String, String)> {
-        let rustc = if self.rustc.is_empty() { "compiler unknown" } else { &self.rustc };
-        let facts = [
-            ("CPU", format!("{}, {} usable", self.cpu, self.cpus)),
-            ("Memory", format!("{} GiB", figure(self.memory_kib as f64 / (1024.0 * 1024.0)))),
-            ("System", self.system.clone()),
-            ("Made by", format!("Nonesuch {} ({rustc})", self.nonesuch)),
-            ("Made at", date.to_owned()),
-            ("Command", command.to_owned()),
-        ];
-        facts.map(|(word, value)| (word.to_owned(), value)).to_vec()
     }
 
     /// A warning where the program was not built for speed.

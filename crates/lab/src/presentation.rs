@@ -12,9 +12,10 @@ pub(crate) use evaluator::{Evaluator, Scope};
 pub(crate) use lines::lines;
 
 use crate::data::{DataColumn, DataTable, Kind};
-use crate::report::Section;
+use crate::report::{Page, Section};
 use minijinja::Value;
 use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
 
 /// What a file says of the data and their report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -82,7 +83,7 @@ pub(crate) struct Definition {
 pub(crate) struct ReportForm {
     /// Names for all that follows.
     define: Vec<Definition>,
-    /// Title of the page; empty: the experiment's.
+    /// Title of the page, where the experiment has none.
     title: String,
     lead: String,
     facts: Vec<TermForm>,
@@ -112,7 +113,7 @@ struct SectionForm {
     blocks: Vec<BlockForm>,
 }
 
-/// A block: one of its forms. An empty one is left out.
+/// A block: its text, notes, terms, charts and table. What is empty is left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct BlockForm {
@@ -147,7 +148,7 @@ struct TableForm {
     legend: Vec<String>,
 }
 
-/// A column of a table, or with `each` several.
+/// A column of a table, or with `each` several. One with both titles is of figures unless that title is empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct CellForm {
@@ -183,21 +184,26 @@ struct ChartForm {
     value: String,
     least: String,
     most: String,
-    reference: Option<ReferenceForm>,
+    /// A line across the chart, where there is a value.
+    reference: Option<Definition>,
 }
 
-/// A line across a chart, where there is a value.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What all pages have, before and after what is their own.
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ReferenceForm {
-    name: String,
-    value: String,
+struct Frame {
+    before: ReportForm,
+    after: ReportForm,
 }
+
+/// Empty where the text were at fault, which a test rules out.
+static FRAME: LazyLock<Frame> =
+    LazyLock::new(|| toml::from_str(include_str!("presentation/page.toml")).unwrap_or_default());
 
 /// A report without its frame.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Title of the page; empty: that of the experiment.
+    /// Title of the page, where the experiment has none.
     pub(crate) title: String,
     /// What the figures mean, in a paragraph below the title.
     pub(crate) lead: String,
@@ -219,6 +225,8 @@ pub enum PresentationError {
     Column(String),
     #[error("the presentation is at fault: {text}: {source:#}")]
     Expression { text: String, source: minijinja::Error },
+    #[error("the page cannot be made: {0:#}")]
+    Page(#[from] minijinja::Error),
     #[error(
         "the presentation is at fault: '{0}' is no step: write NAME in LIST, NAME = VALUE, or if CONDITION"
     )]
@@ -255,6 +263,21 @@ impl Presentation {
     /// The report, of all that `scope` holds.
     pub(crate) fn report(&self, scope: Scope) -> Result<Report, PresentationError> {
         render::report(&self.report, &Evaluator::default(), scope)
+    }
+
+    /// The page, as HTML, of all that `scope` holds.
+    pub(crate) fn page(&self, scope: &Scope) -> Result<String, PresentationError> {
+        let mut page = Page::default();
+        for form in [&FRAME.before, &self.report, &FRAME.after] {
+            let part = render::report(form, &Evaluator::default(), scope.clone())?;
+            if page.title.is_empty() {
+                page.title = part.title;
+            }
+            page.lead.push_str(&part.lead);
+            page.facts.extend(part.facts);
+            page.sections.extend(part.sections);
+        }
+        Ok(page.to_html()?)
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) enum Block {
 
 impl Page {
     /// The page as one HTML file.
-    pub(crate) fn to_html(&self) -> String {
+    pub(crate) fn to_html(&self) -> Result<String, minijinja::Error> {
         html::page(self)
     }
 }

@@ -14,17 +14,16 @@ pub(super) fn report(form: &ReportForm, evaluator: &Evaluator, mut scope: Scope)
         let value = evaluator.define(definition, &scope)?;
         scope.insert(definition.name.clone(), value);
     }
-    let renderer = Renderer { evaluator };
     let mut sections = Vec::new();
     for section in &form.sections {
-        sections.extend(renderer.sections(section, &scope)?);
+        sections.extend(evaluator.sections(section, &scope)?);
     }
     Ok(Report {
         title: evaluator.text(&form.title, &scope)?,
-        lead: evaluator.text(&form.lead, &scope)?.trim().to_owned(),
-        facts: renderer.terms(&form.facts, &scope)?,
+        lead: evaluator.trimmed(&form.lead, &scope)?,
+        facts: evaluator.terms(&form.facts, &scope)?,
         sections,
-        text: renderer.terminal(&form.terminal, &scope)?,
+        text: evaluator.terminal(&form.terminal, &scope)?,
         summary: summary(form, evaluator, &scope)?,
     })
 }
@@ -46,17 +45,13 @@ fn summary(form: &ReportForm, evaluator: &Evaluator, scope: &Scope) -> Outcome<s
     Ok(summary.into())
 }
 
-struct Renderer<'e> {
-    evaluator: &'e Evaluator,
-}
-
-impl Renderer<'_> {
-    fn text(&self, text: &str, scope: &Scope) -> Outcome<String> {
-        Ok(self.evaluator.text(text, scope)?.trim().to_owned())
+impl Evaluator {
+    fn trimmed(&self, text: &str, scope: &Scope) -> Outcome<String> {
+        Ok(self.text(text, scope)?.trim().to_owned())
     }
 
     fn sections(&self, form: &SectionForm, scope: &Scope) -> Outcome<Vec<Section>> {
-        let all = self.evaluator.list(&form.each, scope, |scope| self.section(form, scope))?;
+        let all = self.list(&form.each, scope, |scope| self.section(form, scope))?;
         Ok(all.into_iter().flatten().collect())
     }
 
@@ -65,16 +60,16 @@ impl Renderer<'_> {
         for block in &form.blocks {
             blocks.extend(self.blocks(block, scope)?);
         }
-        let text = self.text(&form.text, scope)?;
+        let text = self.trimmed(&form.text, scope)?;
         let is_missing = blocks.is_empty() && (text.is_empty() || !form.blocks.is_empty());
         if !is_missing && !text.is_empty() {
             blocks.insert(0, Block::Paragraph(text));
         }
-        Ok((!is_missing).then_some(Section { title: self.text(&form.title, scope)?, blocks }))
+        Ok((!is_missing).then_some(Section { title: self.trimmed(&form.title, scope)?, blocks }))
     }
 
     fn blocks(&self, form: &BlockForm, scope: &Scope) -> Outcome<Vec<Block>> {
-        let found = self.evaluator.list(&form.each, scope, |scope| self.block(form, scope))?;
+        let found = self.list(&form.each, scope, |scope| self.block(form, scope))?;
         let mut blocks: Vec<Block> = found.into_iter().flatten().collect();
         if form.share_axis {
             share_axis(blocks.iter_mut().flat_map(|block| match block {
@@ -85,39 +80,39 @@ impl Renderer<'_> {
         Ok(blocks)
     }
 
-    fn block(&self, form: &BlockForm, scope: &Scope) -> Outcome<Option<Block>> {
-        if let Some(table) = &form.table {
-            let table = self.table(table, scope)?;
-            return Ok((!table.rows.is_empty()).then_some(Block::Table(table)));
-        }
-        if !form.charts.is_empty() {
-            let mut charts = Vec::new();
-            for chart in &form.charts {
-                let mut alike = self.evaluator.list(&chart.each, scope, |scope| self.chart(chart, scope))?;
-                if chart.share_axis {
-                    share_axis(alike.iter_mut());
-                }
-                charts.extend(alike);
+    fn block(&self, form: &BlockForm, scope: &Scope) -> Outcome<Vec<Block>> {
+        let text = self.trimmed(&form.text, scope)?;
+        let notes = self.notes(&form.notes, scope)?;
+        let terms = self.terms(&form.terms, scope)?;
+        let charts = self.charts(&form.charts, scope)?;
+        let table = form.table.as_ref().map(|table| self.table(table, scope)).transpose()?;
+        let blocks = [
+            (!text.is_empty()).then_some(Block::Paragraph(text)),
+            (!notes.is_empty()).then_some(Block::Notes(notes)),
+            (!terms.is_empty()).then_some(Block::Terms(terms)),
+            (!charts.is_empty()).then_some(Block::Charts(charts)),
+            table.filter(|table| !table.rows.is_empty()).map(Block::Table),
+        ];
+        Ok(blocks.into_iter().flatten().collect())
+    }
+
+    fn charts(&self, forms: &[ChartForm], scope: &Scope) -> Outcome<Vec<Chart>> {
+        let mut charts = Vec::new();
+        for form in forms {
+            let mut alike = self.list(&form.each, scope, |scope| self.chart(form, scope))?;
+            if form.share_axis {
+                share_axis(alike.iter_mut());
             }
-            charts.retain(|chart| !chart.groups.is_empty());
-            return Ok((!charts.is_empty()).then_some(Block::Charts(charts)));
+            charts.extend(alike);
         }
-        if !form.notes.is_empty() {
-            let notes = self.notes(&form.notes, scope)?;
-            return Ok((!notes.is_empty()).then_some(Block::Notes(notes)));
-        }
-        if !form.terms.is_empty() {
-            let terms = self.terms(&form.terms, scope)?;
-            return Ok((!terms.is_empty()).then_some(Block::Terms(terms)));
-        }
-        let text = self.text(&form.text, scope)?;
-        Ok((!text.is_empty()).then_some(Block::Paragraph(text)))
+        charts.retain(|chart| !chart.groups.is_empty());
+        Ok(charts)
     }
 
     fn notes(&self, forms: &[NoteForm], scope: &Scope) -> Outcome<Vec<String>> {
         let mut notes: Vec<String> = Vec::new();
         for form in forms {
-            for note in self.evaluator.list(&form.each, scope, |scope| self.text(&form.text, scope))? {
+            for note in self.list(&form.each, scope, |scope| self.trimmed(&form.text, scope))? {
                 if !note.is_empty() && !notes.contains(&note) {
                     notes.push(note);
                 }
@@ -129,8 +124,9 @@ impl Renderer<'_> {
     fn terms(&self, forms: &[TermForm], scope: &Scope) -> Outcome<Vec<(String, String)>> {
         let mut terms = Vec::new();
         for form in forms {
-            let term = |scope: &Scope| Ok((self.text(&form.word, scope)?, self.text(&form.value, scope)?));
-            terms.extend(self.evaluator.list(&form.each, scope, term)?);
+            let term =
+                |scope: &Scope| Ok((self.trimmed(&form.word, scope)?, self.trimmed(&form.value, scope)?));
+            terms.extend(self.list(&form.each, scope, term)?);
         }
         terms.retain(|(_, value)| !value.is_empty());
         Ok(terms)
@@ -139,46 +135,46 @@ impl Renderer<'_> {
     fn table(&self, form: &TableForm, scope: &Scope) -> Outcome<Table> {
         let mut columns = Vec::new();
         for column in &form.columns {
-            columns.extend(self.evaluator.list(&column.each, scope, |scope| self.column(column, scope))?);
+            columns.extend(self.list(&column.each, scope, |scope| self.column(column, scope))?);
         }
         let row = |scope: &Scope| -> Outcome<Vec<String>> {
             let mut cells = Vec::with_capacity(columns.len());
             for column in &form.columns {
-                cells.extend(
-                    self.evaluator
-                        .list(&column.each, scope, |scope| self.evaluator.cell(&column.cell, scope))?,
-                );
+                cells.extend(self.list(&column.each, scope, |scope| self.cell(&column.cell, scope))?);
             }
             Ok(cells)
         };
-        let rows = self.evaluator.list(&form.rows, scope, row)?;
+        let rows = self.list(&form.rows, scope, row)?;
         let mut legend = Vec::new();
         for line in &form.legend {
-            legend.extend(self.text(line, scope)?.lines().map(str::to_owned));
+            legend.extend(self.trimmed(line, scope)?.lines().map(str::to_owned));
         }
         Ok(Table { columns, rows, legend })
     }
 
     fn column(&self, form: &CellForm, scope: &Scope) -> Outcome<Column> {
-        let (title, align) = match (&form.text, &form.figures) {
-            (Some(title), _) => (title, Align::Left),
-            (None, title) => (title.as_ref().unwrap_or(&form.group), Align::Right),
-        };
-        Ok(Column { group: self.text(&form.group, scope)?, title: self.text(title, scope)?, align })
+        let group = self.trimmed(&form.group, scope)?;
+        let figures = self.trimmed(form.figures.as_ref().unwrap_or(&form.group), scope)?;
+        Ok(match &form.text {
+            Some(title) if form.figures.is_none() || figures.is_empty() => {
+                Column { group, title: self.trimmed(title, scope)?, align: Align::Left }
+            }
+            _ => Column { group, title: figures, align: Align::Right },
+        })
     }
 
     fn chart(&self, form: &ChartForm, scope: &Scope) -> Outcome<Chart> {
-        let groups = self.evaluator.list(&form.groups, scope, |scope| Ok(scope.clone()))?;
-        let series = self.evaluator.list(&form.series, scope, |scope| Ok(scope.clone()))?;
+        let groups = self.list(&form.groups, scope, |scope| Ok(scope.clone()))?;
+        let series = self.list(&form.series, scope, |scope| Ok(scope.clone()))?;
         let mut chart = Chart {
-            title: self.text(&form.title, scope)?,
-            unit: self.text(&form.unit, scope)?,
+            title: self.trimmed(&form.title, scope)?,
+            unit: self.trimmed(&form.unit, scope)?,
             axis: if form.logarithmic { Axis::Logarithmic } else { Axis::Linear },
             reference: self.reference(form, scope)?,
             ..Chart::default()
         };
         for one in &series {
-            chart.series.push(Series { name: self.evaluator.cell(&form.name, one)?, bars: Vec::new() });
+            chart.series.push(Series { name: self.cell(&form.name, one)?, bars: Vec::new() });
         }
         for group in &groups {
             let mut bars = Vec::with_capacity(series.len());
@@ -186,15 +182,11 @@ impl Renderer<'_> {
                 let mut scope = group.clone();
                 scope.extend(one.iter().filter(|(name, _)| !group.contains_key(*name)).map(clone_pair));
                 bars.push(
-                    self.evaluator
-                        .list(&form.bar, &scope, |scope| self.bar(form, scope))?
-                        .into_iter()
-                        .flatten()
-                        .next(),
+                    self.list(&form.bar, &scope, |scope| self.bar(form, scope))?.into_iter().flatten().next(),
                 );
             }
             if form.empty_groups || bars.iter().any(Option::is_some) {
-                chart.groups.push(self.evaluator.cell(&form.group, group)?);
+                chart.groups.push(self.cell(&form.group, group)?);
                 chart.series.iter_mut().zip(bars).for_each(|(series, bar)| series.bars.push(bar));
             }
         }
@@ -203,12 +195,12 @@ impl Renderer<'_> {
 
     fn reference(&self, form: &ChartForm, scope: &Scope) -> Outcome<Option<Reference>> {
         let Some(reference) = &form.reference else { return Ok(None) };
-        let value = self.evaluator.number(&reference.value, scope)?;
+        let value = self.number(&reference.value, scope)?;
         Ok(value.map(|value| Reference { name: reference.name.clone(), value }))
     }
 
     fn bar(&self, form: &ChartForm, scope: &Scope) -> Outcome<Option<Bar>> {
-        let number = |text: &str| self.evaluator.number(text, scope);
+        let number = |text: &str| self.number(text, scope);
         let spread = number(&form.least)?.zip(number(&form.most)?);
         Ok(number(&form.value)?.map(|value| Bar { value, spread }))
     }

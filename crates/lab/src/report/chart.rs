@@ -1,11 +1,11 @@
-//! Grouped bar charts as SVG: groups and their bars from top to bottom, so that long labels and many groups fit.
+//! Grouped bar charts: groups and their bars from top to bottom, so that long labels and many groups fit.
 //!
 //! A library that embeds its script would make a page of several megabytes and bring dozens of crates. Bars with labels need
 //! no script, print well, and follow the reader's choice of light or dark.
 
-use super::html::escape;
 use super::{Scale, figure};
-use std::fmt::Write as _;
+use minijinja::context;
+use minijinja::value::Value;
 
 /// A chart of horizontal bars.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -89,67 +89,31 @@ impl Chart {
         Scale::up_to(most)
     }
 
-    /// The chart as an HTML figure with inline SVG.
-    pub(super) fn push_html(&self, out: &mut String) {
-        let _ = write!(
-            out,
-            "<figure class=\"chart\"><figcaption>{} <span class=\"unit\">{}</span></figcaption>",
-            escape(&self.title),
-            escape(&self.unit)
-        );
-        self.push_legend(out);
-        self.push_svg(out);
-        out.push_str("</figure>\n");
-    }
-
-    fn push_legend(&self, out: &mut String) {
-        if self.series.len() < 2 && self.reference.is_none() {
-            return;
-        }
-        out.push_str("<p class=\"legend\">");
-        for (index, series) in self.series.iter().enumerate() {
-            let colour = index % COLOURS;
-            let _ = write!(out, "<span><i class=\"key s{colour}\"></i>{}</span> ", escape(&series.name));
-        }
-        if let Some(reference) = &self.reference {
-            let _ = write!(out, "<span><i class=\"key dash\"></i>{}</span>", escape(&reference.name));
-        }
-        out.push_str("</p>");
-    }
-
-    fn push_svg(&self, out: &mut String) {
-        let bottom = TOP + self.groups.len() as f64 * self.group_height();
+    /// What the page's template draws: texts, and where they stand.
+    pub(super) fn drawing(&self) -> Value {
         let letters = self.groups.iter().map(|group| group.chars().count()).max().unwrap_or(0);
         let left = (letters as f64 * LETTER + 10.0).min(WIDTH / 2.0);
-        let plot = Plot { scale: self.scale(), left, width: WIDTH - left - RIGHT, bottom };
-        let _ = write!(
-            out,
-            "<svg viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"{}, {}\">",
-            bottom + BOTTOM,
-            escape(&self.title),
-            escape(&self.unit)
-        );
-        plot.push_axis(out);
-        for (index, group) in self.groups.iter().enumerate() {
-            let middle = TOP + (index as f64 + 0.5) * self.group_height();
-            let _ = write!(
-                out,
-                "<text class=\"group\" x=\"{:.1}\" y=\"{middle:.1}\">{}</text>",
-                left - 8.0,
-                escape(group)
-            );
+        let plot = Plot { scale: self.scale(), left, width: WIDTH - left - RIGHT };
+        let ticks = plot.scale.ticks().map(|tick| context! { x => plot.x(tick), label => tick_label(tick) });
+        let groups = self.groups.iter().enumerate().map(|(place, name)| {
+            context! { name, middle => TOP + (place as f64 + 0.5) * self.group_height() }
+        });
+        let bottom = TOP + self.groups.len() as f64 * self.group_height();
+        context! {
+            title => &self.title,
+            unit => &self.unit,
+            width => WIDTH as u32,
+            height => (bottom + BOTTOM) as u32,
+            top => TOP as u32,
+            bottom,
+            left,
+            ticks => ticks.collect::<Vec<_>>(),
+            groups => groups.collect::<Vec<_>>(),
+            series => self.series.iter().map(|series| series.name.clone()).collect::<Vec<_>>(),
+            colours => COLOURS,
+            bars => self.bars(&plot),
+            reference => self.reference.as_ref().map(|reference| plot.reference(reference)),
         }
-        for (bar, place) in self.bars() {
-            let (group, name) = (&self.groups[place.group], &self.series[place.series].name);
-            let about = format!("{group}, {name}: {}", tell(bar, &self.unit));
-            plot.push_bar(bar, place.top, place.series % COLOURS, &about, out);
-        }
-        if let Some(reference) = &self.reference {
-            plot.push_reference(reference, &self.unit, out);
-        }
-        let line = self.reference.as_ref().map(|reference| plot.x(reference.value));
-        self.bars().for_each(|(bar, place)| plot.push_value(bar, place.top, line, out));
-        out.push_str("</svg>");
     }
 
     /// From one group to the next.
@@ -157,32 +121,25 @@ impl Chart {
         self.series.len() as f64 * PITCH + GROUP_GAP
     }
 
-    /// The bars that there are, by group, and where they are drawn.
-    fn bars(&self) -> impl Iterator<Item = (Bar, BarPlace)> {
-        let places = (0..self.groups.len())
-            .flat_map(|group| (0..self.series.len()).map(move |series| (group, series)));
-        places.filter_map(|(group, series)| {
-            let bar = self.series[series].bars.get(group).copied().flatten()?;
-            let top = TOP + group as f64 * self.group_height() + GROUP_GAP / 2.0 + series as f64 * PITCH;
-            Some((bar, BarPlace { group, series, top }))
-        })
-    }
-}
-
-/// Which bar it is, and its upper edge.
-struct BarPlace {
-    group: usize,
-    series: usize,
-    top: f64,
-}
-
-/// The exact value and its spread, for the tooltip.
-fn tell(bar: Bar, unit: &str) -> String {
-    match bar.spread {
-        Some((least, most)) => {
-            format!("{} {unit} (from {} to {})", figure(bar.value), figure(least), figure(most))
+    /// The bars that there are, by group.
+    fn bars(&self, plot: &Plot) -> Vec<Value> {
+        let line = self.reference.as_ref().map(|reference| plot.x(reference.value));
+        let mut bars = Vec::new();
+        for (group, label) in self.groups.iter().enumerate() {
+            for (place, series) in self.series.iter().enumerate() {
+                let Some(bar) = series.bars.get(group).copied().flatten() else { continue };
+                let top = TOP + group as f64 * self.group_height() + GROUP_GAP / 2.0 + place as f64 * PITCH;
+                bars.push(context! {
+                    group => label,
+                    series => &series.name,
+                    place,
+                    top,
+                    middle => top + BAR / 2.0,
+                    ..plot.bar(bar, line)
+                });
+            }
         }
-        None => format!("{} {unit}", figure(bar.value)),
+        bars
     }
 }
 
@@ -191,7 +148,6 @@ struct Plot {
     scale: Scale,
     left: f64,
     width: f64,
-    bottom: f64,
 }
 
 impl Plot {
@@ -199,74 +155,30 @@ impl Plot {
         self.left + self.scale.position(value) * self.width
     }
 
-    fn push_axis(&self, out: &mut String) {
-        for (index, tick) in self.scale.ticks().enumerate() {
-            let x = self.x(tick);
-            let class = if index == 0 { "zero" } else { "grid" };
-            let _ = write!(
-                out,
-                "<line class=\"{class}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{:.1}\"/>\
-                 <text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\">{}</text>",
-                self.bottom,
-                self.bottom + 15.0,
-                tick_label(tick)
-            );
-        }
-    }
-
-    fn push_bar(&self, bar: Bar, y: f64, colour: usize, about: &str, out: &mut String) {
-        let (end, middle) = (self.x(bar.value), y + BAR / 2.0);
-        let _ = write!(
-            out,
-            "<g><title>{}</title><rect class=\"s{colour}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{BAR}\"/>",
-            escape(about),
-            self.left,
+    /// A bar with its value behind it, or behind its spread; where `line` would cross the value out, behind that.
+    fn bar(&self, bar: Bar, line: Option<f64>) -> Value {
+        let (value, end) = (figure(bar.value), self.x(bar.value));
+        // A spread is drawn where it is wide enough to be seen.
+        let spread = bar.spread.map(|(least, most)| (self.x(least), self.x(most)));
+        let spread = spread.filter(|(from, to)| to - from >= 1.0);
+        let behind = spread.map_or(f64::MIN, |(_, to)| to).max(end);
+        let reach = behind + 2.0 * GAP + value.chars().count() as f64 * LETTER;
+        context! {
             // A value next to nothing is still seen.
-            (end - self.left).max(1.0)
-        );
-        if let Some((from, to)) = self.spread(bar) {
-            let _ = write!(
-                out,
-                "<path class=\"spread\" d=\"M{from:.1} {middle:.1}H{to:.1}M{from:.1} {:.1}v6M{to:.1} {:.1}v6\"/>",
-                middle - 3.0,
-                middle - 3.0
-            );
+            width => (end - self.left).max(1.0),
+            height => BAR as u32,
+            spread,
+            range => bar.spread.map(|(least, most)| (figure(least), figure(most))),
+            value_at => line.filter(|line| (behind..reach).contains(line)).unwrap_or(behind) + GAP,
+            value,
         }
-        out.push_str("</g>");
     }
 
-    /// The ends of a spread that is wide enough to be seen.
-    fn spread(&self, bar: Bar) -> Option<(f64, f64)> {
-        let ends = bar.spread.map(|(least, most)| (self.x(least), self.x(most)));
-        ends.filter(|(from, to)| to - from >= 1.0)
-    }
-
-    /// The value behind the bar, or behind its spread; where `line` would cross it out, behind that.
-    fn push_value(&self, bar: Bar, y: f64, line: Option<f64>, out: &mut String) {
-        let value = figure(bar.value);
-        let end = self.spread(bar).map_or(f64::MIN, |(_, to)| to).max(self.x(bar.value));
-        let reach = end + 2.0 * GAP + value.chars().count() as f64 * LETTER;
-        let start = line.filter(|line| (end..reach).contains(line)).unwrap_or(end) + GAP;
-        let middle = y + BAR / 2.0;
-        let _ = write!(out, "<text class=\"value\" x=\"{start:.1}\" y=\"{middle:.1}\">{value}</text>");
-    }
-
-    fn push_reference(&self, reference: &Reference, unit: &str, out: &mut String) {
-        let x = self.x(reference.value);
-        let value = figure(reference.value);
+    fn reference(&self, reference: &Reference) -> Value {
+        let (name, value, x) = (&reference.name, figure(reference.value), self.x(reference.value));
         // The label stays within the chart.
-        let half = (value.chars().count() + reference.name.chars().count() + 1) as f64 * LETTER / 2.0;
-        let at = x.clamp(half.min(WIDTH / 2.0), (WIDTH - half).max(WIDTH / 2.0));
-        let name = escape(&reference.name);
-        let _ = write!(
-            out,
-            "<g><title>{name}: {value} {}</title>\
-             <line class=\"reference\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>\
-             <text class=\"tick\" x=\"{at:.1}\" y=\"12\">{name} {value}</text></g>",
-            escape(unit),
-            TOP - 4.0,
-            self.bottom
-        );
+        let half = (value.chars().count() + name.chars().count() + 1) as f64 * LETTER / 2.0;
+        context! { name, value, x, label => x.clamp(half.min(WIDTH / 2.0), (WIDTH - half).max(WIDTH / 2.0)) }
     }
 }
 
@@ -283,6 +195,7 @@ fn tick_label(tick: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::{Block, Page, Section};
     use proptest::prelude::*;
 
     fn chart(values: &[f64]) -> Chart {
@@ -298,6 +211,12 @@ mod tests {
         }
     }
 
+    /// The chart alone on a page.
+    fn drawn(chart: Chart) -> String {
+        let section = Section { title: String::new(), blocks: vec![Block::Charts(vec![chart])] };
+        Page { sections: vec![section], ..Page::default() }.to_html().expect("a page")
+    }
+
     fn numbers(svg: &str, attribute: &str) -> Vec<f64> {
         let start = format!(" {attribute}=\"");
         let parts = svg.split(&start).skip(1);
@@ -306,8 +225,7 @@ mod tests {
 
     #[test]
     fn bars_are_as_long_as_their_values() {
-        let mut svg = String::new();
-        chart(&[10.0, 5.0, 0.0]).push_html(&mut svg);
+        let svg = drawn(chart(&[10.0, 5.0, 0.0]));
         let widths = numbers(&svg, "width");
         assert_eq!(widths.len(), 3);
         assert!((widths[0] / widths[1] - 2.0).abs() < 0.01, "{widths:?}");
@@ -320,8 +238,7 @@ mod tests {
     fn a_logarithmic_axis_gives_each_decade_the_same_length() {
         let mut chart = Chart { axis: Axis::Logarithmic, ..chart(&[20.0, 200.0, 2000.0]) };
         chart.reference = None;
-        let mut svg = String::new();
-        chart.push_html(&mut svg);
+        let svg = drawn(chart);
         let widths = numbers(&svg, "width");
         assert!((widths[2] - 2.0 * widths[1] + widths[0]).abs() < 0.2, "{widths:?}");
         assert_eq!(svg.matches("class=\"zero\"").count(), 1);
@@ -330,10 +247,9 @@ mod tests {
     /// Figures stand behind their bars, and behind the line where it would cross them out.
     #[test]
     fn the_reference_crosses_bars_and_no_value() {
-        let mut svg = String::new();
         let mut chart = chart(&[10.0, 5.0, 3.0, 2.9, 2.5, 0.1]);
         chart.series[0].bars.iter_mut().flatten().for_each(|bar| bar.spread = None);
-        chart.push_html(&mut svg);
+        let svg = drawn(chart);
         let line = numbers(&svg[svg.find("class=\"reference\"").expect("a line")..], "x1")[0];
         let ends = svg.split("<rect").skip(1).map(|bar| numbers(bar, "x")[0] + numbers(bar, "width")[0]);
         let starts = svg.split("class=\"value\"").skip(1).map(|value| numbers(value, "x")[0]);
@@ -348,8 +264,7 @@ mod tests {
     fn a_missing_value_has_no_bar() {
         let mut chart = chart(&[1.0, 2.0]);
         chart.series[0].bars = vec![None];
-        let mut svg = String::new();
-        chart.push_html(&mut svg);
+        let svg = drawn(chart);
         assert!(!svg.contains("<rect"));
     }
 
@@ -374,8 +289,7 @@ mod tests {
         fn everything_lies_within_the_chart(
             values in proptest::collection::vec(prop_oneof![0.0f64..1e9, Just(f64::NAN), Just(f64::INFINITY)], 0..6),
         ) {
-            let mut svg = String::new();
-            chart(&values).push_html(&mut svg);
+            let svg = drawn(chart(&values));
             for attribute in ["x", "x1", "x2", "width"] {
                 for number in numbers(&svg, attribute) {
                     prop_assert!((0.0..=WIDTH).contains(&number), "{attribute} {number}");

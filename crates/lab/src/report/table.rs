@@ -1,5 +1,7 @@
 //! Tables: columns of figures below a head of one or two lines, for a terminal and for HTML.
 
+use minijinja::context;
+use minijinja::value::Value;
 use std::fmt::Write as _;
 
 /// On which side of a column its cells stand.
@@ -53,7 +55,7 @@ const GAP: [&str; 2] = [" ", "  "];
 impl Table {
     /// Runs of neighbouring columns that share a group: the group and how many columns. A column without a group is a
     /// run of its own.
-    pub(super) fn groups(&self) -> Vec<(&str, usize)> {
+    fn groups(&self) -> Vec<(&str, usize)> {
         let mut groups: Vec<(&str, usize)> = Vec::new();
         for column in &self.columns {
             match groups.last_mut() {
@@ -64,8 +66,25 @@ impl Table {
         groups
     }
 
+    /// What the page's template draws.
+    pub(super) fn drawing(&self) -> Value {
+        let column = |column: &Column| {
+            context! { title => &column.title, is_figure => column.align == Align::Right }
+        };
+        context! {
+            groups => self.has_groups().then(|| self.groups().into_iter().map(Value::from).collect::<Vec<_>>()),
+            columns => self.columns.iter().map(column).collect::<Vec<_>>(),
+            rows => &self.rows,
+            legend => &self.legend,
+        }
+    }
+
+    fn has_groups(&self) -> bool {
+        self.columns.iter().any(|column| !column.group.is_empty())
+    }
+
     /// The cell in `row` and `column`; empty where there is none.
-    pub(super) fn cell(row: &[String], column: usize) -> &str {
+    fn cell(row: &[String], column: usize) -> &str {
         row.get(column).map_or("", String::as_str)
     }
 
@@ -75,7 +94,7 @@ impl Table {
         let mut widths = self.widths();
         self.make_room_for_groups(&mut widths);
         let mut text = String::new();
-        if self.columns.iter().any(|column| !column.group.is_empty()) {
+        if self.has_groups() {
             self.push_groups(&widths, &mut text);
         }
         let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();

@@ -46,7 +46,7 @@ fn tags(html: &str) -> Vec<&str> {
 
 #[test]
 fn hostile_text_stays_text() {
-    let html = hostile().to_html();
+    let html = hostile().to_html().expect("a page");
     assert!(!html.contains("<script") && !html.contains('\u{1b}'));
     assert_eq!(html.matches("</style>").count(), 1);
     // Every place shows the text.
@@ -61,7 +61,7 @@ fn hostile_text_stays_text() {
 
 #[test]
 fn every_tag_is_closed() {
-    let html = hostile().to_html();
+    let html = hostile().to_html().expect("a page");
     let mut open = Vec::new();
     for tag in tags(&html).into_iter().filter(|tag| !tag.starts_with('!') && !tag.ends_with('/')) {
         let name = tag.split_ascii_whitespace().next().expect("a name");
@@ -76,7 +76,7 @@ fn every_tag_is_closed() {
 
 #[test]
 fn a_page_refers_to_nothing_outside_itself() {
-    let html = hostile().to_html();
+    let html = hostile().to_html().expect("a page");
     for tag in tags(&html) {
         for attribute in
             [" src=\"", " href=\"", " data=\"", " srcset=\"", " xlink:href=\"", " action=\"", " style=\""]
@@ -100,6 +100,6 @@ fn empty_parts_leave_nothing_behind() {
         }],
         ..Page::default()
     };
-    let html = page.to_html();
+    let html = page.to_html().expect("a page");
     assert!(!html.contains("<ul") && !html.contains("<dl"));
 }

@@ -3,8 +3,7 @@
 use super::{Cell, CompareError, Subject};
 use crate::machine::Machine;
 use crate::measure::ZoneCounts;
-use crate::presentation::{Presentation, Report, Scope};
-use crate::report::Page;
+use crate::presentation::{Presentation, Scope};
 use crate::statistics::Statistics;
 use minijinja::value::{Serde, Value};
 use nonesuch_zone::write::text_octets;
@@ -46,20 +45,12 @@ impl Comparison {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// The report, without what all pages have.
-    fn report(&self) -> Result<Report, CompareError> {
-        let serde_json::Value::Object(fields) = serde_json::json!(self) else { return Ok(Report::default()) };
-        let scope: Scope =
-            fields.into_iter().map(|(name, value)| (name, Value::from(Serde(value)))).collect();
-        Ok(PRESENTATION.report(scope)?)
-    }
-
     /// The table for a terminal of 120 columns, its legend, and all notes below it.
     ///
     /// # Errors
     /// [`CompareError::Report`]; no comparison is known to give it.
     pub fn table(&self) -> Result<String, CompareError> {
-        Ok(self.report()?.text)
+        Ok(PRESENTATION.report(self.scope()?)?.text)
     }
 
     /// The page, as HTML.
@@ -67,9 +58,17 @@ impl Comparison {
     /// # Errors
     /// As [`Comparison::table`].
     pub fn page(&self) -> Result<String, CompareError> {
-        let Report { title, lead, mut facts, sections, .. } = self.report()?;
-        facts.extend(self.machine.facts(&self.date, &self.command));
-        Ok(Page { title, lead, facts, sections }.to_html())
+        Ok(PRESENTATION.page(&self.scope()?)?)
+    }
+
+    /// What the presentation sees: the fields by their names, and all as the record.
+    fn scope(&self) -> Result<Scope, CompareError> {
+        let record = serde_json::to_value(self)?;
+        let fields = record.as_object().into_iter().flatten();
+        let mut scope: Scope =
+            fields.map(|(name, value)| (name.clone(), Value::from(Serde(value)))).collect();
+        scope.insert("record".to_owned(), Value::from(Serde(record)));
+        Ok(scope)
     }
 }
 
