@@ -3,6 +3,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod change;
+pub(crate) mod child;
 pub(crate) mod echo;
 pub(crate) mod examine;
 pub(crate) mod foreign;

@@ -1,6 +1,7 @@
 //! What a process has cost: CPU time and resident memory, read from Linux's `/proc`.
 
 use std::fs;
+use std::time::Duration;
 
 /// Clock ticks a second in `/proc/PID/stat`: `USER_HZ`, which is 100 on every architecture that Rust's standard
 /// library supports on Linux.
@@ -43,10 +44,12 @@ pub fn cpu_time(pid: u32) -> Option<CpuTime> {
     parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Reads the CPU time of the calling thread; nothing spent where the system does not tell.
+/// Reads the CPU time of the calling thread, up to the last tick of the system's clock; nothing where the system does not
+/// tell.
 #[must_use]
-pub(crate) fn own_thread_cpu_time() -> CpuTime {
-    fs::read("/proc/thread-self/stat").ok().and_then(|stat| parse_stat(&stat)).unwrap_or_default()
+pub(crate) fn own_thread_cpu_time() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
 /// Reads the memory of process `pid`; nothing when there is no such process.

@@ -168,9 +168,10 @@ impl Runner<'_> {
         for scheme in self.programs.openssl.clone() {
             for place in 0..self.programs.openssl_levels.len() {
                 self.begin(&format!("openssl {}", scheme.name));
-                let level = &self.programs.openssl_levels[place];
+                let level = self.programs.openssl_levels[place];
+                let environment = level.environment().unwrap_or_default();
                 let seconds = self.parameters.openssl_seconds.value();
-                let counts = match openssl::speed(scheme.name, seconds, level.environment) {
+                let counts = match openssl::speed(scheme.name, seconds, environment) {
                     Ok(counts) => counts,
                     Err(reason) => {
                         // What fails once is left out from there on.
@@ -183,7 +184,7 @@ impl Runner<'_> {
                     let row = Row {
                         iteration: Some(iteration),
                         backend: openssl::NAME,
-                        level: level.level.name(),
+                        level: level.name(),
                         subject: scheme.name.to_owned(),
                         scheme: scheme.scheme.to_owned(),
                         library: openssl::NAME,

@@ -72,7 +72,7 @@ pub struct LoadReport {
     /// The latencies, from the shortest: the longest of a bucket, ns, and how many are in it. Buckets are as wide as a
     /// thousandth of their value; empty ones are left out.
     pub latency_histogram_ns: Vec<(u64, u64)>,
-    /// CPU time of the generator's threads for each query that they sent, µs. The system counts in steps of 10 ms.
+    /// CPU time of the generator's threads for each query that they sent, µs.
     pub client_cpu_us_per_query: Option<f64>,
     /// CPU time of the server for each answer, µs.
     pub server_cpu_us_per_query: Option<f64>,
@@ -96,7 +96,7 @@ pub(super) fn report(options: &LoadOptions, tally: &Tally, spent: Option<CpuTime
     let per_answer = |total: f64| if received == 0 { 0.0 } else { total / received as f64 };
     let cpu =
         |part: fn(CpuTime) -> u64| spent.filter(|_| received > 0).map(|spent| per_answer(part(spent) as f64));
-    let own = (tally.own_cpu.user_us + tally.own_cpu.system_us) as f64;
+    let own = tally.own_cpu.as_secs_f64() * 1e6;
     let memory = options.server_pid.and_then(process::memory);
     LoadReport {
         rate: options.rate,

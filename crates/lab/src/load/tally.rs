@@ -7,7 +7,6 @@ use nonesuch_proto::message::Rcode;
 
 use super::histogram::Durations;
 use super::slots::Times;
-use crate::process::CpuTime;
 
 /// What one thread, or all, have counted. Queries that were due during the warm-up count nowhere.
 #[derive(Debug, Clone, Default)]
@@ -23,7 +22,7 @@ pub(super) struct Tally {
     pub(super) octets: u64,
     pub(super) octets_max: u64,
     /// What the thread itself has spent, warm-up included.
-    pub(super) own_cpu: CpuTime,
+    pub(super) own_cpu: Duration,
     /// All queries that it has sent, warm-up included.
     pub(super) all_sent: u64,
     by_rcode: [u64; 16],
@@ -50,8 +49,7 @@ impl Tally {
         self.truncated += other.truncated;
         self.octets += other.octets;
         self.octets_max = self.octets_max.max(other.octets_max);
-        self.own_cpu.user_us += other.own_cpu.user_us;
-        self.own_cpu.system_us += other.own_cpu.system_us;
+        self.own_cpu += other.own_cpu;
         self.all_sent += other.all_sent;
         self.by_rcode.iter_mut().zip(other.by_rcode).for_each(|(mine, theirs)| *mine += theirs);
         self.latencies.add(&other.latencies);
@@ -151,13 +149,13 @@ mod tests {
         let mut total = Tally::new(0);
         for (sent, now) in [(50, 90), (20, 60)] {
             let mut tally = Tally::new(0);
-            tally.own_cpu = CpuTime { user_us: 1, system_us: 2 };
+            tally.own_cpu = Duration::from_micros(3);
             tally.count_sent(Times { due: sent, sent }, false);
             tally.count_answer(Times { due: sent, sent }, now, [0x80, 0], now);
             total.add(&tally);
         }
         assert_eq!((total.sent, total.octets, total.octets_max), (2, 150, 90));
         assert_eq!((total.duration(), total.lateness.count()), (Duration::from_nanos(70), 0));
-        assert_eq!(total.own_cpu, CpuTime { user_us: 2, system_us: 4 });
+        assert_eq!(total.own_cpu, Duration::from_micros(6));
     }
 }

@@ -155,7 +155,9 @@ impl<'a> Worker<'a> {
             now = self.look(now)?;
         }
         self.count_unsent();
-        self.tally.own_cpu = process::own_thread_cpu_time().since(before);
+        let spent =
+            before.zip(process::own_thread_cpu_time()).map(|(before, after)| after.saturating_sub(before));
+        self.tally.own_cpu = spent.unwrap_or_default();
         Ok(self.tally)
     }
 

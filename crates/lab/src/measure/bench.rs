@@ -5,6 +5,7 @@ mod vrf;
 use self::vrf::VrfBench;
 use super::probe::Counted;
 use super::subject::{Operation, Selection, Subject};
+use crate::process::own_thread_cpu_time;
 use nonesuch_crypto::vrf::{BadProof, ProveError, VrfKeyError, VrfPrivateKey};
 use nonesuch_crypto::{
     Algorithm, BadSignature, KeyError, PrivateKey, PublicKey, SignError, VerifyItem, verify_batch,
@@ -13,7 +14,6 @@ use nonesuch_dnssec::rrsig::{Rrsig, push_signed_data};
 use nonesuch_proto::{Name, NameError, Rtype};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
-use std::fs;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -29,8 +29,6 @@ pub(crate) enum PrepareError {
     Key(#[from] KeyError),
     #[error(transparent)]
     VrfKey(#[from] VrfKeyError),
-    #[error("this is no key of the subject")]
-    OtherKey,
     #[error(transparent)]
     Sign(#[from] SignError),
     #[error(transparent)]
@@ -57,30 +55,6 @@ pub enum OperationError {
     Absent,
 }
 
-/// The private key of a subject.
-pub(crate) enum Key {
-    Signatures(PrivateKey),
-    Vrf(VrfPrivateKey),
-}
-
-impl Key {
-    /// The text of its file. Keys of a benchmark protect nothing.
-    pub(crate) fn to_text(&self) -> String {
-        match self {
-            Self::Signatures(key) => key.to_bind().to_string(),
-            Self::Vrf(key) => key.to_text().to_string(),
-        }
-    }
-
-    /// Reads the text of the file of a subject's key.
-    pub(crate) fn read(subject: Subject, text: &str) -> Result<Self, PrepareError> {
-        Ok(match subject.selection {
-            Selection::Vrf(_) => Self::Vrf(VrfPrivateKey::from_text(text)?),
-            Selection::Signatures(_) => Self::Signatures(PrivateKey::from_bind(text)?),
-        })
-    }
-}
-
 /// A subject that is ready.
 pub(crate) enum Bench {
     Signatures(SignatureBench),
@@ -96,28 +70,28 @@ pub(crate) struct SignatureBench {
     signatures: Vec<Vec<u8>>,
 }
 
-/// Makes the key of a subject. RSA of 1024 bits too: zones still have such keys.
-pub(crate) fn make_key(subject: Subject) -> Result<Key, PrepareError> {
+/// Makes the key of a subject, as the text of its file. RSA of 1024 bits too: zones still have such keys.
+pub(crate) fn make_key(subject: Subject) -> Result<String, PrepareError> {
     Ok(match subject.selection {
         Selection::Signatures(choice) => {
-            Key::Signatures(PrivateKey::generate_forced(choice.algorithm, choice.bits)?)
+            PrivateKey::generate_forced(choice.algorithm, choice.bits)?.to_bind().to_string()
         }
-        Selection::Vrf(algorithm) => Key::Vrf(VrfPrivateKey::generate(algorithm)?),
+        Selection::Vrf(algorithm) => VrfPrivateKey::generate(algorithm)?.to_text().to_string(),
     })
 }
 
 impl Bench {
-    /// Prepares a subject with a key, and messages that are drawn from `seed`.
-    pub(crate) fn new(subject: Subject, key: Key, seed: u64) -> Result<Self, PrepareError> {
-        match (subject.selection, key) {
-            (Selection::Vrf(_), Key::Vrf(key)) => {
-                VrfBench::new(key, seed, subject.batch.unwrap_or(1)).map(Self::Vrf)
+    /// Prepares a subject with the text of its key, and messages that are drawn from `seed`.
+    pub(crate) fn new(subject: Subject, key: &str, seed: u64) -> Result<Self, PrepareError> {
+        Ok(match subject.selection {
+            Selection::Signatures(_) => {
+                Self::Signatures(SignatureBench::new(subject, PrivateKey::from_bind(key)?, seed)?)
             }
-            (Selection::Signatures(_), Key::Signatures(key)) => {
-                SignatureBench::new(subject, key, seed).map(Self::Signatures)
+            Selection::Vrf(_) => {
+                let key = VrfPrivateKey::from_text(key)?;
+                Self::Vrf(VrfBench::new(key, seed, subject.batch.unwrap_or(1))?)
             }
-            _ => Err(PrepareError::OtherKey),
-        }
+        })
     }
 
     /// Octets of every message that is signed; nothing for VRFs.
@@ -215,7 +189,7 @@ fn repeat(
 ) -> Result<Counted, OperationError> {
     let limit = Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let (mut calls, mut chunk) = (0_u64, 1_u64);
-    let cpu_before = thread_cpu_seconds();
+    let cpu_before = own_thread_cpu_time();
     let start = Instant::now();
     let mut last = Duration::ZERO;
     let elapsed = loop {
@@ -232,15 +206,9 @@ fn repeat(
         }
         last = elapsed;
     };
-    let cpu_seconds = cpu_before.zip(thread_cpu_seconds()).map(|(before, after)| after - before);
+    let cpu = cpu_before.zip(own_thread_cpu_time()).map(|(before, after)| after.saturating_sub(before));
+    let cpu_seconds = cpu.map(|cpu| cpu.as_secs_f64());
     Ok(Counted { operations: calls * each, seconds: elapsed.as_secs_f64(), cpu_seconds })
-}
-
-/// CPU time of this thread, up to the last tick of the system's clock; nothing where the system does not tell.
-fn thread_cpu_seconds() -> Option<f64> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let nanoseconds: u64 = text.split_ascii_whitespace().next()?.parse().ok()?;
-    Some(nanoseconds as f64 / 1e9)
 }
 
 /// What signatures of DNSSEC are mostly made over: the RRSIG fields and an RRset of two AAAA records of
@@ -282,7 +250,7 @@ mod tests {
 
     fn bench(name: &str) -> Bench {
         let subject: Subject = name.parse().expect("a subject");
-        Bench::new(subject, make_key(subject).expect("a key"), 1).expect("prepared")
+        Bench::new(subject, &make_key(subject).expect("a key"), 1).expect("prepared")
     }
 
     #[test]

@@ -3,13 +3,14 @@
 //! It times signing, then verification, of a short digest with one key; the time on the wall is asked for, as with our
 //! own loop. Counts come as lines `+R1:operations:bits:seconds`, one for each operation.
 
+use super::child::Running;
 use super::probe::Counted;
 use super::subject::{Operation, Subject};
 use crate::measure::level::{Environment, unmasked};
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What rows and bars of it are called.
 pub(crate) const NAME: &str = "openssl";
@@ -113,26 +114,17 @@ fn parse(text: &str) -> Vec<Count> {
 fn run(command: &mut Command, limit: Duration) -> Result<String, OpensslError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.map_err(|error| match error.kind() {
+    let child = child.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => OpensslError::Missing(program.clone()),
         _ => OpensslError::Start { program: program.clone(), source: error },
     })?;
-    let end = Instant::now() + limit;
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
-            _ => {
-                // It may have ended meanwhile.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(OpensslError::Late { program, seconds: limit.as_secs() });
-            }
-        }
+    let mut child = Running(child);
+    let Some(status) = child.end_within(limit) else {
+        return Err(OpensslError::Late { program, seconds: limit.as_secs() });
     };
     let mut text = String::new();
-    let stdout = child.stdout.take().map_or(Ok(0), |mut pipe| pipe.read_to_string(&mut text));
-    let stderr = child.stderr.take().map_or(Ok(0), |mut pipe| pipe.read_to_string(&mut text));
+    let stdout = child.0.stdout.take().map_or(Ok(0), |mut pipe| pipe.read_to_string(&mut text));
+    let stderr = child.0.stderr.take().map_or(Ok(0), |mut pipe| pipe.read_to_string(&mut text));
     match stdout.and(stderr) {
         Err(source) => Err(OpensslError::Output { program, source }),
         Ok(_) if status.success() => Ok(text),

@@ -1,18 +1,17 @@
 //! A server as a child process: started, waited for until it listens, and stopped whatever happens.
 
+use super::child::Running;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Characters of what a server wrote that an error shows.
 const LOG_SHOWN: usize = 600;
-/// The longest line of a server that is looked at, octets.
-const LINE_MAX: u64 = 4096;
 
 /// Why a server does not serve.
 #[derive(Debug, thiserror::Error)]
@@ -42,28 +41,11 @@ pub fn serving(mut program: Command, origin: &str, file: &Path, workers: u16) ->
 /// A running server. It is killed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
-    child: Child,
+    child: Running,
     pub(crate) address: SocketAddr,
     pub(crate) ready_after: Duration,
     /// Whether it was kept on the CPU asked for.
     pub(crate) pinned: bool,
-}
-
-/// Kills a child that is not handed on.
-struct Guard(Option<Child>);
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            stop(child);
-        }
-    }
-}
-
-fn stop(child: &mut Child) {
-    // Both fail only where it has ended and was waited for.
-    let _ = child.kill();
-    let _ = child.wait();
 }
 
 impl Server {
@@ -78,64 +60,34 @@ impl Server {
         let file = File::create(log).map_err(|source| ServerError::Log { path: log.to_owned(), source })?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(file);
         let started = Instant::now();
-        let (child, pinned) = spawn_on(&mut command, cpu)
+        let (mut child, pinned) = spawn_on(&mut command, cpu)
             .map_err(|source| ServerError::Start { program: command.get_program().into(), source })?;
-        let mut guard = Guard(Some(child));
-        let Some(child) = &mut guard.0 else { unreachable!("it was put there") };
-        let lines = child.stdout.take().map(read_lines);
-        let address = wait_ready(child, lines, log, limit)?;
+        let address = wait_ready(&mut child, log, limit)?;
         let ready_after = started.elapsed();
-        let Some(child) = guard.0.take() else { unreachable!("it was put there") };
         Ok(Self { child, address, ready_after, pinned })
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        stop(&mut self.child);
+        self.child.0.id()
     }
 }
 
 /// A child inherits the CPUs of the thread that starts it: one of its own, so that this thread keeps all of its CPUs.
-fn spawn_on(command: &mut Command, cpu: Option<usize>) -> io::Result<(Child, bool)> {
-    let Some(cpu) = cpu else { return Ok((command.spawn()?, false)) };
+fn spawn_on(command: &mut Command, cpu: Option<usize>) -> io::Result<(Running, bool)> {
+    let Some(cpu) = cpu else { return Ok((Running(command.spawn()?), false)) };
     thread::scope(|scope| {
         let starter = scope.spawn(|| {
             let pinned = nonesuch_net::pin_current_thread(cpu).is_ok();
-            Ok((command.spawn()?, pinned))
+            Ok((Running(command.spawn()?), pinned))
         });
         starter.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it ended by a panic")))
     })
 }
 
-/// Passes on the lines of `output` from a thread of its own, to its end: a server must never wait for its reader.
-fn read_lines(output: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, lines) = mpsc::channel();
-    thread::spawn(move || {
-        let mut output = BufReader::new(output);
-        let mut line = Vec::new();
-        while matches!(output.by_ref().take(LINE_MAX).read_until(b'\n', &mut line), Ok(read) if read > 0) {
-            // Nobody listens any more once the server is ready.
-            let _ = sender.send(String::from_utf8_lossy(&line).trim_end().to_owned());
-            line.clear();
-        }
-    });
-    lines
-}
-
-fn wait_ready(
-    child: &mut Child,
-    lines: Option<Receiver<String>>,
-    log: &Path,
-    limit: Duration,
-) -> Result<SocketAddr, ServerError> {
+fn wait_ready(child: &mut Running, log: &Path, limit: Duration) -> Result<SocketAddr, ServerError> {
     let end = Instant::now() + limit;
     let not_ready = || ServerError::NotReady { seconds: limit.as_secs(), log: log_end(log) };
-    let lines = lines.ok_or_else(not_ready)?;
+    let lines = child.lines();
     loop {
         match lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(line) if line.contains("ready") => {
@@ -145,8 +97,8 @@ fn wait_ready(
             Err(RecvTimeoutError::Timeout) => return Err(not_ready()),
             // Its output is at its end: so is the server, or it never will say that it is ready.
             Err(RecvTimeoutError::Disconnected) => {
-                let _ = child.kill();
-                let status = child.wait().map_err(|_| not_ready())?;
+                let _ = child.0.kill();
+                let status = child.0.wait().map_err(|_| not_ready())?;
                 return Err(ServerError::Ended { status, log: log_end(log) });
             }
         }

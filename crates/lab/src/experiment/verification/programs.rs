@@ -4,16 +4,16 @@ use super::Parameters;
 use crate::experiment::error::RunError;
 use crate::experiment::parameters::each_once;
 use crate::experiment::run::{Findings, RunOptions};
-use crate::measure::bench::{Key, make_key};
+use crate::measure::bench::make_key;
+use crate::measure::child::Running;
 use crate::measure::level::{Environment, Level, LevelProgram};
 use crate::measure::openssl::{self, Scheme};
 use crate::measure::probe::{self, Answer, Benches, Counted, Order, Ready, SubjectFacts, push_line};
 use crate::measure::{Operation, Subject};
 use serde::Serialize;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::process::{ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 /// Beside the seconds that were asked for: reading keys, making signatures.
 const SPARE: Duration = Duration::from_secs(120);
@@ -24,19 +24,14 @@ pub(super) struct Programs {
     pub(super) probes: Vec<Probe>,
     pub(super) measured: Vec<Subject>,
     pub(super) openssl: Vec<Scheme>,
-    pub(super) openssl_levels: Vec<OpensslLevel>,
+    /// The levels that it is kept to.
+    pub(super) openssl_levels: Vec<Level>,
     /// All of them, in the order of columns and bars.
     pub(super) backends: Vec<Backend>,
     /// What was told of the subjects, by the first that told it.
     pub(super) subjects: Vec<SubjectFacts>,
     /// Octets of every message that is signed; 0 where none is.
     pub(super) message_octets: u64,
-}
-
-/// A level, and the environment that keeps `openssl` to it.
-pub(super) struct OpensslLevel {
-    pub(super) level: Level,
-    pub(super) environment: Environment,
 }
 
 /// A program that measures at one instruction level.
@@ -84,7 +79,7 @@ impl Programs {
     fn add_level(
         &mut self,
         level: Level,
-        keys: &[SubjectKey],
+        keys: &[(Subject, String)],
         options: &RunOptions<'_>,
         findings: &mut Findings,
     ) -> Result<(), RunError> {
@@ -135,22 +130,17 @@ impl Programs {
                 environment,
                 compiled_for: Vec::new(),
             });
-            self.openssl_levels.push(OpensslLevel { level: *level, environment });
+            self.openssl_levels.push(*level);
         }
     }
 }
 
-/// The key of a subject, the same at every level.
-struct SubjectKey {
-    subject: Subject,
-    key: Key,
-}
-
-fn make_keys(subjects: &[Subject], findings: &mut Findings) -> Vec<SubjectKey> {
+/// The keys of the subjects, the same at every level.
+fn make_keys(subjects: &[Subject], findings: &mut Findings) -> Vec<(Subject, String)> {
     let mut keys = Vec::new();
     for subject in subjects {
         match make_key(*subject) {
-            Ok(key) => keys.push(SubjectKey { subject: *subject, key }),
+            Ok(key) => keys.push((*subject, key)),
             Err(error) => findings.note(format!("Left out: {subject}: {error}.")),
         }
     }
@@ -171,17 +161,20 @@ enum Form {
 }
 
 impl Form {
-    fn here(keys: &[SubjectKey], seed: u64) -> (Self, Ready) {
-        let read = |own: &SubjectKey| (own.subject, Key::read(own.subject, &own.key.to_text()));
-        let (benches, ready) = Benches::prepare(keys.iter().map(read), seed);
+    fn here(keys: &[(Subject, String)], seed: u64) -> (Self, Ready) {
+        let keys = keys.iter().cloned().map(|(subject, key)| (subject, Ok(key)));
+        let (benches, ready) = Benches::prepare(keys, seed);
         (Self::Here(benches), ready)
     }
 
-    fn start(program: &LevelProgram, keys: &[SubjectKey], seed: u64) -> Result<(Self, Ready), RunError> {
+    fn start(
+        program: &LevelProgram,
+        keys: &[(Subject, String)],
+        seed: u64,
+    ) -> Result<(Self, Ready), RunError> {
         let mut follower = Follower::start(program)?;
         // These keys protect nothing: they are forgotten after the run.
-        let keys = keys.iter().map(|own| (own.subject, own.key.to_text())).collect();
-        let answer = follower.ask(&Order::Prepare { keys, seed }, 0.0)?;
+        let answer = follower.ask(&Order::Prepare { keys: keys.to_vec(), seed }, 0.0)?;
         let Answer::Ready(ready) = answer else { return Err(follower.fault("answers out of turn")) };
         Ok((Self::Child(follower), ready))
     }
@@ -213,10 +206,10 @@ impl Probe {
     }
 }
 
-/// A child process that follows orders. It is ended with this value.
+/// A child process that follows orders.
 struct Follower {
     program: String,
-    child: Child,
+    child: Running,
     orders: ChildStdin,
     answers: Receiver<String>,
 }
@@ -225,25 +218,12 @@ impl Follower {
     fn start(program: &LevelProgram) -> Result<Self, RunError> {
         let name = program.program.display().to_string();
         let fault = |reason: String| RunError::Probe { program: name.clone(), reason };
-        let mut child = program
-            .command()
-            .args(["lab", "measure", "--follow"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| fault(format!("cannot be started: {error}")))?;
-        let (Some(orders), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(fault("has no standard input and output".to_owned()));
-        };
-        let (sender, answers) = channel();
-        // It ends with the child's output.
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
+        let mut command = program.command();
+        command.args(["lab", "measure", "--follow"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let child = command.spawn().map_err(|error| fault(format!("cannot be started: {error}")))?;
+        let mut child = Running(child);
+        let orders = child.0.stdin.take().ok_or_else(|| fault("has no standard input".to_owned()))?;
+        let answers = child.lines();
         Ok(Self { program: name, child, orders, answers })
     }
 
@@ -268,21 +248,9 @@ impl Follower {
 
     /// An illegal instruction shows as its signal.
     fn ended(&mut self) -> RunError {
-        let end = Instant::now() + Duration::from_secs(2);
-        loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => return self.fault(&format!("ended with {status}")),
-                Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
-                _ => return self.fault("closed its output"),
-            }
+        match self.child.end_within(Duration::from_secs(2)) {
+            Some(status) => self.fault(&format!("ended with {status}")),
+            None => self.fault("closed its output"),
         }
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

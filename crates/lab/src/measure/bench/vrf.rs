@@ -127,7 +127,7 @@ mod tests {
 
     fn bench(name: &str) -> VrfBench {
         let subject: Subject = name.parse().expect("a subject");
-        match Bench::new(subject, make_key(subject).expect("a key"), 1).expect("prepared") {
+        match Bench::new(subject, &make_key(subject).expect("a key"), 1).expect("prepared") {
             Bench::Vrf(bench) => bench,
             Bench::Signatures(_) => panic!("{name} is no VRF"),
         }
