@@ -21,7 +21,7 @@ mod tests;
 mod tld;
 
 pub use profile::Like;
-pub use query::{QueryKind, QuerySummary, queries, queries_from_owners};
+pub use query::{QuerySummary, queries, queries_from_owners};
 
 use profile::{Shape, SoaTimes};
 use sink::{Sink, Text};

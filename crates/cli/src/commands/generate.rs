@@ -3,7 +3,7 @@
 use crate::arguments::GenerateArguments;
 use crate::files::{FileError, print_line, write_output};
 use crate::outcome::Outcome;
-use nonesuch_lab::generate::{GenerateError, GenerateOptions, QueryKind, QuerySummary, generate, queries};
+use nonesuch_lab::generate::{GenerateError, GenerateOptions, QuerySummary, generate, queries};
 use std::path::Path;
 
 /// Why no zone is generated.
@@ -43,14 +43,9 @@ fn write_queries(
     options: &GenerateOptions<'_>,
     path: &Path,
 ) -> Result<QuerySummary, Failure> {
-    let kind = match arguments.denied {
-        0 => QueryKind::Existing,
-        100 => QueryKind::Denied,
-        denied_percent => QueryKind::Mixed { denied_percent },
-    };
     let mut asked = QuerySummary::default();
     write_output(path, 0o644, |mut out| {
-        asked = queries(options, kind, arguments.query_count, arguments.seed, &mut out)?;
+        asked = queries(options, arguments.denied, arguments.query_count, arguments.seed, &mut out)?;
         Ok::<_, Failure>(())
     })?;
     Ok(asked)

@@ -27,31 +27,6 @@ const DENIED_TYPES: &[(&str, u32)] = &[("A", 700), ("AAAA", 250), ("MX", 30), ("
 /// Owners of a user's zone that are looked at, at most, to find one below which names can be denied.
 const PARENTS: usize = 64;
 
-/// What to ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueryKind {
-    /// Names that exist, with types that they mostly have; in a registry's zone, mostly referrals.
-    Existing,
-    /// Names that do not exist.
-    Denied,
-    /// Both, mixed at random.
-    Mixed {
-        /// Share of names that do not exist, in per cent.
-        denied_percent: u8,
-    },
-}
-
-impl QueryKind {
-    fn denied_percent(self) -> Result<u32, GenerateError> {
-        match self {
-            Self::Existing => Ok(0),
-            Self::Denied => Ok(100),
-            Self::Mixed { denied_percent } if denied_percent <= 100 => Ok(denied_percent.into()),
-            Self::Mixed { denied_percent } => Err(GenerateError::DeniedPercent { percent: denied_percent }),
-        }
-    }
-}
-
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
@@ -64,20 +39,21 @@ pub struct QuerySummary {
 
 /// Writes `count` queries that fit the zone that [`generate`](super::generate) writes with the same options.
 ///
-/// `seed` chooses the queries, beside the seed of the zone.
+/// `denied_percent` of them are for names that do not exist, drawn at random. The others are for names that exist, with
+/// types that they mostly have; in a registry's zone, mostly referrals. `seed` chooses the queries, beside the seed of the zone.
 ///
 /// # Errors
 ///
 /// As `generate`, and for a percentage past 100.
 pub fn queries(
     options: &GenerateOptions<'_>,
-    kind: QueryKind,
+    denied_percent: u8,
     count: u64,
     seed: u64,
     out: &mut impl Write,
 ) -> Result<QuerySummary, GenerateError> {
     let zone = Zone::new(options)?;
-    write_queries(kind, count, seed, out, |denied, draw, line| {
+    write_queries(denied_percent, count, seed, out, |denied, draw, line| {
         match (&zone, denied) {
             (_, true) => deny_generated(&zone, draw, line),
             (Zone::Tld(tld), false) => ask_registry(tld, options.origin, draw, line),
@@ -103,12 +79,11 @@ pub fn queries(
 pub fn queries_from_owners<'a>(
     origin: &str,
     owners: impl Iterator<Item = (&'a str, &'a [u16])>,
-    kind: QueryKind,
+    denied_percent: u8,
     count: u64,
     seed: u64,
     out: &mut impl Write,
 ) -> Result<QuerySummary, GenerateError> {
-    let denied_percent = kind.denied_percent()?;
     let owners = Owners::new(origin, owners, seed);
     if denied_percent < 100 && owners.asked.is_empty() {
         return Err(GenerateError::NothingToAsk { origin: origin.to_owned() });
@@ -116,24 +91,26 @@ pub fn queries_from_owners<'a>(
     if denied_percent > 0 && owners.parents.is_empty() {
         return Err(GenerateError::NothingToDeny { origin: origin.to_owned() });
     }
-    write_queries(kind, count, seed, out, |denied, draw, line| {
+    write_queries(denied_percent, count, seed, out, |denied, draw, line| {
         if denied { owners.deny(draw, line) } else { owners.ask(draw, line) }
     })
 }
 
 fn write_queries(
-    kind: QueryKind,
+    denied_percent: u8,
     count: u64,
     seed: u64,
     out: &mut impl Write,
     write: impl Fn(bool, &mut Draw, &mut Vec<u8>),
 ) -> Result<QuerySummary, GenerateError> {
-    let denied_percent = kind.denied_percent()?;
+    if denied_percent > 100 {
+        return Err(GenerateError::DeniedPercent { percent: denied_percent });
+    }
     let mut summary = QuerySummary::default();
     let mut sink = Sink::new(out);
     let mut draw = Streams::new(seed, Purpose::Query).draw(0);
     for _ in 0..count {
-        let denied = draw.below(100) < denied_percent;
+        let denied = draw.below(100) < denied_percent.into();
         write(denied, &mut draw, sink.line());
         sink.end()?;
         if denied {

@@ -69,15 +69,7 @@ impl Draw {
 
     /// One of `choices`, by weight. `choices` is a table of this module's profiles: never empty.
     pub(super) fn weighted<T: Copy>(&mut self, choices: &[(T, u32)]) -> T {
-        let total = choices.iter().map(|(_, weight)| weight).sum();
-        let mut point = self.below(total);
-        for &(choice, weight) in choices {
-            if point < weight {
-                return choice;
-            }
-            point -= weight;
-        }
-        choices[choices.len() - 1].0
+        pick(choices, |total| self.below(total))
     }
 
     /// A rank below `count`, the rank r with a probability near 1/(r+1): Zipf's law with exponent 1. All octaves
@@ -92,6 +84,18 @@ impl Draw {
             }
         }
     }
+}
+
+/// One of `choices`, by weight; `point` chooses a number below the sum of all weights.
+pub(super) fn pick<T: Copy>(choices: &[(T, u32)], point: impl FnOnce(u32) -> u32) -> T {
+    let mut point = point(choices.iter().map(|(_, weight)| weight).sum());
+    for &(choice, weight) in choices {
+        if point < weight {
+            return choice;
+        }
+        point -= weight;
+    }
+    choices[choices.len() - 1].0
 }
 
 /// Scrambles 64 bits (the finaliser of SplitMix64).

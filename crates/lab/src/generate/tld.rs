@@ -2,7 +2,7 @@
 
 use super::label::{Labels, RESERVED, write_operator};
 use super::profile::Registry;
-use super::random::{Draw, Permutation, Purpose, Streams, mix};
+use super::random::{Draw, Permutation, Purpose, Streams, mix, pick};
 use super::sink::{Sink, Text};
 use super::{GenerateError, GenerateOptions, Summary, outside_suffixes, write_soa};
 use std::io::Write;
@@ -175,16 +175,8 @@ impl<'a> Tld<'a> {
 
     /// How many name servers a shared set has: the same for all delegations that use it.
     fn servers_of_set(&self, operator: u64, set: u32) -> u32 {
-        let counts = self.registry.server_counts;
-        let total: u32 = counts.iter().map(|(_, weight)| weight).sum();
-        let mut point = (mix(self.seed ^ (operator << 8) ^ u64::from(set)) % u64::from(total)) as u32;
-        for &(count, weight) in counts {
-            if point < weight {
-                return count;
-            }
-            point -= weight;
-        }
-        2
+        let number = mix(self.seed ^ (operator << 8) ^ u64::from(set));
+        pick(self.registry.server_counts, |total| (number % u64::from(total)) as u32)
     }
 
     /// Appends a name server outside the zone.

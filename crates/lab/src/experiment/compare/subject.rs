@@ -1,6 +1,6 @@
 //! What is compared on: a zone and the queries that fit it.
 
-use crate::generate::{GenerateError, GenerateOptions, QueryKind, generate, queries, queries_from_owners};
+use crate::generate::{GenerateError, GenerateOptions, generate, queries, queries_from_owners};
 use crate::load::{QueryList, QueryListError};
 use crate::measure::examine::strip;
 use nonesuch_zone::read::read_text;
@@ -47,18 +47,14 @@ impl Subject {
         let mut text = Vec::new();
         generate(options, &mut text)?;
         let contents = read_text(&text, Path::new("generated zone"), None)?.contents;
-        let list = |kind| -> Result<Arc<QueryList>, SubjectError> {
+        let list = |denied_percent| -> Result<_, SubjectError> {
             let mut text = Vec::new();
-            queries(options, kind, QUERIES, options.seed, &mut text)?;
+            queries(options, denied_percent, QUERIES, options.seed, &mut text)?;
             Ok(Arc::new(QueryList::parse(Path::new("generated queries"), &text)?))
         };
         let GenerateOptions { like, names, seed, .. } = options;
-        Ok(Self {
-            contents,
-            source: format!("generated like a {like}, {names} names, seed {seed}"),
-            existing: list(QueryKind::Existing)?,
-            denied: list(QueryKind::Denied)?,
-        })
+        let source = format!("generated like a {like}, {names} names, seed {seed}");
+        Ok(Self { contents, source, existing: list(0)?, denied: list(100)? })
     }
 
     /// A zone of the user's, without its DNSSEC records, and queries for it by `seed`.
@@ -69,14 +65,13 @@ impl Subject {
         let contents = strip(contents);
         let owners = owners(&contents);
         let origin = contents.apex().to_string();
-        let list = |kind| -> Result<Arc<QueryList>, SubjectError> {
+        let list = |denied_percent| -> Result<_, SubjectError> {
             let owners = owners.iter().map(|(name, types)| (name.as_str(), types.as_slice()));
             let mut text = Vec::new();
-            queries_from_owners(&origin, owners, kind, QUERIES, seed, &mut text)?;
+            queries_from_owners(&origin, owners, denied_percent, QUERIES, seed, &mut text)?;
             Ok(Arc::new(QueryList::parse(Path::new("queries for the zone"), &text)?))
         };
-        let (existing, denied) = (list(QueryKind::Existing)?, list(QueryKind::Denied)?);
-        Ok(Self { contents, source, existing, denied })
+        Ok(Self { contents, source, existing: list(0)?, denied: list(100)? })
     }
 }
 
