@@ -2,8 +2,9 @@
 //!
 //! A missing cell is an empty field. Numbers are written so that they are read back to the last bit.
 
-use crate::data::{DataColumn, DataTable, Kind, UnfitRow, Value};
+use crate::data::{DataColumn, DataTable, Kind, UnfitRow};
 use csv::{ReaderBuilder, StringRecord, Terminator, WriterBuilder};
+use serde_json::{Number, Value};
 use std::borrow::Cow;
 
 /// Why a text is no table of these columns, or a table no text.
@@ -37,11 +38,11 @@ pub(crate) fn write(table: &DataTable) -> Result<Vec<u8>, CsvError> {
 
 fn field(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::Missing => "".into(),
-        Value::Text(text) => text.into(),
-        Value::Integer(value) => value.to_string().into(),
+        Value::Null => "".into(),
+        Value::String(text) => text.into(),
         // `{:?}` is the shortest form that is read back as the same number.
-        Value::Number(value) => format!("{value:?}").into(),
+        value if value.is_f64() => format!("{:?}", value.as_f64().unwrap_or_default()).into(),
+        value => value.to_string().into(),
     }
 }
 
@@ -70,14 +71,17 @@ fn row(record: &StringRecord, columns: &[DataColumn]) -> Result<Vec<Value>, CsvE
 }
 
 fn value(field: &str, column: Option<&DataColumn>, line: u64) -> Result<Value, CsvError> {
-    let Some(column) = column.filter(|_| !field.is_empty()) else { return Ok(Value::text(field)) };
+    if field.is_empty() {
+        return Ok(Value::Null);
+    }
+    let Some(column) = column else { return Ok(field.into()) };
     let read = match column.kind {
-        Kind::Text => return Ok(Value::text(field)),
-        Kind::Integer => field.parse().map(Value::Integer).ok(),
-        Kind::Number => field.parse().map(Value::Number).ok(),
+        Kind::Text => return Ok(field.into()),
+        Kind::Integer => field.parse::<i64>().ok().map(Number::from),
+        Kind::Number => field.parse().ok().and_then(Number::from_f64),
     };
     let fault = || CsvError::Field { line, column: column.name.clone(), field: field.to_owned() };
-    read.ok_or_else(fault)
+    read.map(Value::Number).ok_or_else(fault)
 }
 
 #[cfg(test)]
@@ -85,13 +89,14 @@ mod tests {
     use super::*;
     use crate::data::tests::{any_table, columns};
     use proptest::prelude::*;
+    use serde_json::json;
 
     fn table() -> DataTable {
         let mut table = DataTable::new(columns());
         let rows = [
-            vec![Value::text("a,b"), Value::Integer(-1), Value::Number(0.1 + 0.2)],
-            vec![Value::text("say \"x\"\r\nand go"), Value::Missing, Value::Number(1e300)],
-            vec![Value::Missing, Value::Integer(i64::MAX), Value::Number(2.0)],
+            vec![json!("a,b"), json!(-1), json!(0.1 + 0.2)],
+            vec![json!("say \"x\"\r\nand go"), Value::Null, json!(1e300)],
+            vec![Value::Null, json!(i64::MAX), json!(2.0)],
         ];
         rows.into_iter().for_each(|row| table.push(row).expect("a row"));
         table
@@ -107,8 +112,8 @@ mod tests {
         // Other tools leave LF alone, and no end of line at the end.
         let edited = "name,count,seconds\n\"a\",1,2\nb,,";
         let read = read(edited.as_bytes(), &columns()).expect("a table");
-        assert_eq!(read.rows()[0], [Value::text("a"), Value::Integer(1), Value::Number(2.0)]);
-        assert_eq!(read.rows()[1], [Value::text("b"), Value::Missing, Value::Missing]);
+        assert_eq!(read.rows()[0], [json!("a"), json!(1), json!(2.0)]);
+        assert_eq!(read.rows()[1], [json!("b"), Value::Null, Value::Null]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! They are written for other tools, and never read here: CSV holds the same, and its reader is our own, which no file
 //! makes panic.
 
-use crate::data::{DataColumn, DataTable, Kind, Value};
+use crate::data::{DataColumn, DataTable, Kind};
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -11,6 +11,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// The library refuses a table; none is known to give this.
@@ -60,18 +61,18 @@ const fn types(kind: Kind) -> (PhysicalType, Option<LogicalType>) {
 /// A definition level of 1 stands for a cell, 0 for a missing one.
 fn write_column(table: &DataTable, place: usize, writer: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
     let cells = || table.rows().iter().filter_map(|row| row.get(place));
-    let levels: Vec<i16> = cells().map(|cell| i16::from(*cell != Value::Missing)).collect();
+    let levels: Vec<i16> = cells().map(|cell| i16::from(!cell.is_null())).collect();
     match writer {
         ColumnWriter::ByteArrayColumnWriter(writer) => {
-            let values: Vec<ByteArray> = cells().filter_map(Value::as_text).map(ByteArray::from).collect();
+            let values: Vec<ByteArray> = cells().filter_map(Value::as_str).map(ByteArray::from).collect();
             writer.write_batch(&values, Some(&levels), None)?;
         }
         ColumnWriter::Int64ColumnWriter(writer) => {
-            let values: Vec<i64> = cells().filter_map(Value::as_integer).collect();
+            let values: Vec<i64> = cells().filter_map(Value::as_i64).collect();
             writer.write_batch(&values, Some(&levels), None)?;
         }
         ColumnWriter::DoubleColumnWriter(writer) => {
-            let values: Vec<f64> = cells().filter_map(Value::as_number).collect();
+            let values: Vec<f64> = cells().filter_map(Value::as_f64).collect();
             writer.write_batch(&values, Some(&levels), None)?;
         }
         _ => return Err(ParquetError::General("a column of a kind that is never made".to_owned())),
@@ -113,14 +114,10 @@ pub(super) mod tests {
     fn read_column(reader: ColumnReader, rows: usize) -> Vec<Value> {
         match reader {
             ColumnReader::ByteArrayColumnReader(reader) => {
-                read_cells(reader, rows, |octets| Value::text(octets.as_utf8().expect("UTF-8")))
+                read_cells(reader, rows, |octets| octets.as_utf8().expect("UTF-8").into())
             }
-            ColumnReader::Int64ColumnReader(reader) => {
-                read_cells(reader, rows, |value| Value::Integer(*value))
-            }
-            ColumnReader::DoubleColumnReader(reader) => {
-                read_cells(reader, rows, |value| Value::Number(*value))
-            }
+            ColumnReader::Int64ColumnReader(reader) => read_cells(reader, rows, |value| (*value).into()),
+            ColumnReader::DoubleColumnReader(reader) => read_cells(reader, rows, |value| (*value).into()),
             _ => panic!("a column of a kind that is never made"),
         }
     }
@@ -138,14 +135,14 @@ pub(super) mod tests {
         let mut values = values.iter();
         levels
             .into_iter()
-            .map(|level| if level == 0 { Value::Missing } else { cell(values.next().expect("a value")) })
+            .map(|level| if level == 0 { Value::Null } else { cell(values.next().expect("a value")) })
             .collect()
     }
 
     #[test]
     fn columns_are_typed() {
         let mut table = DataTable::new(columns());
-        table.push(vec![Value::text("é"), Value::Integer(-5), Value::Missing]).expect("a row");
+        table.push(vec!["é".into(), (-5).into(), Value::Null]).expect("a row");
         let octets = write(&table).expect("written");
         let reader = SerializedFileReader::new(Bytes::from(octets)).expect("a Parquet file");
         let metadata = reader.metadata().file_metadata();

@@ -1,7 +1,7 @@
 //! From the rows of the data to a line for each group of them, with the statistics of its repetitions.
 
 use super::{Evaluator, LinesForm, Presentation, PresentationError, RowsForm, Scope};
-use crate::data::{self, DataTable};
+use crate::data::{DataColumn, DataTable, Kind};
 use crate::statistics::Statistics;
 use minijinja::value::{Serde, Value};
 use std::collections::BTreeMap;
@@ -23,15 +23,12 @@ pub(crate) fn lines(
 }
 
 /// A row by the names of its columns; a missing text is an empty one.
-fn record(data: &DataTable, row: &[data::Value]) -> Scope {
-    let cells = data.columns().iter().zip(row);
-    let value = |column: &data::DataColumn, cell: &data::Value| match cell {
-        data::Value::Missing if column.kind == data::Kind::Text => Value::from(""),
-        data::Value::Missing => Value::from(()),
-        data::Value::Text(text) => text.into(),
-        data::Value::Integer(value) => (*value).into(),
-        data::Value::Number(value) => (*value).into(),
+fn record(data: &DataTable, row: &[serde_json::Value]) -> Scope {
+    let value = |column: &DataColumn, cell: &serde_json::Value| match column.kind {
+        Kind::Text => cell.as_str().unwrap_or_default().into(),
+        _ => Value::from(Serde(cell)),
     };
+    let cells = data.columns().iter().zip(row);
     cells.map(|(column, cell)| (column.name.clone(), value(column, cell))).collect()
 }
 

@@ -284,7 +284,7 @@ fn what_is_named_twice_is_measured_once() {
         ("batch", "0"),
     ]);
     let results = outcome.expect("results");
-    let ed25519 = results.data.rows().iter().filter(|row| row[3].as_text() == Some("ED25519"));
+    let ed25519 = results.data.rows().iter().filter(|row| row[3].as_str() == Some("ED25519"));
     assert_eq!((ed25519.count(), of(&results)["backends"].as_array().map(Vec::len)), (2, Some(1)));
     let error = run_tiny(&[("operations", "[]")]).0.expect_err("nothing to measure").to_string();
     assert!(error.contains("name at least one operation"), "{error}");
