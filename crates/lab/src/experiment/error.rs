@@ -8,7 +8,7 @@ use crate::measure::level::LevelError;
 use crate::presentation::PresentationError;
 use nonesuch_zone::read::read_remedy;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a text is no experiment.
 #[derive(Debug, thiserror::Error)]
@@ -95,8 +95,8 @@ pub enum StoreError {
     Presentation { path: PathBuf, source: PresentationError },
 }
 
-/// A folder for zones, keys and outcomes.
-pub(super) fn temporary_folder() -> Result<tempfile::TempDir, RunError> {
-    let folder = tempfile::Builder::new().prefix("nonesuch-lab-").tempdir();
-    folder.map_err(|source| RunError::Folder { path: std::env::temp_dir(), source })
+/// A folder for zones, keys and outcomes in the folder `within`.
+pub(super) fn temporary_folder(within: &Path) -> Result<tempfile::TempDir, RunError> {
+    let folder = tempfile::Builder::new().prefix("nonesuch-lab-").tempdir_in(within);
+    folder.map_err(|source| RunError::Folder { path: within.to_path_buf(), source })
 }

@@ -93,7 +93,7 @@ impl<'a> Runner<'a> {
             choices: parameters.choices(),
             zones: Vec::new(),
             signers: Vec::new(),
-            folder: temporary_folder()?,
+            folder: temporary_folder(&std::env::temp_dir())?,
             keys: HashSet::new(),
             costs: Costs::default(),
             known: vec![HashMap::new(); parameters.zones.len()],
@@ -143,8 +143,8 @@ impl<'a> Runner<'a> {
             return Err(RunError::Nothing { reason: self.findings.notes.join(" ") });
         }
         Ok(json!({
-            "zones": self.zones.iter().map(|zone| &zone.facts).collect::<Vec<_>>(),
-            "levels": self.signers.iter().map(|signer| &signer.facts).collect::<Vec<_>>(),
+            "zones": self.zones,
+            "levels": self.signers,
             "algorithms": self.choices.iter().map(Chosen::facts).collect::<Vec<_>>(),
             "cpu": cpu,
             "left_out": self.describe_left_out(),
@@ -153,16 +153,16 @@ impl<'a> Runner<'a> {
     }
 
     fn describe(&self, cell: Cell) -> String {
-        let (zone, denial) = (&self.zones[cell.zone].facts.zone, self.denials[cell.denial]);
+        let (zone, denial) = (&self.zones[cell.zone].zone, self.denials[cell.denial]);
         let scheme = self.choices[cell.algorithm].choice.scheme();
-        format!("{zone}, {scheme}, {denial}, {}", self.signers[cell.level].facts.level)
+        format!("{zone}, {scheme}, {denial}, {}", self.signers[cell.level].level)
     }
 
     /// Whether the cell is expected to end within the limit of time.
     fn has_time(&self, cell: Cell) -> bool {
         let Some(limit) = self.parameters.limit() else { return true };
         let (zone, denial) = (&self.zones[cell.zone], self.denials[cell.denial]);
-        let guess = || signatures(&zone.facts.counts, denial);
+        let guess = || signatures(&zone.counts, denial);
         let signatures = self.known[cell.zone].get(&denial).map_or_else(guess, |known| *known as f64);
         let extras = zone.extras && cell.level == 0;
         let expected = self.costs.expect(cell, self.choices[cell.algorithm].choice, signatures, extras);
@@ -181,11 +181,11 @@ impl<'a> Runner<'a> {
                 format!(
                     "{} at {}",
                     self.choices[cell.algorithm].choice.scheme(),
-                    self.signers[cell.level].facts.level
+                    self.signers[cell.level].level
                 )
             }));
             let denial = self.denials[denial].entry().title;
-            format!("{}, {denial}: {}", self.zones[zone].facts.zone, whats.join(", "))
+            format!("{}, {denial}: {}", self.zones[zone].zone, whats.join(", "))
         };
         lines.into_iter().map(line).collect()
     }
@@ -205,8 +205,8 @@ impl<'a> Runner<'a> {
         Row {
             run: cell.run,
             job,
-            zone: self.zones[cell.zone].facts.zone.clone(),
-            level: self.signers[cell.level].facts.level,
+            zone: self.zones[cell.zone].zone.clone(),
+            level: self.signers[cell.level].level,
             algorithm: self.choices[cell.algorithm].choice.to_string(),
             denial: self.denials[cell.denial].to_string(),
             ..Row::default()

@@ -1,9 +1,8 @@
 //! Jobs as processes: run to the end, with what they cost.
 
 use nonesuch_net::wait_with_usage;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
-use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
@@ -31,16 +30,6 @@ pub enum JobError {
     Start(#[from] io::Error),
     #[error("{status}; it said: {said}")]
     Failed { status: ExitStatus, said: String },
-}
-
-/// A file that is removed when this is dropped.
-pub(crate) struct Temporary(pub(crate) PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // It may never have been made.
-        let _ = fs::remove_file(&self.0);
-    }
 }
 
 impl Ended {

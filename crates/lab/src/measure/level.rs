@@ -80,8 +80,9 @@ const LEVELS: &[Row] = &[
 ];
 
 /// A program that stays within a level.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LevelProgram {
+    #[serde(skip)]
     pub program: PathBuf,
     /// What its environment must hold; other masks are taken out of it.
     pub environment: Environment,

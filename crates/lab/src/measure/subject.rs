@@ -272,10 +272,15 @@ impl Selection {
         signatures.chain(VRF_ALGORITHMS.iter().map(|entry| Self::Vrf(entry.algorithm))).collect()
     }
 
+    /// Every choice of signatures that `self` stands for.
+    pub(crate) fn choices(self) -> Vec<Choice> {
+        if let Self::Signatures(choice) = self { choice.variants() } else { Vec::new() }
+    }
+
     /// Every selection that `self` stands for: one for each length of keys where it names none.
     fn variants(self) -> Vec<Self> {
         match self {
-            Self::Signatures(choice) => choice.variants().into_iter().map(Self::Signatures).collect(),
+            Self::Signatures(_) => self.choices().into_iter().map(Self::Signatures).collect(),
             Self::Vrf(_) => vec![self],
         }
     }

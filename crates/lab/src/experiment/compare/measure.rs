@@ -8,7 +8,6 @@ use crate::load::{self, LoadOptions, LoadReport};
 use crate::machine::Places;
 use crate::measure::Choice;
 use crate::measure::examine::write_file;
-use crate::measure::job::Temporary;
 use crate::measure::server::Server;
 use crate::process;
 use nonesuch_crypto::PrivateKey;
@@ -18,6 +17,7 @@ use nonesuch_dnssec::{KeyPair, KeySet, Mechanism, SignOptions, Signed, VerifyOpt
 use nonesuch_zone::Contents;
 use nonesuch_zone::write::text_octets;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,10 @@ pub(super) struct Measuring<'a> {
 impl Measuring<'_> {
     pub(super) fn measure(&self) -> Result<Row, CompareError> {
         let mut row = Row::of(self.cell);
-        let file = self.file("zone");
+        let work_dir = self.options.work_dir;
+        let folder = tempfile::tempdir_in(work_dir)
+            .map_err(|source| CompareError::Write { path: work_dir.to_path_buf(), source })?;
+        let (file, log) = (folder.path().join("zone"), folder.path().join("log"));
         match self.cell {
             Cell::Unsigned => self.write(&self.options.subject.contents, &file, &mut row)?,
             Cell::Signed(choice, mechanism) => {
@@ -60,9 +63,8 @@ impl Measuring<'_> {
             }
         }
         self.tell("starting the server");
-        let log = self.file("log");
-        let command = (self.options.server)(&file.0, self.options.subject.contents.apex());
-        let server = Server::start(command, self.places.map(|places| places.server), &log.0, READY_LIMIT)
+        let command = (self.options.server)(&file, self.options.subject.contents.apex());
+        let server = Server::start(command, self.places.map(|places| places.server), &log, READY_LIMIT)
             .map_err(|source| self.fault(source))?;
         row.ready_s = server.ready_after.as_secs_f64();
         self.tell("sending queries");
@@ -77,10 +79,6 @@ impl Measuring<'_> {
 
     fn fault(&self, fault: impl Into<CellFault>) -> CompareError {
         CompareError::Cell(self.cell, fault.into())
-    }
-
-    fn file(&self, extension: &str) -> Temporary {
-        Temporary(self.options.work_dir.join(format!("compare-{:03}.{extension}", self.index)))
     }
 
     /// Makes keys, signs and verifies.
@@ -107,10 +105,10 @@ impl Measuring<'_> {
         Ok(signed)
     }
 
-    fn write(&self, contents: &Contents, file: &Temporary, row: &mut Row) -> Result<(), CompareError> {
+    fn write(&self, contents: &Contents, file: &Path, row: &mut Row) -> Result<(), CompareError> {
         self.tell("writing the zone file");
         (row.records, row.zone_octets) = (contents.record_count(), text_octets(contents));
-        write_file(contents, &file.0).map_err(|source| CompareError::Write { path: file.0.clone(), source })
+        write_file(contents, file).map_err(|source| CompareError::Write { path: file.to_path_buf(), source })
     }
 
     fn load(&self, server: &Server, row: &mut Row) -> Result<(), CompareError> {

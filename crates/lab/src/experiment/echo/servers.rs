@@ -41,7 +41,7 @@ impl<'a> Servers<'a> {
         options: &'a RunOptions<'a>,
         places: Option<Places>,
     ) -> Result<Self, RunError> {
-        let folder = temporary_folder()?;
+        let folder = temporary_folder(&std::env::temp_dir())?;
         let mut servers = Self { parameters, options, places, folder, lists: Vec::new(), logs: 0 };
         let denials = each_once(parameters.denial.clone());
         if denials.is_empty() || parameters.queries.is_empty() {
@@ -103,7 +103,7 @@ impl<'a> Servers<'a> {
         let any = self.lists.first().map_or_else(default_queries, |(_, list)| Arc::clone(list));
         for octets in each_once(self.parameters.octets.clone()) {
             let subject = Subject { server: ECHO, denial: None, queries: None, workers };
-            cells.push(self.start_echo(subject, octets, &any)?);
+            cells.push(self.start(subject, self.echo(octets, workers), &any)?);
         }
         for denial in each_once(self.parameters.denial.clone()) {
             for (kind, list) in self.lists.clone() {
@@ -113,36 +113,22 @@ impl<'a> Servers<'a> {
                     queries: Some(kind),
                     workers,
                 };
-                let served = self.start_server(subject(SERVER), denial.0, &list)?;
+                let program = unmasked(self.options.program);
+                let command = serving(program, ORIGIN, &self.signed(denial.0), workers);
+                let served = self.start(subject(SERVER), command, &list)?;
                 // The floor is that of answers as large as these.
                 let octets = Octets::near(self.load(&served, WARM_UP)?.response_octets_mean);
                 cells.push(served);
-                cells.push(self.start_echo(subject(ECHO), octets, &list)?);
+                cells.push(self.start(subject(ECHO), self.echo(octets, workers), &list)?);
             }
         }
         Ok(())
     }
 
-    fn start_server(
-        &mut self,
-        subject: Subject,
-        denial: Mechanism,
-        queries: &Arc<QueryList>,
-    ) -> Result<Cell, RunError> {
-        let program = unmasked(self.options.program);
-        let command = serving(program, ORIGIN, &self.signed(denial), subject.workers);
-        self.start(subject, command, queries)
-    }
-
-    fn start_echo(
-        &mut self,
-        subject: Subject,
-        octets: Octets,
-        queries: &Arc<QueryList>,
-    ) -> Result<Cell, RunError> {
+    fn echo(&self, octets: Octets, workers: u16) -> Command {
         let mut command = self.command(&["lab", "echo", "--listen", "127.0.0.1:0", "--octets"]);
-        command.args([&octets.value().to_string(), "--workers", &subject.workers.to_string()]);
-        self.start(subject, command, queries)
+        command.args([&octets.value().to_string(), "--workers", &workers.to_string()]);
+        command
     }
 
     fn start(

@@ -2,8 +2,8 @@
 
 use super::plan::Cell;
 use super::{Row, Runner};
-use crate::experiment::error::RunError;
-use crate::measure::job::{self, Ended, JobError, Temporary};
+use crate::experiment::error::{RunError, temporary_folder};
+use crate::measure::job::{self, Ended, JobError};
 use crate::measure::server::{Server, serving};
 use crate::process;
 use serde::Serialize;
@@ -37,15 +37,8 @@ pub(super) enum Job {
 
 impl Job {
     /// The name, as the data have it.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Sign => "sign",
-            Self::Verify => "verify",
-            Self::Resign => "resign",
-            Self::ResignCompiled => "resign-compiled",
-            Self::Serve => "serve",
-            Self::Transfer => "transfer",
-        }
+    fn name(self) -> String {
+        serde_json::json!(self).as_str().unwrap_or_default().to_owned()
     }
 }
 
@@ -68,20 +61,21 @@ impl Runner<'_> {
                 return Ok(());
             }
         };
-        let signed = Temporary(self.folder.path().join("signed"));
+        let folder = temporary_folder(self.folder.path())?;
+        let signed = folder.path().join("signed");
         let begun = Instant::now();
         let file = &self.zones[cell.zone].file;
-        let mut command = self.signing(cell, Some(file), &keys, &signed.0, self.options.now);
-        let Some(row) = self.sign(cell, Job::Sign, &mut command, &signed.0)? else { return Ok(()) };
-        self.verify(cell, &signed.0)?;
+        let mut command = self.signing(cell, Some(file), &keys, &signed, self.options.now);
+        let Some(row) = self.sign(cell, Job::Sign, &mut command, &signed)? else { return Ok(()) };
+        self.verify(cell, &signed)?;
         let signatures = row.signatures.unwrap_or_default();
         self.costs.learn(cell, signatures, begun.elapsed().as_secs_f64());
         self.known[cell.zone].insert(self.denials[cell.denial], signatures);
         if self.zones[cell.zone].extras && cell.level == 0 {
             let begun = Instant::now();
-            self.serve(self.empty_row(cell, Job::Serve), &signed.0, cell)?;
-            self.transfer(self.empty_row(cell, Job::Transfer), &signed.0, cell)?;
-            self.resign(cell, &keys, &signed.0)?;
+            self.serve(self.empty_row(cell, Job::Serve), &signed, cell)?;
+            self.transfer(self.empty_row(cell, Job::Transfer), &signed, cell)?;
+            self.resign(cell, &keys, &signed, folder.path())?;
             self.costs.learn_extras(signatures, begun.elapsed().as_secs_f64());
         }
         Ok(())
@@ -108,7 +102,7 @@ impl Runner<'_> {
 
     fn command(&self, cell: Cell, words: &[&str]) -> Command {
         let mut command = self.signers[cell.level].program.command();
-        command.args(words).args(["--origin", &self.zones[cell.zone].facts.counts.origin]);
+        command.args(words).args(["--origin", &self.zones[cell.zone].counts.origin]);
         command
     }
 
@@ -149,22 +143,22 @@ impl Runner<'_> {
 
     /// Signs the changed zone half an hour later, with the signed one at hand: from two zone files, then from a compiled
     /// zone and a set of changes. This is the one place that knows how either is asked for.
-    fn resign(&mut self, cell: Cell, keys: &Path, signed: &Path) -> Result<(), RunError> {
+    fn resign(&mut self, cell: Cell, keys: &Path, signed: &Path, folder: &Path) -> Result<(), RunError> {
         let Some(changed) = self.zones[cell.zone].changed.clone() else { return Ok(()) };
         let now = self.options.now.wrapping_add(LATER);
-        let out = Temporary(self.folder.path().join("signed-again"));
-        let mut command = self.signing(cell, Some(&changed), keys, &out.0, now);
+        let out = folder.join("signed-again");
+        let mut command = self.signing(cell, Some(&changed), keys, &out, now);
         command.arg("--previous").arg(signed);
-        self.sign(cell, Job::Resign, &mut command, &out.0)?;
-        let image = Temporary(self.folder.path().join("signed.image"));
-        let out = Temporary(self.folder.path().join("signed-again.image"));
-        let compiled = self.compile(cell, signed, &image.0, &changed);
+        self.sign(cell, Job::Resign, &mut command, &out)?;
+        let image = folder.join("signed.image");
+        let out = folder.join("signed-again.image");
+        let compiled = self.compile(cell, signed, &image, &changed);
         let Some(changes) = self.told(&self.empty_row(cell, Job::ResignCompiled), compiled) else {
             return Ok(());
         };
-        let mut command = self.signing(cell, None, keys, &out.0, now);
-        command.arg("--previous").arg(&image.0).arg("--changes").arg(changes).arg("--compiled");
-        self.sign(cell, Job::ResignCompiled, &mut command, &out.0).map(drop)
+        let mut command = self.signing(cell, None, keys, &out, now);
+        command.arg("--previous").arg(&image).arg("--changes").arg(changes).arg("--compiled");
+        self.sign(cell, Job::ResignCompiled, &mut command, &out).map(drop)
     }
 
     /// What is at hand where a registry signs every half hour: the compiled signed zone, and what has changed. Neither is
@@ -190,11 +184,11 @@ impl Runner<'_> {
 
     /// Starts a server of the zone and takes its memory once it is ready. The zone was verified before.
     fn serve(&mut self, mut row: Row, file: &Path, cell: Cell) -> Result<(), RunError> {
-        let log = Temporary(self.folder.path().join("log"));
+        let log = self.folder.path().join("log");
         let program = self.signers[cell.level].program.command();
-        let mut command = serving(program, &self.zones[cell.zone].facts.counts.origin, file, 1);
+        let mut command = serving(program, &self.zones[cell.zone].counts.origin, file, 1);
         command.args(["--now", &self.options.now.to_string()]);
-        let started = Server::start(command, None, &log.0, READY_LIMIT);
+        let started = Server::start(command, None, &log, READY_LIMIT);
         let Some(server) = self.told(&row, started) else { return Ok(()) };
         let (memory, cpu) = (process::memory(server.pid()), process::cpu_time(server.pid()));
         row.memory_kib = memory.map(|memory| memory.proportional_kib.unwrap_or(memory.resident_kib));
@@ -206,7 +200,7 @@ impl Runner<'_> {
 
     fn transfer(&mut self, mut row: Row, file: &Path, cell: Cell) -> Result<(), RunError> {
         let mut command = self.examiner();
-        command.arg(file).args(["--transfer", "--origin", &self.zones[cell.zone].facts.counts.origin]);
+        command.arg(file).args(["--transfer", "--origin", &self.zones[cell.zone].counts.origin]);
         let examined = self.examine(&mut command);
         let Some(found) = self.told(&row, examined) else { return Ok(()) };
         let transfer = found.transfer.unwrap_or_default();

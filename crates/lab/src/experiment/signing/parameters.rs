@@ -5,7 +5,7 @@ use crate::experiment::parameters::{Count, Cpu, Denial, Minutes, Share};
 use crate::generate::Like;
 use crate::measure::level::Level;
 use crate::measure::subject::by_text;
-use crate::measure::{Choice, Selection, Subject};
+use crate::measure::{Choice, Selection};
 use nonesuch_dnssec::Mechanism;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -60,18 +60,15 @@ impl Default for Parameters {
 impl Parameters {
     /// What is signed with, each once: the algorithms, then the additions.
     pub(super) fn choices(&self) -> Vec<Chosen> {
-        let list = |selections: &[Selection]| -> Vec<Choice> {
-            // An empty list of subjects stands for all; here it stands for none.
-            let all = if selections.is_empty() { Vec::new() } else { Subject::list(selections, 0, 0) };
-            all.iter().filter_map(Subject::choice).collect()
-        };
-        let algorithms = list(&self.algorithms);
-        let is_new = |choice: &Choice| !algorithms.contains(choice);
-        let additions: Vec<Choice> = list(&self.additions).into_iter().filter(is_new).collect();
-        let chosen = |choices: &[Choice], addition| {
-            choices.iter().map(move |choice| Chosen { choice: *choice, addition }).collect::<Vec<_>>()
-        };
-        [chosen(&algorithms, false), chosen(&additions, true)].concat()
+        let mut choices: Vec<Chosen> = Vec::new();
+        for (selections, addition) in [(&self.algorithms, false), (&self.additions, true)] {
+            for choice in selections.iter().flat_map(|selection| selection.choices()) {
+                if choices.iter().all(|chosen| chosen.choice != choice) {
+                    choices.push(Chosen { choice, addition });
+                }
+            }
+        }
+        choices
     }
 
     /// The limit of time, where there is one.

@@ -4,7 +4,7 @@
 //! each other run by run. With one, those come first that the study's figures are made of; an RSA key takes minutes for
 //! a large zone, so what there is no time for is left out and told.
 
-use super::parameters::{Chosen, Parameters, Sizes, ZoneChoice};
+use super::parameters::{Chosen, Parameters, ZoneChoice};
 use crate::measure::{Choice, ZoneCounts};
 use nonesuch_crypto::Algorithm;
 use nonesuch_dnssec::Mechanism;
@@ -200,9 +200,7 @@ pub(super) fn whole_duration(parameters: &Parameters) -> Duration {
             for (algorithm, Chosen { choice, .. }) in choices.iter().enumerate() {
                 for level in 0..parameters.levels.len() {
                     let cell = Cell { run: 0, zone: place, denial: 0, algorithm, level };
-                    let extras = level == 0
-                        && parameters.served != Sizes::None
-                        && parameters.served.holds(place, zones);
+                    let extras = level == 0 && parameters.served.holds(place, zones);
                     seconds += costs.expect(cell, *choice, signatures, extras);
                 }
             }

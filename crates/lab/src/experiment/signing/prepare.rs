@@ -6,49 +6,42 @@ use crate::experiment::error::RunError;
 use crate::experiment::parameters::each_once;
 use crate::generate::{GenerateOptions, Like, generate};
 use crate::measure::job::{self, JobError};
-use crate::measure::level::{Environment, Level, LevelProgram, unmasked};
+use crate::measure::level::{Level, LevelProgram, unmasked};
 use crate::measure::{Changes, Examined, ZoneCounts};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A zone that is signed.
+/// A zone that is signed, and what is known of it before.
+#[derive(Serialize)]
 pub(super) struct Zone {
+    #[serde(skip)]
     pub(super) file: PathBuf,
     /// A changed form of it, where it is to be signed again.
+    #[serde(skip)]
     pub(super) changed: Option<PathBuf>,
     /// Whether it is also served, transferred and signed again.
+    #[serde(skip)]
     pub(super) extras: bool,
-    pub(super) facts: ZoneFacts,
-}
-
-/// What is known of a zone before it is signed.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct ZoneFacts {
     /// Its name in the data.
     pub(super) zone: String,
-    pub(super) source: String,
+    source: String,
     #[serde(flatten)]
     pub(super) counts: ZoneCounts,
-    pub(super) octets: u64,
+    octets: u64,
     /// What differs in the changed form of the zone; nothing where none was made.
-    pub(super) changes: Option<Changes>,
+    changes: Option<Changes>,
 }
 
-/// A program that signs and verifies.
+/// A program that signs and verifies, and keeps to an instruction level.
+#[derive(Serialize)]
 pub(super) struct Signer {
-    pub(super) program: LevelProgram,
-    pub(super) facts: LevelFacts,
-}
-
-/// A program that keeps to an instruction level.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct LevelFacts {
     pub(super) level: &'static str,
     /// Version, as the program tells it.
     version: String,
-    environment: Environment,
+    #[serde(flatten)]
+    pub(super) program: LevelProgram,
 }
 
 /// The apex of generated zones: two letters, as those that they are like have, which are nobody's (ISO 3166-1 leaves
@@ -59,7 +52,7 @@ impl Runner<'_> {
     /// Where none of the levels has its program, and nobody chose them, this program is measured as it is.
     pub(super) fn add_levels(&mut self) -> Result<(), RunError> {
         for level in self.parameters.levels.clone() {
-            if self.signers.iter().all(|signer| signer.facts.level != level.name()) {
+            if self.signers.iter().all(|signer| signer.level != level.name()) {
                 self.add_level(level)?;
             }
         }
@@ -82,8 +75,7 @@ impl Runner<'_> {
         let Some((program, version)) = self.findings.level(self.options, found)? else { return Ok(()) };
         self.findings.check_version(level, &version);
         let version = format!("Nonesuch {version}");
-        let facts = LevelFacts { level: level.name(), version, environment: program.environment };
-        self.signers.push(Signer { program, facts });
+        self.signers.push(Signer { level: level.name(), version, program });
         Ok(())
     }
 
@@ -124,14 +116,16 @@ impl Runner<'_> {
                 .arg(format!("--seed={seed}"));
         }
         let found = self.examine(&mut examine)?;
-        let facts = ZoneFacts {
+        self.zones.push(Zone {
+            octets: fs::metadata(&file).map_or(0, |data| data.len()),
+            file,
+            changed,
+            extras,
             zone: choice.to_string(),
             source,
             counts: found.counts,
-            octets: fs::metadata(&file).map_or(0, |data| data.len()),
             changes: found.changes,
-        };
-        self.zones.push(Zone { file, changed, extras, facts });
+        });
         Ok(())
     }
 
@@ -173,7 +167,7 @@ impl Runner<'_> {
         let choice = self.choices[algorithm].choice;
         for kind in [Some("--ksk"), None] {
             let mut command = unmasked(self.options.program);
-            command.args(["key", "generate", &self.zones[zone].facts.counts.origin, "--algorithm"]);
+            command.args(["key", "generate", &self.zones[zone].counts.origin, "--algorithm"]);
             command.arg(choice.algorithm.to_string()).arg("--dir").arg(&folder).args(kind);
             // The keys are active when the experiment signs.
             command.args(["--now", &self.options.now.to_string()]);
