@@ -185,6 +185,7 @@ fn assert_phases(shown: &str, phases: &[&str]) {
 }
 
 #[test]
+#[ignore = "`just judge`: many seconds of RSA/4096"]
 fn a_terminal_shows_proving_and_signing_each_by_itself() {
     require_peer!("script", "stty");
     let folder = prepared();

@@ -117,6 +117,7 @@ fn keys_of_bind_are_used_and_imported() {
 }
 
 #[test]
+#[ignore = "`just judge`: each algorithm"]
 fn keys_of_ldns_are_used_and_imported() {
     require_peer!("ldns-keygen");
     keys_of_a_peer_are_used_and_imported(|folder, algorithm, bits, ksk| {
@@ -129,6 +130,7 @@ fn keys_of_ldns_are_used_and_imported() {
 }
 
 #[test]
+#[ignore = "`just judge`: each algorithm, each program"]
 fn bind_and_ldns_sign_with_our_keys() {
     for (algorithm, bits) in KINDS {
         let folder = prepared();

@@ -46,6 +46,7 @@ fn signs_and_is_accepted(unsigned: &Path, origin: &str, algorithm: &str, judges:
 }
 
 #[test]
+#[ignore = "`just judge`: each algorithm, mechanism and program"]
 fn every_type_and_case_is_accepted() {
     let folder = folder();
     for judge in installed_judges() {
@@ -93,6 +94,7 @@ fn a_tld_is_accepted() {
 }
 
 #[test]
+#[ignore = "`just judge`: as a TLD"]
 fn an_sld_is_accepted() {
     generated_zone_is_accepted("sld", "1000", &["ecdsap256sha256"]);
     generated_zone_is_accepted("sld", "150", &["rsasha256", "ed25519"]);
@@ -101,6 +103,7 @@ fn an_sld_is_accepted() {
 /// The root zone, signed anew in all combinations: verified by us, served, asked what root servers are asked. The
 /// peers verify it once for each mechanism.
 #[test]
+#[ignore = "`just judge`: each algorithm and mechanism"]
 fn the_root_zone_signed_anew() {
     let Some(root) = data("root-zone/2017-root.zone") else { return };
     let Some(queries) = data("root-queries/root-server-sample.txt") else { return };
