@@ -1,48 +1,50 @@
-# `just` lists the recipes. Each is one or two commands that can be typed without just.
+# `just` lists the recipes. A recipe is a few commands that also work without just.
 
-# The recipes
+# List the recipes
 default:
     @just --list --unsorted
 
-# Format and lints, those of the fuzz targets too
+# Check format and lints, also of the fuzz targets
 check:
     cargo fmt --check
     cargo clippy --workspace --all-targets -- -D warnings
     CARGO_TARGET_DIR=target cargo clippy --locked --manifest-path fuzz/Cargo.toml --bins -- -D warnings
 
-# All tests; with the zones of NONESUCH_DATA where that is set
+# Run all tests; tests of public data need NONESUCH_DATA
 test:
     cargo test --workspace
 
-# Everything that CI does
+# Run all steps of CI
 ci:
     .ci/run
 
-# What DNSSEC costs on a zone: one table, one report.html
+# Measure the cost of DNSSEC for a zone: one table, one report.html
 compare *ARGUMENTS:
     cargo run --release -- compare {{ARGUMENTS}}
 
-# Signing and verifying beside the installed peers, with ratios
+# Compare signing and verifying with the installed peers, with ratios
 bench-sign *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench sign -- {{ARGUMENTS}}
 
-# Signing again after a change, from scratch and incrementally
+# Measure signing after a change, from scratch and incrementally
 bench-resign *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench resign -- {{ARGUMENTS}}
 
-# Serving beside the installed peers, with ratios
+# Compare serving with the installed peers, with ratios
 bench-serve *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench serve -- {{ARGUMENTS}}
 
-# The load generator beside dnsperf
+# Compare the load generator with dnsperf
 bench-load *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench load -- {{ARGUMENTS}}
 
-# Floods and idle connections, and what is left for other clients
+# Measure the service for other clients during floods and with idle connections
 bench-abuse *ARGUMENTS:
     cargo bench -p nonesuch-cli --bench abuse -- {{ARGUMENTS}}
 
-# What is slow and rarely fails: the ignored tests; beside the other nameservers, 100,000 questions in each mode, 10,000 answers with NSEC5, 100,000 delegations transferred both ways
+# The slow tests are the ignored ones. The comparison has 100,000 questions in each mode, 10,000 answers with NSEC5, and
+# transfers of 100,000 delegations in both directions.
+# Run slow tests that rarely fail, and the full comparison with other servers and validators
 judge: check
     cargo test --workspace -- --ignored
     NONESUCH_DIFFERENTIAL_QUESTIONS=100000 cargo test -p nonesuch-cli --test peers -- differential peers_online
@@ -50,46 +52,47 @@ judge: check
     NONESUCH_CHECKER_ANSWERS=10000 cargo test -p nonesuch-cli --test peers -- nsec5_checker
     NONESUCH_DELEGATIONS=100000 cargo test -p nonesuch-cli --test slow -- large_zone --nocapture --test-threads 1
 
-# Reloads each second under RATE queries a second for SECONDS, none of which may be lost
+# Reload each second for SECONDS under RATE queries a second; fails if a query is lost
 reloads SECONDS="60" RATE="20000":
     NONESUCH_RELOAD_SECONDS={{SECONDS}} NONESUCH_RELOAD_RATE={{RATE}} cargo test --release -p nonesuch-cli --test server -- no_query_is_lost --nocapture
 
-# Mixed load with reloads and transfers each ten seconds for SECONDS (an hour: 3600): no answer is lost, nothing grows
+# The test fails if an answer is lost, or if memory, open files or threads grow. An hour is 3600.
+# Run mixed load with reloads and transfers each ten seconds, for SECONDS
 soak SECONDS="60" RATE="3000":
     NONESUCH_SOAK_SECONDS={{SECONDS}} NONESUCH_SOAK_RATE={{RATE}} cargo test --release -p nonesuch-cli --test slow -- soak --nocapture
 
-# Kills a server at KILLS random moments of reloads and transfers
+# Kill a server at KILLS random moments of reloads and transfers
 crash KILLS="200":
     NONESUCH_KILLS={{KILLS}} cargo test --release -p nonesuch-cli --test slow -- crash --nocapture
 
-# Build CoreDNS, which `peers_online` compares compact denial with; it must then be in PATH
+# Build CoreDNS, the peer of `peers_online` for compact denial; its directory must be in PATH
 coredns:
     go install github.com/coredns/coredns@v1.15.0
 
-# Fuzz all targets, SECONDS in all
+# Fuzz all targets, SECONDS in total
 fuzz SECONDS="600":
     fuzz/run all {{SECONDS}}
 
-# Manual pages and shell completions, into DIR
+# Write manual pages and shell completions to DIR
 man DIR="manual":
     cargo run --release -- manual --dir {{DIR}}
 
-# Build nonesuch for LEVEL (x86-64-v2, x86-64-v3), beside the usual binary
+# Build nonesuch for LEVEL (x86-64-v2, x86-64-v3), as an additional binary
 level LEVEL:
     tools/build-level {{LEVEL}}
 
-# Run every algorithm of that build on a processor model that faults on what lies above LEVEL
+# Run every algorithm of a build for LEVEL on a processor model without instructions above LEVEL
 prove-level LEVEL="x86-64-v2":
     tools/prove-level {{LEVEL}}
 
-# Instructions per signature and verification on ARM, MIPS and x86-64, under qemu-user
+# Count the instructions of a signature and a verification on ARM, MIPS and x86-64, under qemu-user
 foreign *ARGUMENTS:
     tools/foreign {{ARGUMENTS}}
 
-# The Debian package
+# Build the Debian package
 deb *ARGUMENTS:
     tools/build-deb {{ARGUMENTS}}
 
-# Where the time of a server goes under load
+# Profile a server under load
 profile *ARGUMENTS:
     tools/profile-server {{ARGUMENTS}}

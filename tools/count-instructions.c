@@ -1,19 +1,19 @@
-/* Counts the instructions that a program executes under qemu-user, and writes the sum so far to a file, a line each,
- * whenever the program makes the system call of number MARK, and at the end.
+/* A plugin of qemu-user that counts the instructions of a program. It writes the current sum to a file, one sum on each
+ * line, at each system call with the number MARK, and at the end.
  *
  *   cc -shared -fPIC -O2 -o count-instructions.so count-instructions.c
  *   qemu-aarch64 -plugin ./count-instructions.so,out=sums.txt,mark=124 PROGRAM...
  *
- * With vex=on, the last line is the number of instructions in VEX or EVEX coding (AVX and everything after it, on x86-64),
- * and each function that has some and was entered is named on standard error.
+ * With vex=on, the last line is the number of instructions in VEX or EVEX encoding (AVX and later, on x86-64). The plugin
+ * prints the name of each executed function with such instructions on standard error.
  *
- * The difference of two lines is what ran in between. The mark is sched_yield, which neither the C library nor the
- * cryptographic libraries call by themselves: 24 on x86-64, 124 on arm64, 158 on armhf, 5023 on mips64el.
+ * The difference of two lines is the number of instructions between them. The mark is sched_yield, which neither the C
+ * library nor the cryptographic libraries call: 24 on x86-64, 124 on arm64, 158 on armhf, 5023 on mips64el.
  *
- * Debian's qemu-user loads plugins, but ships neither plugins nor the header: the declarations that are needed stand
- * here, after QEMU's documentation "QEMU TCG Plugins" (version 1 of the interface, which QEMU 7.2 has).
- * Every translated block adds its number of instructions each time that it is entered. The additions are not atomic:
- * for programs of one thread.
+ * Debian's qemu-user loads plugins, but includes neither plugins nor the header. So this file has the declarations, from
+ * QEMU's documentation "QEMU TCG Plugins" (version 1 of the interface, in QEMU 7.2).
+ * Each execution of a translated block adds its number of instructions. The additions are not atomic: the program must
+ * have one thread.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static int count_vex;
 static int64_t mark = -1;
 static FILE *out;
 
-/* In 64-bit mode, the first octets C4, C5 and 62 are prefixes of VEX and EVEX and nothing else. */
+/* In 64-bit mode, the first bytes C4, C5 and 62 are always prefixes of VEX and EVEX. */
 static void translate_vex(struct qemu_plugin_tb *block)
 {
     uint64_t found = 0;
@@ -103,7 +103,7 @@ EXPORT int qemu_plugin_install(plugin_id id, const struct qemu_info *info, int c
 {
     (void)info;
     for (int i = 0; i < count; i++) {
-        /* "file=" is QEMU's own. */
+        /* QEMU itself uses "file=". */
         if (strncmp(arguments[i], "out=", 4) == 0)
             out = fopen(arguments[i] + 4, "w");
         else if (strncmp(arguments[i], "mark=", 5) == 0)

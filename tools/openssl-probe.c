@@ -1,10 +1,11 @@
-/* Signs or verifies a given number of times with OpenSSL, and nothing else: for counting instructions on processors
- * that have Debian's OpenSSL, but no standard library of Rust.
+/* Signs or verifies a given number of times with OpenSSL, to count instructions on all processors with an OpenSSL package
+ * of Debian, also without a standard library of Rust.
  *
- *   openssl-probe make DIRECTORY                         makes a key and eight signatures of each algorithm
+ *   openssl-probe make DIRECTORY                         generates a key and eight signatures of each algorithm
  *   openssl-probe run DIRECTORY NAME verify|sign COUNT   eight operations, then five rounds of COUNT of them
  *
- * The twin of crates/crypto/examples/probe.rs: same messages, same marks (sched_yield before and after each round).
+ * crates/crypto/examples/probe.rs does the same with the code of nonesuch: same messages, same marks (sched_yield before
+ * and after each round).
  */
 #include <openssl/evp.h>
 #include <openssl/pem.h>

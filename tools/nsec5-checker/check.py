@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges answers of zones with NSEC5: a line of JSON in, a line of JSON out. See README.md."""
+"""Checks answers of zones with NSEC5: reads and writes lines of JSON. See README.md."""
 
 import base64
 import json

@@ -1,12 +1,12 @@
-"""Arithmetic on NIST P-256, P-384 (FIPS 186-5) and edwards25519 (RFC 7748, RFC 8032), for verifying only: nothing here
-is secret, nothing takes constant time.
+"""Arithmetic on NIST P-256, P-384 (FIPS 186-5) and edwards25519 (RFC 7748, RFC 8032), for verification only: no input is
+secret, and no operation takes constant time.
 
-Points are pairs of integers; None is the point at infinity of a Weierstrass curve. Products of a point that comes again
-and again (a generator, a key) go over a table of it: one addition for each window of the scalar, no doubling.
+Points are pairs of integers; None is the point at infinity of a Weierstrass curve. A point that is multiplied often (a
+generator, a key) has a table: a product takes one addition for each window of the scalar, and no doubling.
 """
 
 WINDOW = 6  # bits of a window in a table
-WIDTH = 5  # of the non-adjacent form, for points that come once
+WIDTH = 5  # width of the non-adjacent form, for points that are multiplied once
 
 
 def invert_all(values, p):

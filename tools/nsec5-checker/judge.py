@@ -1,4 +1,4 @@
-"""Decides what an answer of a zone with NSEC5 proves, by the tables of the NSEC5 description."""
+"""Determines what an answer of a zone with NSEC5 proves, according to the tables of the NSEC5 description."""
 
 import base64
 from collections import namedtuple

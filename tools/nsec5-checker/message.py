@@ -1,6 +1,6 @@
 """DNS messages (RFC 1035 §4.1) and names.
 
-A name is a tuple of its labels from the left, in lower case: canonical form (RFC 4034 §6.2).
+A name is a tuple of its labels from left to right, in lower case (canonical form, RFC 4034 §6.2).
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""RRSIG records (RFC 4035 §5.3) and the algorithms behind the aliases of spec/nsec5.md."""
+"""RRSIG records (RFC 4035 §5.3), and the algorithms of the NSEC5 alias numbers."""
 
 import hashlib
 import struct
@@ -7,7 +7,7 @@ from curves import ED25519, P256, P384
 from message import RRSIG, key_tag, read_name, wire
 from vrf import read_rsa_key
 
-# The numbers of zones with NSEC5, each with the number of the algorithm that it stands for.
+# Alias numbers of zones with NSEC5, and the numbers of the original algorithms.
 ALIASES = {228: 8, 229: 13, 230: 14, 231: 15, 236: 10}
 KNOWN = {8, 10, 13, 14, 15}
 

@@ -1,4 +1,4 @@
-"""The VRFs against the examples of RFC 9381, appendices A and B:
+"""Tests the VRFs with the examples of RFC 9381, appendices A and B:
 
     python3 test_vrf.py ../../crates/crypto/tests/vrf-vectors.json
 """
