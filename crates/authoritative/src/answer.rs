@@ -137,7 +137,7 @@ pub(crate) fn answer_from<'i>(
     let truncate = answerer.follow(request.name);
     let (class, source) = (answerer.class, answerer.source);
     response.finish(query, truncate);
-    Answered { class, source, is_deferred: online.is_some_and(|online| online.wants) }
+    Answered { class, source, is_deferred: online.is_some_and(|online| online.is_deferred) }
 }
 
 struct Answerer<'i, 'w, 'r, 'o> {
@@ -358,7 +358,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
         };
         let Some(record) = online.nsec_record(denied, signed_owner) else { return false };
         let pointer = if let Owner::At(pointer) = owner { pointer } else { TO_QUESTION };
-        online.add_made(self.response, Section::Answer, &record, Some(pointer));
+        online.add_generated(self.response, Section::Answer, &record, Some(pointer));
         true
     }
 

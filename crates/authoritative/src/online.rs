@@ -22,12 +22,12 @@ pub(crate) struct Online<'i, 'w> {
     /// What proves all that the answer denies, each piece once.
     pieces: Vec<Piece<'i>>,
     /// Whether something was not there.
-    pub(crate) wants: bool,
+    pub(crate) is_deferred: bool,
 }
 
 impl<'i, 'w> Online<'i, 'w> {
     pub(crate) const fn new(published: &'i Published, workshop: &'w mut Workshop, now: u32) -> Self {
-        Self { published, workshop, now, pieces: Vec::new(), wants: false }
+        Self { published, workshop, now, pieces: Vec::new(), is_deferred: false }
     }
 
     const fn image(&self) -> &'i Image {
@@ -59,7 +59,7 @@ impl<'i, 'w> Online<'i, 'w> {
     ) {
         match self.signatures(template, expanded) {
             Some(signatures) => response.add_signatures_over(section, start, signatures),
-            None => self.wants |= self.is_to_sign(template),
+            None => self.is_deferred |= self.is_to_sign(template),
         }
     }
 
@@ -70,7 +70,7 @@ impl<'i, 'w> Online<'i, 'w> {
                 let (owner, ttl) = (owner.to_be_bytes(), template.ttl());
                 response.add_signature_records(Section::Answer, &owner, ttl, signatures);
             }
-            None => self.wants |= self.is_to_sign(template),
+            None => self.is_deferred |= self.is_to_sign(template),
         }
     }
 
@@ -118,7 +118,7 @@ impl<'i, 'w> Online<'i, 'w> {
         let proof = if let Some(keys) = self.keys() {
             prove_made(image, keys.mechanism(), denied)
         } else if let Some(prover) = self.prover() {
-            let (workshop, wants) = (&mut *self.workshop, &mut self.wants);
+            let (workshop, wants) = (&mut *self.workshop, &mut self.is_deferred);
             prove_nsec5(image, denied, &mut |name| {
                 let hash = workshop.hash_of(prover, name);
                 *wants |= hash.is_none();
@@ -139,7 +139,7 @@ impl<'i, 'w> Online<'i, 'w> {
                 Piece::Stored(template) => {
                     response.add(Section::Authority, template, nonesuch_zone::image::Owner::AsRendered);
                 }
-                Piece::Made(record) => self.add_made(response, Section::Authority, &record, None),
+                Piece::Made(record) => self.add_generated(response, Section::Authority, &record, None),
                 Piece::Proven { name, ttl } => self.add_proof(response, name.view(), ttl),
             }
         }
@@ -147,7 +147,7 @@ impl<'i, 'w> Online<'i, 'w> {
 
     /// Adds a record that was made for the answer, with its signatures where they are wanted; `pointer` names its owner where
     /// that is another one than the signed one, which is a wildcard then.
-    pub(crate) fn add_made(
+    pub(crate) fn add_generated(
         &mut self,
         response: &mut Response<'_>,
         section: Section,
@@ -155,7 +155,7 @@ impl<'i, 'w> Online<'i, 'w> {
         pointer: Option<u16>,
     ) {
         let owner = record.owner.view();
-        let start = response.add_made(section, owner, pointer, record.rtype, record.ttl, &[&record.rdata]);
+        let start = response.add_generated(section, owner, pointer, record.rtype, record.ttl, &[&record.rdata]);
         let Some(keys) = self.keys().filter(|_| response.dnssec_ok) else { return };
         let made_for = Some(keys.mechanism());
         let (rtype, ttl) = (record.rtype.0.to_be_bytes(), record.ttl.to_be_bytes());
@@ -165,11 +165,11 @@ impl<'i, 'w> Online<'i, 'w> {
             rtype: record.rtype,
             ttl: record.ttl,
             rdatas: vec![record.rdata.clone()],
-            made_for,
+            generated_for: made_for,
         };
         match self.workshop.signatures(keys, made_for, &identity, self.now, rrset) {
             Some(signatures) => response.add_signatures_over(section, start, signatures),
-            None => self.wants = true,
+            None => self.is_deferred = true,
         }
     }
 
@@ -179,9 +179,9 @@ impl<'i, 'w> Online<'i, 'w> {
             Some(proof) => {
                 let tag = prover.tag().to_be_bytes();
                 let rtype = Rtype::NSEC5PROOF;
-                response.add_made(Section::Authority, name, None, rtype, ttl, &[&tag, proof]);
+                response.add_generated(Section::Authority, name, None, rtype, ttl, &[&tag, proof]);
             }
-            None => self.wants = true,
+            None => self.is_deferred = true,
         }
     }
 
@@ -220,6 +220,6 @@ fn rrset_of(template: Template<'_>, owner: Option<NameRef<'_>>) -> Rrset {
         rtype: template.rtype(),
         ttl: template.ttl(),
         rdatas: records.into_iter().map(|record| record.rdata).collect(),
-        made_for: None,
+        generated_for: None,
     }
 }

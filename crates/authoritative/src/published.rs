@@ -156,9 +156,9 @@ impl Published {
     }
 
     /// Has `workshop` make all that answers of this zone want of it, with signatures of `now`.
-    pub fn make(&self, workshop: &mut Workshop, now: u32) {
+    pub fn make_deferred(&self, workshop: &mut Workshop, now: u32) {
         if self.is_online() {
-            workshop.make(self.online_keys(), self.prover(), now);
+            workshop.make_pending(self.online_keys(), self.prover(), now);
         }
     }
 

@@ -94,7 +94,7 @@ impl Batch {
 struct Thread {
     transport: Transport,
     begun: Instant,
-    workshop: Workshop,
+    online_signer: Workshop,
     share: WorkerShare,
     statistics: ThreadStatistics,
     tap: Option<TapThread>,
@@ -102,7 +102,7 @@ struct Thread {
     notified: Option<TakeNotify>,
     secondaries: Arc<Secondaries>,
     /// Zones that answers of the batch want something of.
-    wanting: Vec<Arc<ServedZone>>,
+    deferred_zones: Vec<Arc<ServedZone>>,
     stream: Option<Box<dyn Stream>>,
     idle_timeout: Option<Duration>,
     /// What TLS agreed on for the connection of the batch.
@@ -110,7 +110,7 @@ struct Thread {
     /// Messages of the batch so far.
     messages: usize,
     /// Whether messages are answered for the second time: what they are is counted already.
-    again: bool,
+    is_second_pass: bool,
     /// The work on deferred answers of the batch.
     deferred: Option<DeferredWork>,
 }
@@ -170,12 +170,12 @@ impl Responder {
         if let Some(tap) = &mut thread.tap {
             tap.begin();
         }
-        thread.workshop.begin();
-        thread.wanting.clear();
+        thread.online_signer.begin();
+        thread.deferred_zones.clear();
         // A full batch: more was waiting than one batch takes.
         thread.share.begin(elapsed.as_nanos() as u64, thread.messages >= BATCH, busy);
         thread.messages = 0;
-        thread.again = false;
+        thread.is_second_pass = false;
     }
 
     /// Ends a batch at `instant`.
@@ -191,7 +191,7 @@ impl Responder {
 
     /// Makes what the answers of the batch want, from `instant` on.
     pub(crate) fn make_at(&mut self, instant: Instant) {
-        self.thread.make(self.batch.signing_time(), instant);
+        self.thread.make_deferred(self.batch.signing_time(), instant);
     }
 
     fn renew_reply(&mut self) {
@@ -233,7 +233,7 @@ impl Handler for Responder {
     fn answer_again(&mut self, message: &[u8], sender: SocketAddr, out: &mut Vec<u8>) -> bool {
         let mut outcome = self.thread.answer(&self.batch, message, sender, out);
         if matches!(outcome, Outcome::Wanting) {
-            self.thread.make(self.batch.signing_time(), Instant::now());
+            self.thread.make_deferred(self.batch.signing_time(), Instant::now());
             out.clear();
             outcome = self.thread.answer(&self.batch, message, sender, out);
         }
@@ -335,7 +335,7 @@ impl Thread {
         let reply =
             ReplyOptions::read(opt, self.transport, &batch.reply, cookies, sender.ip(), batch.now as u32);
         let status = reply.as_ref().map_or(CookieStatus::Malformed, ReplyOptions::cookie);
-        if status != CookieStatus::Absent && !self.again {
+        if status != CookieStatus::Absent && !self.is_second_pass {
             self.count_cookie(status);
         }
         reply
@@ -400,8 +400,8 @@ impl Thread {
             let answered = answer(published.image(), request, out);
             return Ok(self.limited(batch, answered.class, answered.source));
         }
-        let before = self.workshop.mark();
-        let mut online = Online::new(published, &mut self.workshop, batch.signing_time());
+        let before = self.online_signer.mark();
+        let mut online = Online::new(published, &mut self.online_signer, batch.signing_time());
         let answered = answer_from(published.image(), Some(&mut online), request, out);
         if !answered.is_deferred {
             return Ok(self.limited(batch, answered.class, answered.source));
@@ -409,8 +409,8 @@ impl Thread {
         if !self.may_work(batch, request, sender.ip(), before, out) {
             return Ok(Limited::ERROR);
         }
-        if !self.wanting.iter().any(|other| Arc::ptr_eq(other, zone)) {
-            self.wanting.push(Arc::clone(zone));
+        if !self.deferred_zones.iter().any(|other| Arc::ptr_eq(other, zone)) {
+            self.deferred_zones.push(Arc::clone(zone));
         }
         Err(Outcome::Wanting)
     }
@@ -435,7 +435,7 @@ impl Thread {
         let cookie = request.trailer.reply.cookie();
         let action = limits.response(batch.milliseconds, sender.ip(), class, name, cookie);
         if action != Action::Send {
-            self.tell_limited(batch, limits, class, sender);
+            self.log_limited(batch, limits, class, sender);
         }
         match action {
             Action::Send => return true,

@@ -172,7 +172,7 @@ impl<'o> Response<'o> {
 
     /// Adds one record, its owner as short as pointers into the question name make it, or the two octets of `pointer`; returns
     /// where it begins.
-    pub(crate) fn add_made(
+    pub(crate) fn add_generated(
         &mut self,
         section: Section,
         owner: NameRef<'_>,

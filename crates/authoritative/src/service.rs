@@ -164,9 +164,9 @@ impl Service {
                 |zone: &Arc<Zone>| matches!(zone.settings().catalog, Some(Catalog::Consumer { .. }));
             let (catalogs, others): (Vec<_>, Vec<_>) = loader.all().into_iter().partition(is_consumer);
             loader.load_all(&catalogs);
-            loader.tell(&ZoneEvent::CatalogsLoaded);
+            loader.send_event(&ZoneEvent::CatalogsLoaded);
             loader.load_all(&others);
-            loader.tell(&ZoneEvent::Loaded);
+            loader.send_event(&ZoneEvent::Loaded);
             loader.end_loading();
         };
         std::thread::Builder::new().name("load".to_owned()).spawn(load).map(drop)
@@ -222,7 +222,7 @@ impl Service {
         drop(loading);
         let mut settled = Settled::default();
         for zone in self.all() {
-            match zone.standing() {
+            match zone.serving_state() {
                 ZoneStanding::Serving => settled.serving += 1,
                 ZoneStanding::NotReady | ZoneStanding::Expired => settled.waiting += 1,
                 ZoneStanding::Failed => settled.failed += 1,
@@ -322,7 +322,7 @@ impl Service {
     ///
     /// # Errors
     /// Those of opening what is kept.
-    pub fn kept(&self, apex: &Name) -> Result<Option<StoredZone>, LoadError> {
+    pub fn stored_zone(&self, apex: &Name) -> Result<Option<StoredZone>, LoadError> {
         let state = self.state.as_ref().filter(|state| state.has(apex, state::ZONE));
         state.map_or(Ok(None), |state| open_compiled(&state.path(apex, state::ZONE), Some(apex)))
     }
@@ -331,7 +331,7 @@ impl Service {
     pub fn set_expired(&self, apex: &Name, is_expired: bool) {
         if let Some(zone) = self.zone(apex) {
             // No version that is being made is waited for: whoever calls has other zones to see to.
-            let mut facts = lock(&zone.facts);
+            let mut facts = lock(&zone.runtime);
             if std::mem::replace(&mut facts.is_expired, is_expired) != is_expired {
                 self.show(&zone, &facts);
             }
@@ -345,7 +345,7 @@ impl Service {
 
     /// Has answers made by what is known of a zone. Whoever changes that holds it until it is shown, so that the last word stays.
     fn show(&self, zone: &Zone, facts: &Facts) {
-        if facts.is_gone {
+        if facts.is_removed {
             return;
         }
         let state = match &facts.served {
@@ -360,14 +360,14 @@ impl Service {
     /// Has who may transfer a zone, and tell that it has changed, asked of its settings from now on, whatever becomes of its
     /// versions.
     fn show_policy(&self, zone: &Zone) {
-        let mut facts = lock(&zone.facts);
+        let mut facts = lock(&zone.runtime);
         facts.served = facts.served.take().map(|served| Arc::new(served.with_policy(zone.policy())));
         self.show(zone, &facts);
     }
 
     /// Tells those who follow what happens that nothing will.
     pub fn stop(&self) {
-        self.tell(&ZoneEvent::Stopped);
+        self.send_event(&ZoneEvent::Stopped);
         lock(&self.listeners).clear();
     }
 
@@ -385,7 +385,7 @@ impl Service {
         receiver
     }
 
-    fn tell(&self, event: &ZoneEvent) {
+    fn send_event(&self, event: &ZoneEvent) {
         lock(&self.listeners).retain(|listener| listener.send(event.clone()).is_ok());
     }
 

@@ -220,7 +220,7 @@ impl Way {
             let prover = Nsec5Prover::new(&signed, key, None).unwrap();
             return of_image(&signed, Denial::Nsec5(prover.into()));
         }
-        if mechanism.made() == Made::WhenSigned {
+        if mechanism.generation() == Made::WhenSigned {
             return of_image(&self.sign(plain, mechanism, None), Denial::FromImage);
         }
         let contents = self.beneath.map_or_else(|| plain.clone(), |beneath| self.sign(plain, beneath, None));

@@ -342,7 +342,7 @@ impl Zones {
 
     /// The zones as they are.
     #[must_use]
-    pub fn table(&self) -> Arc<Table> {
+    pub fn database(&self) -> Arc<Table> {
         self.table.load_full()
     }
 }

@@ -203,7 +203,7 @@ fn read_main(main: &Document, findings: &Findings, candidate: Option<String>) ->
     let tables: Vec<_> = documents.iter().map(|document| parse_table(document, findings)).collect();
     let tables = tables.into_iter().collect::<Option<Vec<_>>>()?;
     keys.read(&root, &mut settings, |key| !FILE_KEYS.contains(&key));
-    settings.settle(&root);
+    settings.resolve(&root);
     keys.report_unknown(&root);
     let included = documents.iter().zip(&tables);
     let included = included.map(|(document, table)| Section::root(document, findings, table));

@@ -46,7 +46,7 @@ fn is_reader_gone(failure: &Failure) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(failure);
     while let Some(error) = cause {
         if let Some(output) = error.downcast_ref::<OutputError>() {
-            return output.is_reader_gone();
+            return output.is_broken_pipe();
         }
         cause = error.source();
     }

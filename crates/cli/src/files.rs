@@ -44,7 +44,7 @@ pub(crate) struct OutputError(io::Error);
 
 impl OutputError {
     /// Whether the reader has gone, as `head` has when it has seen enough.
-    pub(crate) fn is_reader_gone(&self) -> bool {
+    pub(crate) fn is_broken_pipe(&self) -> bool {
         self.0.kind() == io::ErrorKind::BrokenPipe
     }
 }

@@ -111,7 +111,7 @@ pub(crate) fn verify_with_progress(
         bar.show(at.names, at.total_names, &[signatures, Count { done: at.names, name: "names" }]);
     };
     let progress = bar.is_seen().then_some(&tell as Progress<'_>);
-    let report = verify_aided(contents, options, &Aids { evidence: *evidence, progress, earlier: None });
+    let report = verify_aided(contents, options, &Aids { evidence: *evidence, progress, predecessor: None });
     bar.end();
     report
 }

@@ -61,8 +61,8 @@ fn main() {
     };
     let ((old, new), (before, after)) = (versions(100), versions(names));
     let mode = |mode| VerifyOptions { now: Some(NOW), mode, ..VerifyOptions::default() };
-    let (earlier, earlier_one) = (Earlier::recorded(&old, Some(NOW)), Earlier::recorded(&before, Some(NOW)));
-    let known = |earlier| Aids { earlier: Some(earlier), ..Aids::default() };
+    let (earlier, earlier_one) = (Earlier::from_record(&old, Some(NOW)), Earlier::from_record(&before, Some(NOW)));
+    let known = |earlier| Aids { predecessor: Some(earlier), ..Aids::default() };
     let ways: [(&str, &dyn Fn() -> Report); 4] = [
         ("full", &|| verify(&new, &mode(Mode::Full))),
         ("changed, one name in 100", &|| verify_aided(&new, &mode(Mode::Full), &known(earlier))),

@@ -97,7 +97,7 @@ pub struct MechanismEntry {
     /// What stands in its records for a name.
     pub mapping: Mapping,
     /// When its records are made.
-    pub made: Made,
+    pub generation: Made,
     /// Whether insecure delegations are left out of its chain.
     pub opt_out: bool,
 }
@@ -110,7 +110,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &[],
         title: "NSEC",
         mapping: Mapping::Itself,
-        made: Made::WhenSigned,
+        generation: Made::WhenSigned,
         opt_out: false,
     },
     MechanismEntry {
@@ -119,7 +119,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &[],
         title: "NSEC3",
         mapping: Mapping::Sha1,
-        made: Made::WhenSigned,
+        generation: Made::WhenSigned,
         opt_out: false,
     },
     MechanismEntry {
@@ -128,7 +128,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["nsec3-optout"],
         title: "NSEC3 opt-out",
         mapping: Mapping::Sha1,
-        made: Made::WhenSigned,
+        generation: Made::WhenSigned,
         opt_out: true,
     },
     MechanismEntry {
@@ -137,7 +137,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &[],
         title: "NSEC5",
         mapping: Mapping::Vrf,
-        made: Made::WhenSigned,
+        generation: Made::WhenSigned,
         opt_out: false,
     },
     MechanismEntry {
@@ -146,7 +146,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["nsec5-optout"],
         title: "NSEC5 opt-out",
         mapping: Mapping::Vrf,
-        made: Made::WhenSigned,
+        generation: Made::WhenSigned,
         opt_out: true,
     },
     MechanismEntry {
@@ -155,7 +155,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["minimally-covering-nsec"],
         title: "Minimal NSEC",
         mapping: Mapping::Itself,
-        made: Made::WhenAsked,
+        generation: Made::WhenAsked,
         opt_out: false,
     },
     MechanismEntry {
@@ -164,7 +164,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["compact-denial", "black-lies"],
         title: "Compact denial",
         mapping: Mapping::Itself,
-        made: Made::WhenAsked,
+        generation: Made::WhenAsked,
         opt_out: false,
     },
     MechanismEntry {
@@ -173,7 +173,7 @@ pub static MECHANISMS: &[MechanismEntry] = &[
         aliases: &["nsec3-white-lies"],
         title: "NSEC3 white lies",
         mapping: Mapping::Sha1,
-        made: Made::WhenAsked,
+        generation: Made::WhenAsked,
         opt_out: false,
     },
 ];
@@ -182,7 +182,7 @@ impl MechanismEntry {
     /// Whether a nameserver answers from the signed zone alone, without a key to make records or proofs with.
     #[must_use]
     pub const fn is_served_without_keys(&self) -> bool {
-        matches!(self.made, Made::WhenSigned) && !matches!(self.mapping, Mapping::Vrf)
+        matches!(self.generation, Made::WhenSigned) && !matches!(self.mapping, Mapping::Vrf)
     }
 }
 
@@ -202,8 +202,8 @@ impl Mechanism {
 
     /// When its records are made.
     #[must_use]
-    pub fn made(self) -> Made {
-        self.entry().made
+    pub fn generation(self) -> Made {
+        self.entry().generation
     }
 
     /// What stands in the chain for a name.

@@ -124,7 +124,7 @@ fn check_answer(question: Question<'_>, response: &Message, keys: &TrustedKeys) 
     if !question.name.is_at_or_below(keys.apex()) {
         return undecided(Undecided::OutsideZone);
     }
-    match keys.standing() {
+    match keys.key_set_status() {
         Standing::Usable => Ok(()),
         Standing::Empty => undecided(Undecided::NoKeys),
         Standing::Unsupported => Err(Status::Insecure(Insecurity::UnsupportedAlgorithms)),

@@ -81,7 +81,7 @@ pub struct FaultyZone {
 pub struct Aids<'a> {
     /// The version of the zone that was verified before: its signatures are not verified again where they and their records
     /// are the same; all are where the DNSKEY RRset has changed. [`VerifyOptions::mode`] is not looked at then.
-    pub earlier: Option<Earlier<'a>>,
+    pub predecessor: Option<Earlier<'a>>,
     /// What the names of a zone with NSEC5 are matched to its records by.
     pub evidence: Nsec5Evidence<'a>,
     /// Called now and then with what is done so far.
@@ -138,7 +138,7 @@ pub fn verify_with(contents: &Contents, options: &VerifyOptions, evidence: &Nsec
 #[must_use]
 pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_>) -> Report {
     let whole;
-    let options = match aids.earlier {
+    let options = match aids.predecessor {
         None => options,
         Some(_) => {
             whole = VerifyOptions { mode: Mode::Full, ..options.clone() };
@@ -165,8 +165,8 @@ pub fn verify_aided(contents: &Contents, options: &VerifyOptions, aids: &Aids<'_
     }
     let zone = Zone::new(contents, soa.negative_ttl(), aids.progress);
     let keys = ZoneKeys::read(contents, &mut findings);
-    let known = aids.earlier.filter(|earlier| earlier.has_keys_of(contents));
-    findings.keys_changed = aids.earlier.is_some() && known.is_none();
+    let known = aids.predecessor.filter(|earlier| earlier.has_keys_of(contents));
+    findings.keys_changed = aids.predecessor.is_some() && known.is_none();
     let mut of_chain = Findings::default();
     // The chain has one thread while the signatures have the others, and then all.
     let (mut signing_keys, mechanism) = rayon::join(
@@ -314,7 +314,7 @@ fn check_stray_records(zone: &Zone<'_>, findings: &mut Findings) {
         for rrset in node.rrsets() {
             let stray = match rrset.rtype() {
                 Rtype::NSEC3PARAM => node.index() > 0,
-                Rtype::NSEC => !standing.is_in_zone(),
+                Rtype::NSEC => !standing.is_in_chain(),
                 // Below a DNAME at the apex it has its place; below another one it is no hashed name at all.
                 Rtype::NSEC3 => *standing == Standing::BelowCut,
                 Rtype::NSEC5 => *standing == Standing::BelowCut && has_nsec5_record(zone, node),

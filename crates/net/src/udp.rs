@@ -271,7 +271,7 @@ struct Worker<'a> {
     received: ReceiveBatch,
     responses: Vec<Vec<u8>>,
     answered: Vec<usize>,
-    put_off: Vec<usize>,
+    deferred: Vec<usize>,
     replies: Replies,
 }
 
@@ -283,7 +283,7 @@ impl<'a> Worker<'a> {
             received: ReceiveBatch::with_peers(BATCH, QUERY_MAX, local_address),
             responses: (0..BATCH).map(|_| Vec::with_capacity(RESPONSE_CAPACITY)).collect(),
             answered: Vec::with_capacity(BATCH),
-            put_off: Vec::new(),
+            deferred: Vec::new(),
             replies: Replies::new(BATCH),
         }
     }
@@ -300,7 +300,7 @@ impl<'a> Worker<'a> {
                     self.counters.count_receive(datagrams);
                     self.answer(datagrams, &mut handler);
                 }
-                Err(error) => self.bear(&error),
+                Err(error) => self.handle_error(&error),
             }
         }
     }
@@ -317,12 +317,12 @@ impl<'a> Worker<'a> {
             match handler.answer(datagram, peer, response) {
                 Answer::Ready => self.answered.push(index),
                 Answer::Nothing | Answer::Stream => {}
-                Answer::Later => self.put_off.push(index),
+                Answer::Later => self.deferred.push(index),
             }
         }
         self.send();
         handler.end();
-        if !self.put_off.is_empty() {
+        if !self.deferred.is_empty() {
             self.answer_again(handler);
         }
         self.responses.iter_mut().take(datagrams).for_each(trim);
@@ -332,7 +332,7 @@ impl<'a> Worker<'a> {
     fn answer_again(&mut self, handler: &mut impl Handler) {
         handler.make();
         self.answered.clear();
-        for index in self.put_off.drain(..) {
+        for index in self.deferred.drain(..) {
             let Some((datagram, peer)) = self.received.datagram(index) else { continue };
             let response = &mut self.responses[index];
             response.clear();
@@ -353,7 +353,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Counts a failed receive call. Neither a timeout nor a signal is a failure.
-    fn bear(&self, error: &io::Error) {
+    fn handle_error(&self, error: &io::Error) {
         self.counters.system_calls.fetch_add(1, Relaxed);
         if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
             self.counters.receive_errors.fetch_add(1, Relaxed);

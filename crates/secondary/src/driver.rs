@@ -88,7 +88,7 @@ impl Zone {
         match (self.machine.is_expired(), self.machine.failed_rounds()) {
             (true, _) => RefreshState::Expired,
             (false, 1..) => RefreshState::Failing,
-            (false, 0) if self.machine.held().is_some() => RefreshState::Refreshed,
+            (false, 0) if self.machine.local_soa().is_some() => RefreshState::Refreshed,
             (false, 0) => RefreshState::Pending,
         }
     }
@@ -266,7 +266,7 @@ impl Driver {
                 let addresses: Vec<SocketAddr> = to.iter().map(|remote| remote.address).collect();
                 let serial = Held::from_rdata(&soa.rdata).map(|held| held.serial);
                 self.options.secondaries.notify(&apex, &addresses, serial, seconds_now());
-                self.outbox.announce(&apex, &soa, &to, occasion, now);
+                self.outbox.push(&apex, &soa, &to, occasion, now);
             }
             Command::Stop => {}
         }
@@ -312,7 +312,7 @@ impl Driver {
             return self.settle(number);
         }
         let held = self.host.contents(&settings.apex).and_then(|contents| Held::of(&contents));
-        let stored = self.host.stored(&settings.apex);
+        let stored = self.host.load_state(&settings.apex);
         let timers = stored.timers.filter(|timers| held.is_some_and(|held| held.serial == timers.serial));
         let ahead = self.system_ahead();
         let refreshed = timers.map(|timers| Refreshed::of(timers, ahead));
@@ -370,7 +370,7 @@ impl Driver {
             if !is_kept {
                 let FileTurns { timers, rejected } = &zone.turns;
                 let forget = || self.host.forget(&zone.settings.apex);
-                Turn::next(timers).take(|| Turn::next(rejected).take(forget));
+                Turn::next(timers).write_if_newest(|| Turn::next(rejected).write_if_newest(forget));
             }
             self.shown().zones.remove(apex);
         }
@@ -402,11 +402,11 @@ impl Driver {
         let now = self.now();
         let Some(zone) = self.zones.get_mut(&number) else { return };
         store_rejected(zone, &self.host, &mut self.stores);
-        let held = zone.machine.held().map(|held| held.serial);
+        let held = zone.machine.local_soa().map(|held| held.serial);
         let primaries = &zone.settings.primaries;
         let is_primary = |address| primaries.iter().any(|remote| remote.address == address);
-        zone.behind.settle(held, is_primary);
-        zone.outages.settle(is_primary);
+        zone.behind.retain(held, is_primary);
+        zone.outages.retain(is_primary);
         zone.look_at_half(now);
         let next = zone.machine.poll_timeout().into_iter().chain(zone.half_due()).min();
         if next != zone.due {
@@ -487,7 +487,7 @@ impl Driver {
             state: zone.refresh_state(),
             failing: zone.outages.list().map(failing).collect(),
             phase: zone.phase,
-            serial: machine.held().map(|held| held.serial),
+            serial: machine.local_soa().map(|held| held.serial),
             primary: primary.map_or_else(String::new, |remote| remote.address.to_string()),
             refreshed: machine.refreshed().map(|refreshed| seconds(refreshed.at)),
             next: machine.next_round().map(seconds),
@@ -496,7 +496,7 @@ impl Driver {
             failures: machine.failed_rounds(),
             last_error: zone.last_error.clone(),
             rejected: machine.rejected(),
-            behind: zone.behind.lines(&zone.settings.apex),
+            outdated_primaries: zone.behind.warnings(&zone.settings.apex),
             transfer: None,
         };
         let transfer = zone.task.as_ref().and_then(|task| task.transfer.clone());
@@ -525,7 +525,7 @@ fn seconds_left(at: u64, left: u64) -> u32 {
 
 /// Stores when a zone was refreshed. Timers are of the version that is stored: where that is an older one, they stay as they are.
 fn store(zone: &Zone, system_ahead: i64, host: &Arc<dyn Host>, stores: &mut JoinSet<()>) {
-    let (Some(held), Some(refreshed)) = (zone.machine.held(), zone.machine.refreshed()) else { return };
+    let (Some(held), Some(refreshed)) = (zone.machine.local_soa(), zone.machine.refreshed()) else { return };
     let at = refreshed.at.saturating_add_signed(system_ahead);
     let left = refreshed.left.map(|left| seconds_left(at, left));
     let timers = Timers { serial: held.serial, refreshed: at / 1000, left };
@@ -533,7 +533,7 @@ fn store(zone: &Zone, system_ahead: i64, host: &Arc<dyn Host>, stores: &mut Join
     // The disk may be slow, and other zones wait for nothing.
     stores.spawn_blocking(move || {
         if host.store(&apex) {
-            turn.take(|| host.store_timers(&apex, timers));
+            turn.write_if_newest(|| host.store_timers(&apex, timers));
         }
     });
 }
@@ -549,7 +549,7 @@ fn store_rejected(zone: &mut Zone, host: &Arc<dyn Host>, stores: &mut JoinSet<()
     let (apex, host) = (zone.settings.apex.clone(), Arc::clone(host));
     let turn = Turn::next(&zone.turns.rejected);
     stores.spawn_blocking(move || {
-        turn.take(|| host.store_rejected(&apex, Rejected { judged_by, serials }));
+        turn.write_if_newest(|| host.store_rejected(&apex, Rejected { judged_by, serials }));
     });
 }
 

@@ -99,7 +99,7 @@ pub trait Host: Send + Sync + 'static {
     }
 
     /// Returns what is stored of the zone.
-    fn stored(&self, _apex: &Name) -> Stored {
+    fn load_state(&self, _apex: &Name) -> Stored {
         Stored::default()
     }
 

@@ -191,7 +191,7 @@ impl Machine {
 
     /// The version that is here.
     #[must_use]
-    pub const fn held(&self) -> Option<Held> {
+    pub const fn local_soa(&self) -> Option<Held> {
         self.held
     }
 
@@ -269,7 +269,7 @@ impl Machine {
                 self.take_serial(primary, serial, expire, now);
             }
             (Event::ProbeFailed, State::Probing { primary }) => {
-                self.blame(primary, now);
+                self.note_failure(primary, now);
                 self.ask_next(now);
             }
             (Event::Transferred { ended, expire }, State::Transferring { primary, by_steps }) => {
@@ -449,7 +449,7 @@ impl Machine {
             Ended::UpToDate { .. } => self.ask_next(now),
             Ended::NotBySteps if by_steps => self.transfer(primary, false),
             Ended::NotBySteps | Ended::Failed => {
-                self.blame(primary, now);
+                self.note_failure(primary, now);
                 self.ask_next(now);
             }
             // Other settings are under way, or the zone is gone: neither the version nor a primary is to blame.
@@ -496,7 +496,7 @@ impl Machine {
         }
     }
 
-    fn blame(&mut self, primary: usize, now: u64) {
+    fn note_failure(&mut self, primary: usize, now: u64) {
         let wait = self.retry_wait();
         if let Some(health) = self.health.get_mut(primary) {
             let doubled = wait.saturating_mul(1 << health.failures.min(16));
@@ -523,7 +523,7 @@ impl Machine {
     /// REFRESH, or sooner where that little is left to the zone: the primary may have reached its own meanwhile.
     fn refresh_wait(&self, held: Held, left: Option<u64>) -> u64 {
         let refresh = self.timing.refresh.milliseconds(held.refresh);
-        let least = u64::from(self.timing.retry.least) * 1000;
+        let least = u64::from(self.timing.retry.min) * 1000;
         left.map_or(refresh, |left| refresh.min((left / 2).max(least)))
     }
 

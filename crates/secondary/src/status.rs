@@ -58,7 +58,7 @@ pub enum RefreshState {
 impl RefreshState {
     /// The state in one word.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Refreshed => "refreshed",
@@ -122,7 +122,7 @@ pub struct ZoneStatus {
     /// Serial of a version that was rejected: it is not transferred again before the serial changes.
     pub rejected: Option<u32>,
     /// Primaries whose version is before the one that is here, each in a sentence.
-    pub behind: Vec<String>,
+    pub outdated_primaries: Vec<String>,
     /// The transfer that is under way.
     pub transfer: Option<TransferProgress>,
 }

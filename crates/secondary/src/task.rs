@@ -97,7 +97,7 @@ pub(super) async fn announce(
     let mut message = announcement.message.clone();
     message[..2].copy_from_slice(&random_id()?.to_be_bytes());
     let secondary = Peer { remote: &announcement.remote, keys, options };
-    secondary.ask(message, Duration::from_millis(announcement.patience)).await
+    secondary.ask(message, Duration::from_millis(announcement.timeout_ms)).await
 }
 
 /// A transfer to be done.
@@ -106,7 +106,7 @@ pub(super) struct Job {
     pub(super) primary: usize,
     pub(super) by_steps: bool,
     /// The version that is here, where an older one is not to take its place.
-    pub(super) held: Option<Held>,
+    pub(super) local_soa: Option<Held>,
     pub(super) host: Arc<dyn Host>,
     pub(super) options: Arc<TransfersOptions>,
     pub(super) progress: Arc<Progress>,
@@ -366,7 +366,7 @@ fn publish(job: &Job, inbound: Inbound, old: Option<&Contents>) -> Result<(Ended
     }
     let held = Held::of(&received.contents).ok_or(ExchangeError::NoZoneSoa)?;
     // Behind one address may be several servers, of which one is behind: what is here never goes back unasked.
-    if job.held.is_some_and(|here| !serial::is_before(here.serial, held.serial)) {
+    if job.local_soa.is_some_and(|here| !serial::is_before(here.serial, held.serial)) {
         return Ok((Ended::UpToDate { serial: held.serial }, kind));
     }
     match job.host.publish(apex, received) {

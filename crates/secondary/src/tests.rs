@@ -112,7 +112,7 @@ fn a_zone_that_is_not_here_is_transferred_at_once() {
     assert_eq!(machine.poll_timeout(), Some(NOW));
     assert_eq!(wake(&mut machine, NOW), [whole(0)]);
     assert_eq!(tell(&mut machine, ended(Ended::Published(held(3))), NOW + 5), [Action::Store]);
-    assert_eq!((machine.held(), refreshed(&machine)), (Some(held(3)), Some(NOW + 5)));
+    assert_eq!((machine.local_soa(), refreshed(&machine)), (Some(held(3)), Some(NOW + 5)));
     assert_next(&machine, NOW + 5, 2 * HOUR);
 }
 
@@ -365,7 +365,7 @@ fn a_version_that_is_rejected_is_not_transferred_again_before_its_serial_changes
         wake(&mut machine, now);
         assert_eq!(tell(&mut machine, has(12), now), [whole(0)]);
         tell(&mut machine, ended(Ended::Published(held(12))), now);
-        assert_eq!((machine.rejected(), machine.held()), (None, Some(held(12))));
+        assert_eq!((machine.rejected(), machine.local_soa()), (None, Some(held(12))));
         assert_eq!(tell(&mut machine, Event::Reconsider, now), []);
     }
 }
@@ -394,7 +394,7 @@ fn a_version_that_steps_led_to_is_had_once_more_as_a_whole_after_the_retry_inter
     assert_eq!(tell(&mut machine, has(11), NOW), [steps(0)]);
     assert_eq!(tell(&mut machine, refused(11), NOW), [probe(1)]);
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), []);
-    assert_eq!(machine.held(), Some(HELD));
+    assert_eq!(machine.local_soa(), Some(HELD));
     assert_next(&machine, NOW, HOUR);
     // Being told of it again by that primary changes nothing; being told of a newer one does.
     let event = Event::Notified { serial: Some(11), primary: Some(0) };
@@ -461,9 +461,9 @@ fn whoever_asks_for_a_refresh_or_the_whole_zone_gets_it() {
 #[test]
 fn what_soa_records_ask_for_is_bounded() {
     let timing = Timing {
-        refresh: Span { least: 100, most: 200 },
-        retry: Span { least: 10, most: 20 },
-        expire: Span { least: 1000, most: 2000 },
+        refresh: Span { min: 100, max: 200 },
+        retry: Span { min: 10, max: 20 },
+        expire: Span { min: 1000, max: 2000 },
     };
     for (seconds, refresh, retry, expire) in [(0, 100, 10, 1000), (u32::MAX, 200, 20, 2000)] {
         let held = Held { serial: 1, refresh: seconds, retry: seconds, expire: seconds };
@@ -484,13 +484,13 @@ fn events_of_what_is_not_under_way_are_passed_over() {
     for event in [has(99), Event::ProbeFailed, ended(Ended::Published(held(99))), ended(Ended::Failed)] {
         assert_eq!(tell(&mut machine, event, NOW), []);
     }
-    assert_eq!(machine.held(), Some(HELD));
+    assert_eq!(machine.local_soa(), Some(HELD));
 }
 
 #[test]
 fn other_settings_take_effect_at_once() {
     let mut machine = fresh(1);
-    let timing = Timing { refresh: Span { least: 5, most: 5 }, ..Timing::default() };
+    let timing = Timing { refresh: Span { min: 5, max: 5 }, ..Timing::default() };
     machine.reconfigure(timing, false, 2, NOW);
     assert_eq!(actions(&mut machine), [probe(0)]);
     assert_eq!(tell(&mut machine, Event::ProbeFailed, NOW), [probe(1)]);
@@ -553,8 +553,8 @@ proptest! {
                 }
                 // Idle machines wait for a time; busy ones for what they asked for.
                 prop_assert_eq!(under_way.is_none(), machine.next_round().is_some());
-                prop_assert_eq!(machine.held().is_some(), machine.refreshed().is_some());
-                prop_assert!(!machine.is_expired() || machine.held().is_some());
+                prop_assert_eq!(machine.local_soa().is_some(), machine.refreshed().is_some());
+                prop_assert!(!machine.is_expired() || machine.local_soa().is_some());
             }
         }
     }

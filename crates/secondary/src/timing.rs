@@ -8,14 +8,14 @@ use nonesuch_zone::Contents;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// At least so many.
-    pub least: u32,
+    pub min: u32,
     /// At most so many; not less than `least`.
-    pub most: u32,
+    pub max: u32,
 }
 
 impl Span {
     pub(super) fn milliseconds(self, seconds: u32) -> u64 {
-        u64::from(seconds.min(self.most).max(self.least)) * 1000
+        u64::from(seconds.min(self.max).max(self.min)) * 1000
     }
 }
 
@@ -34,9 +34,9 @@ impl Default for Timing {
     /// Refresh: 1 minute to 4 weeks; retry: 10 seconds to 2 weeks; expire: 10 minutes and more.
     fn default() -> Self {
         Self {
-            refresh: Span { least: 60, most: 2_419_200 },
-            retry: Span { least: 10, most: 1_209_600 },
-            expire: Span { least: 600, most: u32::MAX },
+            refresh: Span { min: 60, max: 2_419_200 },
+            retry: Span { min: 10, max: 1_209_600 },
+            expire: Span { min: 600, max: u32::MAX },
         }
     }
 }

@@ -87,7 +87,7 @@ impl Transfers {
     }
 
     /// Tells `to` of the version of a zone that has this SOA record.
-    pub fn announce(&self, apex: &Name, soa: SoaRecord, to: Vec<Remote>, occasion: Occasion) {
+    pub fn send_notify(&self, apex: &Name, soa: SoaRecord, to: Vec<Remote>, occasion: Occasion) {
         if !to.is_empty() {
             self.tell(Command::Announce { apex: apex.clone(), soa, to, occasion });
         }

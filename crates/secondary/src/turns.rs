@@ -25,7 +25,7 @@ impl Turn {
     }
 
     /// Calls `write`, unless a later write was done.
-    pub(super) fn take(&self, write: impl FnOnce()) {
+    pub(super) fn write_if_newest(&self, write: impl FnOnce()) {
         let mut done = self.turns.done.lock().unwrap_or_else(PoisonError::into_inner);
         if self.number >= *done {
             *done = self.number;
@@ -51,11 +51,11 @@ mod tests {
         let turns = Arc::default();
         let [first, second, third] = [0; 3].map(|_| Turn::next(&turns));
         let mut stored = 0;
-        second.take(|| stored = 2);
-        first.take(|| stored = 1);
+        second.write_if_newest(|| stored = 2);
+        first.write_if_newest(|| stored = 1);
         assert_eq!(stored, 2);
-        third.take(|| stored = 3);
-        second.take(|| stored = 2);
+        third.write_if_newest(|| stored = 3);
+        second.write_if_newest(|| stored = 2);
         assert_eq!(stored, 3);
     }
 }

@@ -40,7 +40,7 @@ impl OnceASecond {
     }
 
     /// Whether there may be a line at `now`, in seconds; tells how often there was none before it.
-    pub fn may_say(&self, now: u64) -> Option<u64> {
+    pub fn may_log(&self, now: u64) -> Option<u64> {
         let said = self.said.load(Relaxed);
         let is_later = now > said || is_set_back(now, said);
         if is_later && self.said.compare_exchange(said, now, Relaxed, Relaxed).is_ok() {
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn one_line_a_second_tells_of_those_before() {
         let line = OnceASecond::new();
-        let said = [107, 107, 107, 108, 109, 109, 108, 7, 7].map(|now| line.may_say(now));
+        let said = [107, 107, 107, 108, 109, 109, 108, 7, 7].map(|now| line.may_log(now));
         assert_eq!(said, [Some(0), None, None, Some(2), Some(0), None, None, Some(2), None]);
     }
 }

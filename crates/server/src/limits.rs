@@ -138,7 +138,7 @@ impl Limits {
     /// What is done with a response that may not be made. TC over TCP would lead nowhere: there it is refused.
     #[must_use]
     pub const fn over_budget(&self, transport: Transport) -> Action {
-        match (self.settings.online.when_over, transport) {
+        match (self.settings.online.over_budget_action, transport) {
             (WhenOver::Truncate, Transport::Udp) => Action::Truncate,
             _ => Action::Refuse,
         }

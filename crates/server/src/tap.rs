@@ -118,7 +118,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn lanes(&self) -> Vec<Arc<Lane>> {
+    fn queues(&self) -> Vec<Arc<Lane>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -190,7 +190,7 @@ impl Tap {
         TapCounters {
             written: shared.written.load(Relaxed),
             octets: shared.octets.load(Relaxed),
-            dropped: shared.lanes().iter().map(|lane| lane.dropped.load(Relaxed)).sum(),
+            dropped: shared.queues().iter().map(|lane| lane.dropped.load(Relaxed)).sum(),
             lost: shared.lost.load(Relaxed),
             opened: shared.opened.load(Relaxed),
             failures: shared.failures.load(Relaxed),

@@ -138,7 +138,7 @@ impl<'a> Base<'a> {
     fn part_from(self, place: usize) -> Range<usize> {
         match self {
             Self::Contents(contents) => 0..contents.node_count(),
-            Self::Stored(zone) => zone.facts(zone.chunk_at(place)).places(),
+            Self::Stored(zone) => zone.chunk_summary(zone.chunk_at(place)).places(),
         }
     }
 
@@ -146,7 +146,7 @@ impl<'a> Base<'a> {
     fn may_link(self, place: usize) -> bool {
         match self {
             Self::Contents(_) => true,
-            Self::Stored(zone) => zone.facts(zone.chunk_at(place)).chain_records() > 0,
+            Self::Stored(zone) => zone.chunk_summary(zone.chunk_at(place)).chain_records() > 0,
         }
     }
 

@@ -323,7 +323,7 @@ pub struct Run {
 
 impl Run {
     /// An empty run with room for so much.
-    pub(crate) fn with_room(room: Room) -> Self {
+    pub(crate) fn with_capacity(room: Room) -> Self {
         Self {
             names: Vec::with_capacity(room.names),
             rdata: Vec::with_capacity(room.rdata),
@@ -448,7 +448,7 @@ impl Contents {
                 nodes: sum(|run| run.nodes.len()),
                 rrsets: sum(|run| run.rrsets.len()),
             };
-            Self::with_room(apex, room)
+            Self::with_capacity(apex, room)
         };
         for run in runs {
             all.append_run(&run);
@@ -458,8 +458,8 @@ impl Contents {
     }
 
     /// No records yet, and room for so much.
-    pub(crate) fn with_room(apex: &Name, room: Room) -> Self {
-        let Run { names, rdata, nodes, rrsets } = Run::with_room(room);
+    pub(crate) fn with_capacity(apex: &Name, room: Room) -> Self {
+        let Run { names, rdata, nodes, rrsets } = Run::with_capacity(room);
         Self { apex: apex.clone(), names, rdata, nodes, rrsets }
     }
 

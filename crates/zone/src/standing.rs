@@ -19,7 +19,7 @@ pub enum Standing {
 impl Standing {
     /// Whether the name is in the chain of NSEC records and its RRsets are (in part) signed.
     #[must_use]
-    pub const fn is_in_zone(self) -> bool {
+    pub const fn is_in_chain(self) -> bool {
         matches!(self, Self::Authoritative | Self::Delegation)
     }
 }

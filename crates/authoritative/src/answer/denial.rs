@@ -22,7 +22,7 @@ impl<'i> Answerer<'i, '_, '_, '_> {
             && let Some(record) = online.nsec_record(denied, name)
         {
             let pointer = if let Owner::At(pointer) = owner { pointer } else { TO_QUESTION };
-            online.add_made(self.response, Section::Answer, &record, Some(pointer));
+            online.add_generated(self.response, Section::Answer, &record, Some(pointer));
             return self.finish_proof(&Proof::default());
         }
         self.deny(denied);

@@ -57,7 +57,7 @@ impl Registry {
         let of_owners: Vec<(Name, Name)> =
             of_owners.map(|(zone, catalog)| (zone.clone(), catalog.clone())).collect();
         let mut changes: Vec<Change> =
-            of_owners.iter().filter_map(|(zone, catalog)| self.settle(zone, catalog)).collect();
+            of_owners.iter().filter_map(|(zone, catalog)| self.apply_changes(zone, catalog)).collect();
         changes.extend(catalogs.into_iter().flat_map(|catalog| self.update(catalog)));
         changes
     }
@@ -76,7 +76,7 @@ impl Registry {
         }
         let zones: Vec<Name> = self.catalogs[&apex].members.keys().cloned().collect();
         for zone in &zones {
-            changes.extend(self.settle(zone, &apex));
+            changes.extend(self.apply_changes(zone, &apex));
             self.follow_moves(zone, &mut changes);
         }
         changes
@@ -99,7 +99,7 @@ impl Registry {
             && seen.insert(owner)
             && !seen.contains(&to)
         {
-            match self.settle(zone, &to) {
+            match self.apply_changes(zone, &to) {
                 None | Some(Change::Clash { .. }) => return,
                 Some(change) => changes.push(change),
             }
@@ -162,11 +162,11 @@ impl Registry {
     fn adopt(&mut self, zone: &Name) -> Option<Change> {
         let lists = |catalog: &&Catalog| catalog.members.contains_key(zone);
         let catalog = self.catalogs.values().find(lists)?.apex.clone();
-        self.settle(zone, &catalog)
+        self.apply_changes(zone, &catalog)
     }
 
     /// Decides about a zone that `catalog` lists.
-    fn settle(&mut self, zone: &Name, catalog: &Name) -> Option<Change> {
+    fn apply_changes(&mut self, zone: &Name, catalog: &Name) -> Option<Change> {
         let member = self.catalogs.get(catalog)?.members.get(zone)?.clone();
         let clash = || Some(Change::Clash { zone: zone.clone(), catalog: catalog.clone() });
         if self.configured.contains(zone) {

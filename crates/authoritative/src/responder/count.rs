@@ -33,14 +33,14 @@ impl Thread {
             rcode: extended_rcode(response, HEADER + query.question.len()),
             query_octets: message.len(),
             response_octets: response.len(),
-            seen,
+            flags: seen,
         });
     }
 
     /// Counts a query for a name in the zone of `slot`.
     #[cold]
     pub(super) fn count_zone_query(&self, slot: &Slot) {
-        if !self.again {
+        if !self.is_second_pass {
             slot.count_query();
         }
     }

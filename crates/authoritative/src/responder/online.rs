@@ -25,14 +25,14 @@ impl Thread {
         out: &mut Vec<u8>,
     ) -> bool {
         let Some(limits) = &batch.settings.limits else { return true };
-        let operations = self.workshop.wanted().saturating_sub(before.wanted());
+        let operations = self.online_signer.pending_count().saturating_sub(before.pending_count());
         let is_proven =
             self.transport != Transport::Udp || request.trailer.reply.cookie() == CookieStatus::Valid;
         if limits.online(&mut self.share, client, is_proven, operations) {
             return true;
         }
-        self.workshop.take_back(before);
-        self.statistics.over_budget();
+        self.online_signer.take_back(before);
+        self.statistics.count_over_budget();
         let truncate = matches!(limits.over_budget(self.transport), Action::Truncate);
         let rcode = if truncate { Rcode::NOERROR } else { Rcode::REFUSED };
         decline(request, rcode, Some(ExtendedError::OVER_BUDGET), truncate, out);
@@ -41,12 +41,12 @@ impl Thread {
 
     /// Makes what answers of the batch want, with signatures of the time `now`. What that takes from `instant` on, with the answers
     /// that are built and sent then, is charged at the end.
-    pub(super) fn make(&mut self, now: u32, instant: Instant) {
-        self.again = true;
+    pub(super) fn make_deferred(&mut self, now: u32, instant: Instant) {
+        self.is_second_pass = true;
         let deferred = self.deferred.get_or_insert(DeferredWork { begun: instant, operations: 0 });
-        deferred.operations += self.workshop.wanted();
-        for zone in std::mem::take(&mut self.wanting) {
-            zone.published().make(&mut self.workshop, now);
+        deferred.operations += self.online_signer.pending_count();
+        for zone in std::mem::take(&mut self.deferred_zones) {
+            zone.published().make_deferred(&mut self.online_signer, now);
         }
     }
 

@@ -46,7 +46,7 @@ impl Thread {
     ) -> Result<Option<Verified>, Rcode> {
         match batch.settings.keys.verify(message, batch.now) {
             Ok(verified) => {
-                if verified.is_some() && !self.again {
+                if verified.is_some() && !self.is_second_pass {
                     self.statistics.tsig(Tsig::Valid);
                 }
                 Ok(verified)
@@ -54,7 +54,7 @@ impl Thread {
             Err(refused) => {
                 let error = refused.error();
                 self.statistics.tsig(count_as(error));
-                self.tell_refused_signature(batch, &refused, message, sender);
+                self.log_tsig_rejection(batch, &refused, message, sender);
                 let mut opt = Vec::new();
                 if has_opt {
                     edns::push_opt(batch.reply.max_udp_size, 0, 0, &mut opt);
@@ -113,7 +113,7 @@ impl Thread {
             let action = limits.response(batch.milliseconds, sender.ip(), Class::Error, 0, cookie);
             // There is nothing that could be asked again over TCP.
             if !matches!(action, Action::Send) {
-                self.tell_limited(batch, limits, Class::Error, sender);
+                self.log_limited(batch, limits, Class::Error, sender);
                 self.statistics.drop(statistics::Dropped::RateLimited);
                 out.clear();
                 return Outcome::Nothing;
@@ -210,7 +210,7 @@ impl Thread {
 /// Logs that somebody who may not tells us of a zone (RFC 1996 §3.10): once a second, since anybody can cause it.
 fn say_refused(zone: NameRef<'_>, peer: SocketAddr, key: Option<NameRef<'_>>, now: u64) {
     static LINE: OnceASecond = OnceASecond::new();
-    if let Some(before) = LINE.may_say(now) {
+    if let Some(before) = LINE.may_log(now) {
         let key = key.map(tracing::field::display);
         tracing::info!(%zone, %peer, key, before, "NOTIFY refused: neither a primary of the zone, with its key, nor the zone's 'notify-from' allows it");
     }

@@ -28,7 +28,7 @@ pub struct Shared {
     /// The transfers under way.
     pub outgoing: Arc<Outgoing>,
     /// Who is told of NOTIFY messages; nobody: zones are not transferred to here.
-    pub notified: Option<TakeNotify>,
+    pub notify_sink: Option<TakeNotify>,
     /// The secondaries that are notified.
     pub secondaries: Arc<Secondaries>,
     /// Where the loop of each thread that answers reports.
@@ -45,7 +45,7 @@ impl Shared {
             statistics: Statistics::new(),
             tap: None,
             outgoing: Arc::new(Outgoing::new(outbound::DEFAULT_MOST, seconds_now)),
-            notified: None,
+            notify_sink: None,
             secondaries: Arc::default(),
             heartbeats: Heartbeats::default(),
         }

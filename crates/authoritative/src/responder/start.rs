@@ -30,19 +30,19 @@ impl Responder {
         let thread = Thread {
             transport,
             begun: Instant::now(),
-            workshop,
+            online_signer: workshop,
             share,
             statistics: shared.statistics.thread(carrier(transport)),
             tap: shared.tap.as_ref().map(|tap| tap.thread(carrier(transport), local)),
             outgoing: Arc::clone(&shared.outgoing),
-            notified: shared.notified.clone(),
+            notified: shared.notify_sink.clone(),
             secondaries: Arc::clone(&shared.secondaries),
-            wanting: Vec::new(),
+            deferred_zones: Vec::new(),
             stream: None,
             idle_timeout: None,
             session: None,
             messages: 0,
-            again: false,
+            is_second_pass: false,
             deferred: None,
         };
         let batch = Batch {

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 
 impl Thread {
     /// Tells that a message with a TSIG record was refused: who sent it may be one of ours with a wrong key.
-    pub(super) fn tell_refused_signature(
+    pub(super) fn log_tsig_rejection(
         &self,
         batch: &Batch,
         refused: &Refused,
@@ -18,16 +18,16 @@ impl Thread {
         sender: SocketAddr,
     ) {
         let known = known_sender(batch, refused, message, sender.ip());
-        self.statistics.tell_refused_signature(refused, message, (sender, known), batch.now);
+        self.statistics.log_tsig_rejection(refused, message, (sender, known), batch.now);
     }
 
     /// Tells that responses are limited.
     #[cold]
-    pub(super) fn tell_limited(&mut self, batch: &Batch, limits: &Limits, class: Class, sender: SocketAddr) {
+    pub(super) fn log_limited(&mut self, batch: &Batch, limits: &Limits, class: Class, sender: SocketAddr) {
         if self.statistics.may_tell_limited(batch.milliseconds)
             && let Some(network) = limits.network_of(sender.ip())
         {
-            self.statistics.tell_limited(network, class, batch.now);
+            self.statistics.log_limited(network, class, batch.now);
         }
     }
 }

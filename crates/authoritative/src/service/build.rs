@@ -64,7 +64,7 @@ pub(super) struct BuildRecord {
     pub(super) of_image: Verification,
     pub(super) of_contents: Verification,
     /// Mechanism and keys of the image of a zone that is signed online.
-    pub(super) made: Option<ImageInputs>,
+    pub(super) inputs: Option<ImageInputs>,
 }
 
 /// The result of verification by the settings of the zone.
@@ -148,7 +148,7 @@ impl Builder<'_> {
         recorded: Option<Verification>,
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
-        let is_made = matches!(self.settings.making, Making::Online(_));
+        let is_made = matches!(self.settings.signing_mode, Making::Online(_));
         if self.settings.requires_dnssec && !is_made && !facts::is_signed(&contents) {
             return Err(Refused::NotSigned);
         }
@@ -175,7 +175,7 @@ impl Builder<'_> {
         plan: Plan,
         before: Option<&Before<'_>>,
     ) -> Result<Built, Refused> {
-        match &self.settings.making {
+        match &self.settings.signing_mode {
             Making::Online(signing) => self.build_online(contents, signing, plan, before),
             making => {
                 let is_nsec5 =
@@ -257,7 +257,7 @@ impl Builder<'_> {
         let made = Some(ImageInputs { digest, verification: of_contents, has_signed_keys });
         let published = Published::online(prepared)?;
         // The image lacks what is made when asked: by itself it is nothing to be served.
-        let record = BuildRecord { of_image: Verification::Nothing, of_contents, made };
+        let record = BuildRecord { of_image: Verification::Nothing, of_contents, inputs: made };
         let warnings = faults.iter().map(fault_warning).collect();
         Ok(Built { published, contents: kept, records, record, verified, warnings, key_digest })
     }
@@ -362,7 +362,7 @@ impl Builder<'_> {
             published,
             records: contents.record_count(),
             contents: Some(contents),
-            record: BuildRecord { of_image, of_contents, made: None },
+            record: BuildRecord { of_image, of_contents, inputs: None },
             verified: words,
             warnings,
             key_digest: None,
@@ -417,8 +417,8 @@ fn evidence<'p>(prover: &'p Nsec5Prover, contents: &Contents, plan: Plan) -> Nse
 }
 
 fn aids<'a>(before: Option<&Before<'a>>, tell: &'a (dyn Fn(VerifyProgress) + Sync)) -> Aids<'a> {
-    let earlier = before.map(|before| Earlier::recorded(before.contents, before.verified_at));
-    Aids { earlier, progress: Some(tell), ..Aids::default() }
+    let earlier = before.map(|before| Earlier::from_record(before.contents, before.verified_at));
+    Aids { predecessor: earlier, progress: Some(tell), ..Aids::default() }
 }
 
 fn refused(report: &Report, now: u32) -> Refused {

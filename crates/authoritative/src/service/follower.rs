@@ -37,7 +37,7 @@ pub fn follow(
         has_loaded: false,
         loads,
         notes,
-        told_groups: RefCell::default(),
+        logged_groups: RefCell::default(),
     };
     // Until the members of stored catalogs are loaded, and until the catalogs of this server are made.
     service.begin_loading();
@@ -61,7 +61,7 @@ fn start_loader(service: Arc<Service>) -> io::Result<Sender<Load>> {
         for load in received {
             match load {
                 Load::Members(added) => service.load_added(&added),
-                Load::KeptOnes => service.tell(&ZoneEvent::MembersLoaded),
+                Load::KeptOnes => service.send_event(&ZoneEvent::MembersLoaded),
             }
         }
     };
@@ -95,7 +95,7 @@ struct Follower {
     /// Whether the stored versions of catalogs were taken: until then no single one is.
     has_loaded: bool,
     /// Groups without a template of which that was said.
-    told_groups: RefCell<BTreeSet<(Name, Group)>>,
+    logged_groups: RefCell<BTreeSet<(Name, Group)>>,
     loads: Sender<Load>,
     /// Takes members whose notes were written.
     notes: Sender<Vec<Name>>,
@@ -177,7 +177,7 @@ impl Follower {
         self.transfers.set_zone(SecondaryZone {
             apex: settings.apex.clone(),
             primaries: transfers.primaries.clone(),
-            judged_by: settings.judged_by(),
+            judged_by: settings.verification_digest(),
             timing: transfers.timing(),
             bounds: transfers.bounds,
             request_ixfr: transfers.request_ixfr,
@@ -194,7 +194,7 @@ impl Follower {
             // What a primary has sent is a change, however early it comes.
             let is_change = is_new && (settings.source == Source::Primaries || self.service.is_settled());
             let occasion = if is_change { Occasion::Change } else { Occasion::Start };
-            self.transfers.announce(apex, soa, settings.transfers.also_notify.clone(), occasion);
+            self.transfers.send_notify(apex, soa, settings.transfers.also_notify.clone(), occasion);
         }
     }
 
@@ -321,7 +321,7 @@ impl Follower {
 
     /// After a reload: other zones are configured, templates are others.
     fn renew(&mut self) {
-        self.told_groups.borrow_mut().clear();
+        self.logged_groups.borrow_mut().clear();
         let changes = self.registry.set_configured(self.service.configured());
         // What is a zone of the configuration now has what was kept of it.
         self.make(changes, true);
@@ -354,17 +354,17 @@ impl Follower {
                 ),
             }
         }
-        self.settle(due);
+        self.apply_changes(due);
     }
 
     /// A zone that was to come and goes again comes first.
     fn before_removal(&mut self, zone: &Name, due: &mut Due) {
         if due.added.contains(zone) {
-            self.settle(std::mem::take(due));
+            self.apply_changes(std::mem::take(due));
         }
     }
 
-    fn settle(&mut self, due: Due) {
+    fn apply_changes(&mut self, due: Due) {
         for (zones, is_kept) in [(due.retired, true), (due.deleted, false)] {
             if !zones.is_empty() {
                 self.service.remove_zones(&zones, is_kept);
@@ -396,7 +396,7 @@ impl Follower {
         if let Some((state, owner)) = self.service.state().zip(self.registry.owner(zone)) {
             let Owner { catalog, label, groups } = owner.clone();
             let membership = Membership { zone: zone.clone(), catalog, label, groups };
-            if let Err(error) = membership.settle(state) {
+            if let Err(error) = membership.persist(state) {
                 let catalog = &owner.catalog;
                 tracing::warn!(zone = zone.to_string(), %catalog, "zone {zone}: cannot be noted as a member: {error}");
             }
@@ -406,7 +406,7 @@ impl Follower {
 
     /// Whether nothing was said yet of a group that has no template: once for all of its members.
     fn is_untold(&self, catalog: &Name, group: &Group) -> bool {
-        let mut told = self.told_groups.borrow_mut();
+        let mut told = self.logged_groups.borrow_mut();
         told.len() < MOST_GROUPS && told.insert((catalog.clone(), group.clone()))
     }
 

@@ -43,7 +43,7 @@ impl ImageReader<'_> {
     /// Whether an image may be served as its file has it. With `verify = "full"` the record of the file does not count, and of a zone
     /// that is signed online the inputs must be known.
     pub(super) fn relies_on_files(&self) -> bool {
-        let is_unknown = matches!(self.settings.making, Making::Online(_)) && self.inputs.is_none();
+        let is_unknown = matches!(self.settings.signing_mode, Making::Online(_)) && self.inputs.is_none();
         self.settings.verify != VerifyChoice::Full && !is_unknown
     }
 
@@ -62,7 +62,7 @@ impl ImageReader<'_> {
         let verified_at = self.verified_at(&file);
         let Some(Image { published, key_digest }) = self.publish(file)? else { return Ok(None) };
         let warnings = crowded::check(published.image(), settings.limits)?;
-        let contents = if settings.keeps_contents() {
+        let contents = if settings.holds_contents() {
             Some(Arc::new(load_regular(path, Some(&settings.apex))?.contents))
         } else {
             None
@@ -108,11 +108,11 @@ impl ImageReader<'_> {
             return Err(Refused::NoApexNs);
         }
         let is_nsec5 = file.image().nsec5_key().is_some();
-        let is_online = matches!(settings.making, Making::Online(_));
+        let is_online = matches!(settings.signing_mode, Making::Online(_));
         if settings.requires_dnssec && !is_online && !file.image().is_signed() {
             return Err(Refused::NotSigned);
         }
-        let published = match &settings.making {
+        let published = match &settings.signing_mode {
             Making::AsItIs if !is_nsec5 => Published::from_file(file, mode, now),
             Making::AsItIs | Making::Nsec5 { .. } if is_nsec5 => {
                 let zone = Nsec5Zone::of_image(file.image());

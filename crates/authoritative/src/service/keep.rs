@@ -21,7 +21,7 @@ use std::path::Path;
 
 impl Service {
     /// Writes a version into the state folder.
-    pub(super) fn keep(&self, zone: &Zone, built: &Built, origin: &[Fingerprint]) -> Result<(), Refused> {
+    pub(super) fn persist(&self, zone: &Zone, built: &Built, origin: &[Fingerprint]) -> Result<(), Refused> {
         let Some(contents) = built.contents.as_ref() else { return Ok(()) };
         self.write_version(zone, built.published.image(), contents, &built.record, origin)
     }
@@ -40,11 +40,11 @@ impl Service {
             file::write(image, record.of_image, contents, record.of_contents, &mut out)
         });
         written.map_err(failed)?;
-        if record.made.is_none() && origin.is_empty() {
+        if record.inputs.is_none() && origin.is_empty() {
             return Ok(());
         }
         let noted = state.note_image(&zone.apex, |facts| {
-            facts.inputs.clone_from(&record.made);
+            facts.inputs.clone_from(&record.inputs);
             facts.origin = origin.to_vec();
         });
         noted.map_err(failed)
@@ -56,7 +56,7 @@ impl Service {
     /// # Errors
     /// Those of writing: it is served from memory on.
     pub fn store(&self, apex: &Name) -> Result<(), Refused> {
-        let Some(zone) = self.zone(apex).filter(|zone| lock(&zone.facts).unstored.is_some()) else {
+        let Some(zone) = self.zone(apex).filter(|zone| lock(&zone.runtime).unstored.is_some()) else {
             return Ok(());
         };
         let _one = self.begin_work(&zone);
@@ -65,13 +65,13 @@ impl Service {
 
     /// As [`store`](Self::store); the caller holds the zone's [`Working`](super::work::Working).
     pub(super) fn store_version(&self, zone: &Zone) -> Result<(), Refused> {
-        let facts = lock(&zone.facts);
+        let facts = lock(&zone.runtime);
         let unstored = facts.unstored.as_ref().map(|unstored| unstored.record.clone());
         let (served, contents) = (facts.served.clone(), facts.contents.clone());
         drop(facts);
         let Some(((record, served), contents)) = unstored.zip(served).zip(contents) else { return Ok(()) };
         self.write_version(zone, served.published().image(), &contents, &record, &[])?;
-        lock(&zone.facts).unstored = None;
+        lock(&zone.runtime).unstored = None;
         let (name, serial) = (zone.apex.to_string(), served.serial());
         tracing::info!(zone = name, serial, "zone {name}: stored, serial {serial}");
         Ok(())
@@ -88,7 +88,7 @@ impl Service {
     ) -> Result<Option<Version>, Refused> {
         let reader = self.image_reader(settings, origin, None, self.now());
         let Some(mut version) = reader.read(file, path)? else { return Ok(None) };
-        let warnings = self.compared(&version, self.seen(zone).as_ref(), Relation::First, settings)?;
+        let warnings = self.compared(&version, self.previous_version(zone).as_ref(), Relation::First, settings)?;
         version.warnings.extend(warnings);
         Ok(Some(version))
     }
@@ -111,8 +111,8 @@ impl Service {
         if !reader.relies_on_files() || !begins_as_image(path)? {
             return Ok(None);
         }
-        let seen = self.seen(zone);
-        let held = if settings.keeps_contents() { self.last_version(zone, settings) } else { None };
+        let seen = self.previous_version(zone);
+        let held = if settings.holds_contents() { self.last_version(zone, settings) } else { None };
         let held = held.map(|held| held.contents);
         let failed = |source| Refused::Keep { path: state.path(&zone.apex, ZONE), source };
         let copy =
@@ -225,7 +225,7 @@ impl Service {
         let built = builder.build(loaded.contents, loaded.verification, None)?;
         // The next start is to map it. Where everything is verified each time, none is.
         if settings.verify != VerifyChoice::Full
-            && let Err(error) = self.keep(zone, &built, origin)
+            && let Err(error) = self.persist(zone, &built, origin)
         {
             let name = zone.apex.to_string();
             tracing::warn!(zone = name, %error, "zone {name}: the next start takes as long as this one: {error}");

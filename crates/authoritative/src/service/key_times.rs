@@ -30,7 +30,7 @@ impl Service {
         let now = self.now();
         let is_back = now < self.keys_seen_at.swap(now, Relaxed);
         let reason = if is_back { "the clock was set back" } else { "a time in its key files has passed" };
-        let key_event = |zone: &Zone| lock(&zone.facts).key_event.unwrap_or(NEVER);
+        let key_event = |zone: &Zone| lock(&zone.runtime).key_event.unwrap_or(NEVER);
         self.next_key_event.store(NEVER, Relaxed);
         let is_concerned = |zone: &Arc<Zone>| match is_back {
             true => self.have_keys_changed(zone),
@@ -55,14 +55,14 @@ impl Service {
     /// was noted last.
     pub(super) fn note_key_event(&self, zone: &Zone) -> bool {
         let (settings, now) = (zone.settings(), self.now());
-        let next = match &settings.making {
+        let next = match &settings.signing_mode {
             Making::Online(signing) if !signing.ignore_key_times => {
                 self.keys_seen_at.fetch_max(now, Relaxed);
                 (self.key_files.next_event)(&signing.keys, &zone.apex, now)
             }
             _ => None,
         };
-        let before = std::mem::replace(&mut lock(&zone.facts).key_event, next);
+        let before = std::mem::replace(&mut lock(&zone.runtime).key_event, next);
         // After the zone has it: `apply_key_times` forgets the time, and then asks the zones.
         self.next_key_event.fetch_min(next.unwrap_or(NEVER), Relaxed);
         before.is_some_and(|time| time <= now)
@@ -71,7 +71,7 @@ impl Service {
     /// Has the keys of a zone read again in a while, since the version with them was not published.
     pub(super) fn retry_key_event(&self, zone: &Zone) {
         let time = self.now().saturating_add(RETRY);
-        let mut facts = lock(&zone.facts);
+        let mut facts = lock(&zone.runtime);
         facts.key_event = Some(facts.key_event.map_or(time, |next| next.min(time)));
         drop(facts);
         self.next_key_event.fetch_min(time, Relaxed);
@@ -80,8 +80,8 @@ impl Service {
     /// Whether a zone is signed online by other keys than its key files have at this time, or these cannot be read.
     pub(super) fn have_keys_changed(&self, zone: &Zone) -> bool {
         let settings = zone.settings();
-        let Making::Online(signing) = &settings.making else { return false };
-        let Some(served) = lock(&zone.facts).key_digest.clone() else { return false };
+        let Making::Online(signing) = &settings.signing_mode else { return false };
+        let Some(served) = lock(&zone.runtime).key_digest.clone() else { return false };
         let found = (self.key_files.signing)(&signing.keys, &zone.apex, settings.key_time(self.now()));
         found.map_or(true, |found| signers_digest(signing.mechanism, &found) != served)
     }
@@ -89,7 +89,7 @@ impl Service {
     /// The records of a zone that is in no file, to be published with other keys.
     pub(super) fn held_contents(zone: &Zone) -> Option<Contents> {
         let is_file = matches!(zone.settings().source, Source::File(_));
-        let contents = lock(&zone.facts).contents.clone().filter(|_| !is_file);
+        let contents = lock(&zone.runtime).contents.clone().filter(|_| !is_file);
         contents.map(|contents| (*contents).clone())
     }
 }

@@ -55,7 +55,7 @@ impl Host for Link {
         self.service.store(apex).is_ok()
     }
 
-    fn stored(&self, apex: &Name) -> Stored {
+    fn load_state(&self, apex: &Name) -> Stored {
         let facts = self.service.state().map(|state| state.facts(apex)).unwrap_or_default();
         Stored { timers: facts.timers, rejected: facts.rejected }
     }

@@ -31,19 +31,19 @@ impl Service {
         if let Some(state) = self.state.as_ref().filter(|_| !zone.is_member()) {
             Membership::forget(state, zone.apex());
         }
-        self.tell(&ZoneEvent::Added(zone.settings()));
+        self.send_event(&ZoneEvent::Added(zone.settings()));
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex.to_string()));
         self.note_key_event(zone);
         let loaded = self.load_version(zone, None, false, &activity);
-        if loaded.is_err() && lock(&zone.facts).served.is_none() {
+        if loaded.is_err() && lock(&zone.runtime).served.is_none() {
             self.serve_kept(zone, &activity);
         }
         self.note(zone, loaded.as_ref().err());
         if loaded.is_ok_and(|update| update == Update::Waiting) {
-            self.tell(&ZoneEvent::NotLoaded { apex: zone.apex.clone() });
+            self.send_event(&ZoneEvent::NotLoaded { apex: zone.apex.clone() });
         }
         let is_large = |served: &Arc<ServedZone>| served.published().image().octets() >= LARGE;
-        if lock(&zone.facts).served.as_ref().is_some_and(is_large) {
+        if lock(&zone.runtime).served.as_ref().is_some_and(is_large) {
             release_free_memory();
         }
     }
@@ -68,7 +68,7 @@ impl Service {
         let settings = zone.settings();
         match (&settings.source, opened) {
             (Source::File(path), opened) => self.load_file(zone, path, opened, is_forced, activity),
-            (Source::Stream(_), Some(Opened { found: Found::Zone(loaded), .. })) => {
+            (Source::Stream(_), Some(Opened { contents: Found::Zone(loaded), .. })) => {
                 let candidate =
                     Candidate { recorded: loaded.verification, ..Candidate::new(loaded.contents) };
                 self.publish_contents(zone, candidate, activity)?;
@@ -76,7 +76,7 @@ impl Service {
             }
             (Source::Stream(name), _) => Err(Refused::ReadOnce(name.clone())),
             (Source::Primaries | Source::Producer, _) => {
-                let is_there = lock(&zone.facts).served.is_some();
+                let is_there = lock(&zone.runtime).served.is_some();
                 // If the served version is not stored, the stored one is older and must not replace it.
                 match self.store_version(zone) {
                     Err(error) if is_forced => return Err(error),
@@ -102,7 +102,7 @@ impl Service {
     ) -> Result<Update, Refused> {
         let settings = zone.settings();
         let mut origin = fingerprints(path, &settings)?;
-        let facts = lock(&zone.facts);
+        let facts = lock(&zone.runtime);
         let (is_same, is_unstored) = (facts.origin == origin, facts.unstored.is_some());
         drop(facts);
         // One that could not be stored is loaded again: there may be room by now.
@@ -118,7 +118,7 @@ impl Service {
         let mut opened = opened.filter(|opened| opened.fingerprint.as_ref() == origin.first());
         for _ in 0..ATTEMPTS {
             activity.phase("read");
-            let (version, mut loaded) = match opened.take().map(|opened| opened.found) {
+            let (version, mut loaded) = match opened.take().map(|opened| opened.contents) {
                 Some(Found::Image(file)) => (self.serve_image(zone, *file, path, &settings, &origin)?, None),
                 Some(Found::Zone(loaded)) => (None, Some(loaded)),
                 None => match self.take_image(zone, path, &settings, &origin) {
@@ -158,7 +158,7 @@ impl Service {
                 let recorded = loaded.verification;
                 let candidate = Candidate { recorded, origin, ..Candidate::new(loaded.contents) };
                 self.publish_contents(zone, candidate, activity)?;
-                lock(&zone.facts).warnings.extend(odd);
+                lock(&zone.runtime).warnings.extend(odd);
                 return Ok(Update::Published);
             }
             origin = after;
@@ -169,7 +169,7 @@ impl Service {
 
 /// What tells that the files of a zone are those that they were.
 fn fingerprints(path: &Path, settings: &ZoneSettings) -> Result<Vec<Fingerprint>, Refused> {
-    let keys = match &settings.making {
+    let keys = match &settings.signing_mode {
         Making::Online(OnlineSigning { keys, .. }) | Making::Nsec5 { keys } => Some(keys.as_path()),
         Making::AsItIs => None,
     };

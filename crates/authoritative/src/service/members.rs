@@ -44,7 +44,7 @@ impl Service {
         self.insert(&new);
         drop(changing);
         for zone in &changed {
-            self.tell(&ZoneEvent::Changed(zone.settings()));
+            self.send_event(&ZoneEvent::Changed(zone.settings()));
         }
         Added { new, changed }
     }
@@ -84,7 +84,7 @@ impl Service {
                 state.remove(&apex);
             }
             self.abandon_work(&apex, zone.work(), is_kept);
-            self.tell(&ZoneEvent::Removed { apex, is_kept });
+            self.send_event(&ZoneEvent::Removed { apex, is_kept });
         }
     }
 }
@@ -106,7 +106,7 @@ impl Membership {
     ///
     /// # Errors
     /// Those of writing.
-    pub(super) fn settle(&self, state: &StateFolder) -> io::Result<()> {
+    pub(super) fn persist(&self, state: &StateFolder) -> io::Result<()> {
         let noted = Self::of_stem(state, &file_stem(&self.zone));
         if noted.as_ref() == Some(self) {
             return Ok(());
@@ -179,12 +179,12 @@ mod tests {
         let is_kept = || state.path(&zone, ZONE).exists();
         keep();
         // What was kept of a zone of the configuration is of use to the member.
-        membership("a.", b"one").settle(&state).unwrap();
+        membership("a.", b"one").persist(&state).unwrap();
         assert!(is_kept());
-        membership("a.", b"one").settle(&state).unwrap();
-        membership("b.", b"one").settle(&state).unwrap();
+        membership("a.", b"one").persist(&state).unwrap();
+        membership("b.", b"one").persist(&state).unwrap();
         assert!(is_kept(), "a move with the same label");
-        membership("b.", b"\0two").settle(&state).unwrap();
+        membership("b.", b"\0two").persist(&state).unwrap();
         assert!(!is_kept());
         assert_eq!(Membership::all_but(&state, []).unwrap(), [membership("b.", b"\0two")]);
         assert!(Membership::all_but(&state, [&zone]).unwrap().is_empty());
@@ -205,7 +205,7 @@ mod tests {
         let Some(dir) = std::env::var_os(WRITES) else { return };
         let state = StateFolder::open(std::path::Path::new(&dir)).unwrap();
         let note = membership("a.", b"one");
-        note.settle(&state).unwrap();
+        note.persist(&state).unwrap();
         Membership::sync(&state, &[note.zone]).unwrap();
     }
 

@@ -17,19 +17,19 @@ impl Service {
     /// Notes why a catalog cannot be used in the version that is here, or that it can.
     pub(super) fn note_catalog(&self, apex: &Name, fault: Option<String>) {
         if let Some(zone) = self.zone(apex) {
-            lock(&zone.facts).catalog_fault = fault;
+            lock(&zone.runtime).catalog_fault = fault;
         }
     }
 
     /// Notes where a member comes from.
     pub(super) fn note_member(&self, apex: &Name, member_of: MemberOf) {
         if let Some(zone) = self.zone(apex).filter(|zone| zone.is_member()) {
-            lock(&zone.facts).member_of = Some(member_of);
+            lock(&zone.runtime).member_of = Some(member_of);
         }
     }
 
     /// The catalog that a zone is a member of; none where the configuration names the zone.
     pub(super) fn catalog_of(&self, apex: &Name) -> Option<Name> {
-        lock(&self.zone(apex)?.facts).member_of.as_ref().map(|member_of| member_of.catalog.clone())
+        lock(&self.zone(apex)?.runtime).member_of.as_ref().map(|member_of| member_of.catalog.clone())
     }
 }

@@ -20,7 +20,7 @@ pub(super) enum Found {
 /// What was read of a file, and what tells whether that has changed meanwhile.
 #[derive(Debug)]
 pub struct Opened {
-    pub(super) found: Found,
+    pub(super) contents: Found,
     pub(super) fingerprint: Option<Fingerprint>,
 }
 
@@ -40,19 +40,19 @@ impl Opened {
             Some(image) => Found::Image(Box::new(image)),
             None => Found::Zone(read()?),
         };
-        Ok(Self { found, fingerprint })
+        Ok(Self { contents: found, fingerprint })
     }
 
     /// What came from a stream, which nobody can read again.
     #[must_use]
     pub const fn stream(loaded: Loaded) -> Self {
-        Self { found: Found::Zone(loaded), fingerprint: None }
+        Self { contents: Found::Zone(loaded), fingerprint: None }
     }
 
     /// The zone's name.
     #[must_use]
     pub fn apex(&self) -> Name {
-        match &self.found {
+        match &self.contents {
             Found::Image(image) => image.image().apex().to_name(),
             Found::Zone(loaded) => loaded.contents.apex().clone(),
         }
@@ -70,17 +70,17 @@ impl Service {
             [zone] => self.load_opened(zone, opened),
             _ => Err(Refused::Unknown),
         };
-        self.tell(&ZoneEvent::CatalogsLoaded);
-        self.tell(&ZoneEvent::Loaded);
+        self.send_event(&ZoneEvent::CatalogsLoaded);
+        self.send_event(&ZoneEvent::Loaded);
         self.end_loading();
         loaded.map(drop)
     }
 
     fn load_opened(&self, zone: &Arc<Zone>, opened: Opened) -> Result<Update, Refused> {
         let _one = self.begin_work(zone);
-        self.tell(&ZoneEvent::Added(zone.settings()));
+        self.send_event(&ZoneEvent::Added(zone.settings()));
         let activity = self.activities.begin(ActivityKind::Load, Some(zone.apex().to_string()));
-        let is_read = matches!(opened.found, Found::Zone(_));
+        let is_read = matches!(opened.contents, Found::Zone(_));
         self.note_key_event(zone);
         let loaded = self.load_version(zone, Some(opened), false, &activity);
         if is_read {

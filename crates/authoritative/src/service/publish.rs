@@ -82,7 +82,7 @@ impl Version {
         Self {
             published: built.published,
             records: Some(built.records),
-            contents: built.contents.filter(|_| settings.keeps_contents()).map(Arc::new),
+            contents: built.contents.filter(|_| settings.holds_contents()).map(Arc::new),
             verified: built.verified,
             verified_at,
             origin,
@@ -105,7 +105,7 @@ impl Service {
     ) -> Result<u32, Refused> {
         let Candidate { contents, recorded, steps, origin, is_new } = candidate;
         let settings = zone.settings();
-        let seen = self.seen(zone);
+        let seen = self.previous_version(zone);
         let last = self.last_version(zone, &settings);
         let held = last.as_ref().map(|last| &*last.contents);
         let before = last.as_ref().filter(|last| last.verified_at.is_some());
@@ -122,7 +122,7 @@ impl Service {
         let is_from_primaries = settings.source == Source::Primaries;
         let has_nothing_stored = self.has_nothing_stored(zone);
         let stored =
-            self.empty_journal(zone, &settings, relation).and_then(|()| self.keep(zone, &built, &origin));
+            self.empty_journal(zone, &settings, relation).and_then(|()| self.persist(zone, &built, &origin));
         let serial = built.published.image().serial();
         let unstored = match stored {
             Ok(()) => None,
@@ -140,7 +140,7 @@ impl Service {
             Err(error) => return Err(error),
         };
         // The journal leads from one stored version to the next.
-        let is_gap = unstored.is_some() || lock(&zone.facts).unstored.is_some();
+        let is_gap = unstored.is_some() || lock(&zone.runtime).unstored.is_some();
         let before = held.filter(|_| !is_gap);
         if let Some(after) = after {
             self.add_to_journal(zone, &settings, before, relation, after, steps);
@@ -154,7 +154,7 @@ impl Service {
 
     /// Whether no version of a zone is stored: a restart serves no older one than is served now.
     pub(super) fn has_nothing_stored(&self, zone: &Zone) -> bool {
-        let facts = lock(&zone.facts);
+        let facts = lock(&zone.runtime);
         let is_served_from_disk = facts.served.is_some() && facts.unstored.is_none();
         drop(facts);
         !is_served_from_disk && self.state.as_ref().is_none_or(|state| !state.has(&zone.apex, ZONE))
@@ -167,14 +167,14 @@ impl Service {
         activity: &'b Activity,
         now: u32,
     ) -> Builder<'b> {
-        let keeps_contents = self.state.is_some() || settings.keeps_contents();
+        let keeps_contents = self.state.is_some() || settings.holds_contents();
         let key_time = settings.key_time(self.now());
         Builder { settings, key_files: &self.key_files, activity, now, key_time, keeps_contents }
     }
 
     /// What was published of a zone last, as far as people are warned by it.
-    pub(super) fn seen(&self, zone: &Zone) -> Option<Seen> {
-        if let Some(served) = &lock(&zone.facts).served {
+    pub(super) fn previous_version(&self, zone: &Zone) -> Option<Seen> {
+        if let Some(served) = &lock(&zone.runtime).served {
             return Some(Seen::of(served.published()));
         }
         let state = self.state.as_ref().filter(|state| state.has(&zone.apex, ZONE))?;
@@ -186,7 +186,7 @@ impl Service {
     /// The version that was published last, where it is of use for the next one: what has not changed need not be verified
     /// again, and what has goes into the journal.
     pub(super) fn last_version(&self, zone: &Zone, settings: &ZoneSettings) -> Option<LastVersion> {
-        let facts = lock(&zone.facts);
+        let facts = lock(&zone.runtime);
         if let Some(contents) = facts.contents.clone() {
             return Some(LastVersion { contents, verified_at: facts.verified_at });
         }
@@ -200,7 +200,7 @@ impl Service {
                 false
             }
         };
-        let state = self.state.as_ref().filter(|_| for_verifying || settings.keeps_contents())?;
+        let state = self.state.as_ref().filter(|_| for_verifying || settings.holds_contents())?;
         // What was kept is of use, and no more: where it cannot be read, more is verified.
         let loaded = load_regular(&state.path(&zone.apex, ZONE), Some(&zone.apex)).ok()?;
         let verified_at = match loaded.verification {
@@ -218,7 +218,7 @@ impl Service {
         settings: &ZoneSettings,
         relation: Relation,
     ) -> Result<(), Refused> {
-        let Some(state) = self.state.as_ref().filter(|_| settings.keeps_contents()) else { return Ok(()) };
+        let Some(state) = self.state.as_ref().filter(|_| settings.holds_contents()) else { return Ok(()) };
         let noted = compare::note_reused(state, &zone.apex, relation);
         let failed = |source| Refused::Keep { path: state.path(&zone.apex, STATE), source };
         if noted.map_err(failed)?
@@ -266,10 +266,10 @@ impl Service {
     /// kept without a word in the journal.
     fn journal(&self, zone: &Zone, settings: &ZoneSettings, to: Option<u32>) -> Option<Arc<Journal>> {
         let state = self.state.as_ref()?;
-        let is_wanted = settings.keeps_contents()
+        let is_wanted = settings.holds_contents()
             && settings.transfers.journal_octets > 0
-            && !matches!(settings.making, Making::Online(_));
-        let mut journal = lock(&zone.facts).journal.take().filter(|_| is_wanted);
+            && !matches!(settings.signing_mode, Making::Online(_));
+        let mut journal = lock(&zone.runtime).journal.take().filter(|_| is_wanted);
         if is_wanted && journal.is_none() {
             let path = state.path(&zone.apex, JOURNAL);
             // Not with the facts held: others ask for them, and the disk may be slow.
@@ -300,7 +300,7 @@ impl Service {
             }
         }
         let journal = journal.filter(|_| !is_stale);
-        lock(&zone.facts).journal.clone_from(&journal);
+        lock(&zone.runtime).journal.clone_from(&journal);
         journal
     }
 
@@ -312,8 +312,8 @@ impl Service {
         let journal = self.journal(zone, &settings, Some(serial));
         let words = version.published.way();
         let has_expired = !is_new && self.has_expired(zone, &settings, version.contents.as_deref());
-        let mut facts = lock(&zone.facts);
-        if facts.is_gone {
+        let mut facts = lock(&zone.runtime);
+        if facts.is_removed {
             return false;
         }
         // Decided before the zone is served. Later the state machine of the transfers decides, not the stored timers.
@@ -329,7 +329,7 @@ impl Service {
         facts.has_failed = false;
         // A version that is kept is as old as it was: a primary alone ends the expiry of a zone (RFC 1034 §4.3.5).
         facts.is_expired &= !version.is_new && settings.source == Source::Primaries;
-        facts.words = words;
+        facts.description = words;
         facts.verified = version.verified;
         facts.records = version.records;
         facts.loaded_at = seconds_now();
@@ -340,14 +340,14 @@ impl Service {
         facts.findings = version.findings;
         facts.key_digest = version.key_digest;
         facts.unstored = version.unstored;
-        let (name, words, verified) = (zone.apex.to_string(), facts.words.clone(), facts.verified.clone());
+        let (name, words, verified) = (zone.apex.to_string(), facts.description.clone(), facts.verified.clone());
         self.show(zone, &facts);
         drop(facts);
         tracing::info!(zone = name, serial, "zone {name}: serial {serial}, {words}; verified: {verified}");
         for warning in &version.warnings {
             tracing::warn!(zone = name, serial, "zone {name}: {warning}");
         }
-        self.tell(&ZoneEvent::Published { apex: zone.apex.clone(), is_new });
+        self.send_event(&ZoneEvent::Published { apex: zone.apex.clone(), is_new });
         true
     }
 
@@ -365,8 +365,8 @@ impl Service {
 
     /// Notes why the newest version of a zone is refused, or that it is not.
     pub(super) fn note(&self, zone: &Zone, refused: Option<&Refused>) {
-        let mut facts = lock(&zone.facts);
-        if facts.is_gone {
+        let mut facts = lock(&zone.runtime);
+        if facts.is_removed {
             return;
         }
         facts.error = refused.map(ToString::to_string);

@@ -36,7 +36,7 @@ impl Service {
         release_free_memory();
         report.at = seconds_now();
         report.seconds = activity.seconds();
-        self.tell(&ZoneEvent::Reloaded);
+        self.send_event(&ZoneEvent::Reloaded);
         log(&report);
         *lock(&self.last_reload) = Some(report.clone());
         report
@@ -71,7 +71,7 @@ impl Service {
             let differs = zone.set_settings(settings);
             if differs {
                 self.show_policy(&zone);
-                self.tell(&ZoneEvent::Changed(zone.settings()));
+                self.send_event(&ZoneEvent::Changed(zone.settings()));
             }
             old.push((zone, differs));
         }
@@ -92,7 +92,7 @@ impl Service {
         drop(changing);
         self.load_all(&[Arc::clone(&zone)]);
         // Catalogs may have it as a member.
-        self.tell(&ZoneEvent::Reloaded);
+        self.send_event(&ZoneEvent::Reloaded);
         zone.status(self.now())
     }
 
@@ -103,7 +103,7 @@ impl Service {
         let found: Vec<Arc<Zone>> = self.zone(apex).into_iter().filter(|zone| !zone.is_member()).collect();
         self.drop_zones(&found, true);
         drop(changing);
-        self.tell(&ZoneEvent::Reloaded);
+        self.send_event(&ZoneEvent::Reloaded);
         !found.is_empty()
     }
 
@@ -154,7 +154,7 @@ impl Service {
         self.note(zone, outcome.as_ref().err());
         let is_published = matches!(outcome, Ok(Update::Published));
         if is_forced && !is_published && zone.settings().source == Source::Primaries {
-            self.tell(&ZoneEvent::NotLoaded { apex: zone.apex().clone() });
+            self.send_event(&ZoneEvent::NotLoaded { apex: zone.apex().clone() });
         }
         outcome
     }
@@ -162,7 +162,7 @@ impl Service {
     /// What is odd about the version of a zone that is served, beside the one before.
     #[must_use]
     pub fn warnings(&self, apex: &Name) -> Vec<String> {
-        self.zone(apex).map(|zone| lock(&zone.facts).warnings.clone()).unwrap_or_default()
+        self.zone(apex).map(|zone| lock(&zone.runtime).warnings.clone()).unwrap_or_default()
     }
 
     /// Loads the zone `apex` anew where its files have changed; tells whether another version is served.

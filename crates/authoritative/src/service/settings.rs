@@ -43,7 +43,7 @@ pub struct ZoneSettings {
     /// Where its records come from.
     pub source: Source,
     /// How it is signed and denied.
-    pub making: Making,
+    pub signing_mode: Making,
     /// How much is verified before it is published.
     pub verify: VerifyChoice,
     /// Whether a version with faults is served.
@@ -184,7 +184,7 @@ pub struct TransferSettings {
 impl Default for TransferSettings {
     fn default() -> Self {
         let Timing { refresh, retry, expire } = Timing::default();
-        let range = |span: Span| span.least..=span.most;
+        let range = |span: Span| span.min..=span.max;
         Self {
             primaries: Vec::new(),
             transfer: AccessList::default(),
@@ -247,7 +247,7 @@ impl Template {
 impl TransferSettings {
     /// Bounds of the SOA record's times.
     pub(super) fn timing(&self) -> Timing {
-        let span = |range: &RangeInclusive<u32>| Span { least: *range.start(), most: *range.end() };
+        let span = |range: &RangeInclusive<u32>| Span { min: *range.start(), max: *range.end() };
         Timing { refresh: span(&self.refresh), retry: span(&self.retry), expire: span(&self.expire) }
     }
 }
@@ -259,7 +259,7 @@ impl ZoneSettings {
         Self {
             apex,
             source: Source::File(file),
-            making: Making::AsItIs,
+            signing_mode: Making::AsItIs,
             verify: VerifyChoice::Auto,
             on_fault: OnFault::Reject,
             requires_dnssec: false,
@@ -279,7 +279,7 @@ impl ZoneSettings {
             Source::File(file) => fill_in(file, apex),
             Source::Stream(_) | Source::Primaries | Source::Producer => {}
         }
-        match &mut self.making {
+        match &mut self.signing_mode {
             Making::Online(OnlineSigning { keys, .. }) | Making::Nsec5 { keys } => fill_in(keys, apex),
             Making::AsItIs => {}
         }
@@ -288,7 +288,7 @@ impl ZoneSettings {
 
     /// The time at which the times in key files are read, where it is `now`; `None` where they are ignored.
     pub(super) const fn key_time(&self, now: u32) -> Option<u32> {
-        match self.making {
+        match self.signing_mode {
             Making::Online(OnlineSigning { ignore_key_times: true, .. }) => None,
             _ => Some(now),
         }
@@ -325,7 +325,7 @@ impl ZoneSettings {
 
     /// The folder of the VRF key of a zone with NSEC5.
     pub(super) fn nsec5_folder(&self) -> Result<PathBuf, Refused> {
-        let folder = match (&self.making, self.source.path()) {
+        let folder = match (&self.signing_mode, self.source.path()) {
             (Making::Nsec5 { keys }, _) => return Ok(keys.clone()),
             (_, Some(file)) => file.parent().unwrap_or_else(|| Path::new("")).join(NSEC5_FOLDER),
             _ => return Err(Refused::Nsec5KeysNeeded { folder: None }),
@@ -335,8 +335,8 @@ impl ZoneSettings {
 
     /// A digest of the settings that versions of a zone are verified by, and of the program. `None` where key files are also
     /// needed.
-    pub(super) fn judged_by(&self) -> Option<String> {
-        if self.making != Making::AsItIs {
+    pub(super) fn verification_digest(&self) -> Option<String> {
+        if self.signing_mode != Making::AsItIs {
             return None;
         }
         let settings = (self.verify, self.on_fault, self.requires_dnssec, self.limits);
@@ -355,14 +355,14 @@ impl ZoneSettings {
 
     /// Whether the zone's records are held in memory beside its image: for those who transfer it or are told of it, and to
     /// read a catalog.
-    pub(super) fn keeps_contents(&self) -> bool {
+    pub(super) fn holds_contents(&self) -> bool {
         let transfers = &self.transfers;
         !transfers.transfer.entries().is_empty()
             || !transfers.also_notify.is_empty()
             || self.catalog.is_some()
             || self.source.path().is_none()
             // It cannot be read again when other keys become active.
-            || matches!((&self.source, &self.making), (Source::Stream(_), Making::Online(_)))
+            || matches!((&self.source, &self.signing_mode), (Source::Stream(_), Making::Online(_)))
     }
 }
 
@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn members_have_paths_of_their_own() {
         let of =
-            |making| ZoneSettings { making, ..ZoneSettings::of_file(Name::root(), "z/{zone}.db".into()) };
+            |making| ZoneSettings { signing_mode: making, ..ZoneSettings::of_file(Name::root(), "z/{zone}.db".into()) };
         let template = Template::new(of(Making::Nsec5 { keys: "keys/{zone}".into() }));
         for (apex, stem) in [
             ("example.", "example"),
@@ -395,7 +395,7 @@ mod tests {
         ] {
             let member = template.for_member(apex.parse().unwrap());
             assert_eq!(member.source, Source::File(format!("z/{stem}.db").into()), "{apex}");
-            assert_eq!(member.making, Making::Nsec5 { keys: format!("keys/{stem}").into() }, "{apex}");
+            assert_eq!(member.signing_mode, Making::Nsec5 { keys: format!("keys/{stem}").into() }, "{apex}");
         }
     }
 }

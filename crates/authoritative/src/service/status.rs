@@ -23,7 +23,7 @@ pub enum ZoneStanding {
 impl ZoneStanding {
     /// The standing in one word.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Serving => "serving",
             Self::NotReady => "not-ready",

@@ -58,7 +58,7 @@ impl Service {
 impl Zones {
     /// What there is of the zone of this name.
     pub(crate) fn state(&self, apex: &Name) -> Option<Arc<ZoneState>> {
-        self.table().slot(apex.view()).map(|slot| Arc::clone(&slot.state()))
+        self.database().slot(apex.view()).map(|slot| Arc::clone(&slot.state()))
     }
 }
 

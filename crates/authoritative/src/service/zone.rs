@@ -22,14 +22,14 @@ pub(super) struct Zone {
     is_member: bool,
     work: Arc<Work>,
     settings: Mutex<Arc<ZoneSettings>>,
-    pub(super) facts: Mutex<Facts>,
+    pub(super) runtime: Mutex<Facts>,
 }
 
 /// What is known of a zone. What is answered is set by whoever holds them ([`Service::show`](super::Service::show)).
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     /// Whether the zone was taken away: nothing of it is to be served again, whatever goes on still.
-    pub(super) is_gone: bool,
+    pub(super) is_removed: bool,
     pub(super) served: Option<Arc<ServedZone>>,
     pub(super) is_expired: bool,
     pub(super) has_failed: bool,
@@ -44,7 +44,7 @@ pub(super) struct Facts {
     pub(super) warnings: Vec<String>,
     /// Number of findings of the semantic checks in it; `None` where its records were not checked.
     pub(super) findings: Option<usize>,
-    pub(super) words: String,
+    pub(super) description: String,
     pub(super) verified: String,
     pub(super) records: Option<u64>,
     pub(super) loaded_at: u64,
@@ -82,7 +82,7 @@ pub(super) enum Update {
 impl Zone {
     pub(super) fn new(settings: ZoneSettings, work: Arc<Work>) -> Self {
         let (apex, facts) = (settings.apex.clone(), Mutex::default());
-        Self { apex, is_member: false, work, settings: Mutex::new(Arc::new(settings)), facts }
+        Self { apex, is_member: false, work, settings: Mutex::new(Arc::new(settings)), runtime: facts }
     }
 
     pub(super) fn member(settings: ZoneSettings, work: Arc<Work>) -> Self {
@@ -120,21 +120,21 @@ impl Zone {
     }
 
     pub(super) fn contents(&self) -> Option<Arc<Contents>> {
-        lock(&self.facts).contents.clone()
+        lock(&self.runtime).contents.clone()
     }
 
-    pub(super) fn standing(&self) -> ZoneStanding {
-        lock(&self.facts).standing()
+    pub(super) fn serving_state(&self) -> ZoneStanding {
+        lock(&self.runtime).standing()
     }
 
     /// Lets go of the files of the zone, which is gone for good.
     pub(super) fn close(&self) {
-        *lock(&self.facts) = Facts { is_gone: true, ..Facts::default() };
+        *lock(&self.runtime) = Facts { is_removed: true, ..Facts::default() };
     }
 
     /// Warns in the log of signatures that expire soon or have expired. Returns the seconds after which there may be more to say.
     pub(super) fn warn_of_expiry(&self, now: u32) -> Option<u32> {
-        let mut facts = lock(&self.facts);
+        let mut facts = lock(&self.runtime);
         let period = facts.served.as_ref()?.published().image().period()?;
         let warning = facts.expiry.look(period, now);
         drop(facts);
@@ -147,12 +147,12 @@ impl Zone {
 
     /// Whether answers are signed or proven when asked.
     pub(super) fn is_online(&self) -> bool {
-        lock(&self.facts).served.as_ref().is_some_and(|served| served.published().is_online())
+        lock(&self.runtime).served.as_ref().is_some_and(|served| served.published().is_online())
     }
 
     pub(super) fn status(&self, now: u32) -> ZoneStatus {
         let settings = self.settings();
-        let facts = lock(&self.facts);
+        let facts = lock(&self.runtime);
         let image = facts.served.as_ref().map(|served| served.published().image());
         let period = image.and_then(|image| image.period());
         let expires_soon = period.is_some_and(|period| !Expiry::of(period, now).is_far());
@@ -160,7 +160,7 @@ impl Zone {
             zone: self.apex.to_string(),
             state: facts.standing(),
             serial: image.map(|image| image.serial()),
-            served: image.map(|_| facts.words.clone()),
+            served: image.map(|_| facts.description.clone()),
             source: source_words(&settings),
             records: facts.records,
             signatures: image.map_or(0, |image| image.signatures()),

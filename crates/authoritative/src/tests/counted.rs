@@ -27,7 +27,7 @@ fn queries_for_each_zone_are_counted_where_that_is_configured() {
         // Refused, and a query for the zone all the same.
         ask(&mut responder, &query(&name("sub.example."), Rtype::AXFR, None));
         let queries =
-            |apex: &str| shared.zones.table().slot(name(apex).view()).map(|slot| slot.queries()).unwrap();
+            |apex: &str| shared.zones.database().slot(name(apex).view()).map(|slot| slot.queries()).unwrap();
         let expected = if is_counted { (3, 2) } else { (0, 0) };
         assert_eq!((queries("example."), queries("sub.example.")), expected);
     }

@@ -78,7 +78,7 @@ fn server() -> (Shared, Arc<Mutex<Vec<Notified>>>) {
     shared.settings.store(settings.into());
     let taken: Arc<Mutex<Vec<Notified>>> = Arc::default();
     let list = Arc::clone(&taken);
-    shared.notified = Some(Arc::new(move |notified| {
+    shared.notify_sink = Some(Arc::new(move |notified| {
         list.lock().unwrap().push(notified);
         true
     }));

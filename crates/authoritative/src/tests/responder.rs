@@ -335,7 +335,7 @@ fn notify_reaches_who_transfers() {
     ];
     let listener = Arc::clone(&told);
     let shared = Shared {
-        notified: Some(Arc::new(move |notified| {
+        notify_sink: Some(Arc::new(move |notified| {
             listener.lock().unwrap().push(notified.apex.to_string());
             true
         })),
@@ -353,7 +353,7 @@ fn notify_reaches_who_transfers() {
     }
     assert_eq!(*told.lock().unwrap(), ["example.", "late.example."]);
     // Where nobody can take it, the primary is to send it again.
-    let shared = Shared { notified: Some(Arc::new(|_| false)), ..shared };
+    let shared = Shared { notify_sink: Some(Arc::new(|_| false)), ..shared };
     assert_eq!(ask(&mut self::responder(&shared, Transport::Udp), &with_opcode("example.", 4)), None);
 }
 

@@ -18,7 +18,7 @@ pub(super) fn serving_text(apex: &str, text: &str, policy: ZonePolicy) -> ZoneSt
 }
 
 fn found(zones: &Zones, text: &str) -> Option<String> {
-    zones.table().find(name(text).view()).map(|slot| slot.apex().to_string())
+    zones.database().find(name(text).view()).map(|slot| slot.apex().to_string())
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn a_zone_is_replaced_in_its_place() {
     let zones = Zones::new();
     let apex = name("example.");
     zones.set(&apex, ZoneState::NotReady(Arc::default()));
-    let table = zones.table();
+    let table = zones.database();
     zones.set(&name("EXAMPLE."), serving("example.", 7, ZonePolicy::default()));
-    assert!(Arc::ptr_eq(&table, &zones.table()));
+    assert!(Arc::ptr_eq(&table, &zones.database()));
     let state = zones.state(&apex).unwrap();
     assert_eq!(state.serving().map(|zone| zone.serial()), Some(7));
     let slot = Arc::clone(table.slot(apex.view()).unwrap());
@@ -68,7 +68,7 @@ fn zones_come_and_go_together() {
     let zones = Zones::new();
     let names = ["a.example.", "b.example.", "A.example.", "example."];
     zones.set_all(names.map(|apex| (name(apex), serving(apex, 1, ZonePolicy::default()))).to_vec());
-    let before = zones.table();
+    let before = zones.database();
     assert_eq!(zones.remove_all(&[name("B.example."), name("c.example."), name("b.example.")]), 1);
     assert_eq!(found(&zones, "x.b.example.").as_deref(), Some("example."));
     // Others of that depth are still found; whoever has the old table finds what it has.

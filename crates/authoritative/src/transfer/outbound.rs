@@ -186,7 +186,7 @@ pub fn begin(
         Ok(transfer) => transfer,
         Err(refusal) => {
             say(asked, refusal, outgoing);
-            outgoing.tell(asked, 0, TransferOutcome::Refused(refusal), 0);
+            outgoing.record(asked, 0, TransferOutcome::Refused(refusal), 0);
             Transfer::Refuse(refusal)
         }
     }
@@ -202,7 +202,7 @@ fn say(asked: &Asked<'_>, refusal: Refusal, outgoing: &Outgoing) {
             tracing::debug!(%zone, %peer, %kind, key, "transfer refused: {refusal}");
         }
         _ => {
-            if let Some(before) = outgoing.may_say() {
+            if let Some(before) = outgoing.may_log() {
                 tracing::info!(%zone, %peer, %kind, key, before, "transfer refused: {refusal}");
             }
         }
@@ -295,7 +295,7 @@ fn answer_datagram(
         let mut sending =
             Sending::new(frame(asked, outgoing.clock(), asked.limit, asked.limit), records, None);
         if sending.write_alone(out) {
-            outgoing.tell(asked, serial_of(contents), TransferOutcome::Sent, out.len());
+            outgoing.record(asked, serial_of(contents), TransferOutcome::Sent, out.len());
             return Transfer::Single;
         }
         out.clear();
@@ -317,7 +317,7 @@ fn answer_with_soa(
         out.clear();
         return Transfer::Truncate;
     }
-    outgoing.tell(asked, serial_of(contents), TransferOutcome::UpToDate, out.len());
+    outgoing.record(asked, serial_of(contents), TransferOutcome::UpToDate, out.len());
     Transfer::Single
 }
 

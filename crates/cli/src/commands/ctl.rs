@@ -365,7 +365,7 @@ fn print_purge(Purged { purged }: &Purged) -> Result<(), FileError> {
 /// A zone whose refreshes fail, in a line.
 fn refresh_failure(failure: &RefreshFailure) -> String {
     let RefreshFailure { zone, state, primary, since, error, next_refresh, expires } = failure;
-    let mut words = format!("refresh fails: {zone} is {}", state.word());
+    let mut words = format!("refresh fails: {zone} is {}", state.as_str());
     if let (Some(primary), Some(since)) = (primary, since) {
         words.push_str(&format!(", primary {primary} fails since {}", time(*since)));
     }

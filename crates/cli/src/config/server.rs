@@ -186,7 +186,7 @@ fn included(item: Item<'_, '_>) -> Result<Include, ValueError> {
 
 impl Root {
     /// Completes the settings, and reports what contradicts.
-    pub(super) fn settle(&mut self, root: &Section<'_>) {
+    pub(super) fn resolve(&mut self, root: &Section<'_>) {
         if !root.has("version") {
             root.fault("version", format!("missing: write version = {VERSION} as the first line"));
         }

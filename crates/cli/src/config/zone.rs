@@ -190,10 +190,10 @@ pub(super) fn table() -> Table<ZoneKeys> {
 /// A mechanism whose records are generated online.
 fn mechanism(item: Item<'_, '_>) -> Result<Mechanism, ValueError> {
     let mechanism = text(item)?;
-    let online = MECHANISMS.iter().filter(|entry| entry.made == Made::WhenAsked);
+    let online = MECHANISMS.iter().filter(|entry| entry.generation == Made::WhenAsked);
     let allowed = alternatives(online.map(|entry| entry.name));
     match mechanism.parse::<Mechanism>() {
-        Ok(found) if found.entry().made == Made::WhenAsked => Ok(found),
+        Ok(found) if found.entry().generation == Made::WhenAsked => Ok(found),
         Ok(_) => Err(ValueError::NotOnline { mechanism, allowed }),
         Err(_) => Err(ValueError::not_allowed(item, allowed)),
     }

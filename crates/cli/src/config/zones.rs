@@ -220,7 +220,7 @@ impl<'t> Reader<'_, 't> {
 
     /// Warns of the first member of each catalog that cannot be transferred: others are so by the same template, mostly.
     fn warn_of_closed(&mut self, catalog: &Name, settings: &ZoneSettings, section: &Section<'_>) {
-        let reason = if matches!(settings.making, Making::Online(_)) {
+        let reason = if matches!(settings.signing_mode, Making::Online(_)) {
             "this zone is signed when asked, and cannot be transferred"
         } else if settings.transfers.transfer.entries().iter().all(|entry| entry.is_denied) {
             "nobody may transfer this zone (transfer)"
@@ -261,7 +261,7 @@ impl<'t> Reader<'_, 't> {
 
 impl Around<'_> {
     fn settle(&self, keys: &ZoneKeys, apex: Name, section: &Section<'_>) -> Option<ZoneSettings> {
-        keys.settle(apex, section, self.has_state, self.root.query.as_ref())
+        keys.resolve(apex, section, self.has_state, self.root.query.as_ref())
     }
 
     /// Checks a zone or template by itself: what a zone takes over is reported of the template, once.

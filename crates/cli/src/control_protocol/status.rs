@@ -136,7 +136,7 @@ impl From<&nonesuch_secondary::ZoneStatus> for Refresh {
             expires: zone.expires,
             transfer_error: zone.last_error.clone(),
             rejected_serial: zone.rejected,
-            behind: zone.behind.clone(),
+            behind: zone.outdated_primaries.clone(),
         }
     }
 }

@@ -29,13 +29,13 @@ fn full() -> Snapshot {
             rcode: Rcode(rcode),
             query_octets: 40,
             response_octets: octets,
-            seen: Seen::EDNS.with(Seen::DNSSEC_OK, true).with(Seen::TRUNCATED, rcode == 3),
+            flags: Seen::EDNS.with(Seen::DNSSEC_OK, true).with(Seen::TRUNCATED, rcode == 3),
         });
     }
     udp.sent(now + Duration::from_micros(15));
     udp.drop(Dropped::RateLimited);
     udp.slip();
-    udp.over_budget();
+    udp.count_over_budget();
     udp.prohibit();
     udp.cookie(Cookie::Valid);
     udp.tsig(Tsig::BadTime);

@@ -290,7 +290,7 @@ fn check_zones(
     settings.zones.retain(|zone| matches!(zone.source, Source::File(_)) && !is_faulty(&zone.apex));
     let files: Vec<(Name, PathBuf)> = settings.zones.iter().filter_map(zone_file).collect();
     // What is stored of a zone that is signed online is not what its file has.
-    let served_as_they_are = settings.zones.iter().filter(|zone| !matches!(zone.making, Making::Online(_)));
+    let served_as_they_are = settings.zones.iter().filter(|zone| !matches!(zone.signing_mode, Making::Online(_)));
     let compared: HashSet<Name> = served_as_they_are.map(|zone| zone.apex.clone()).collect();
     let service = Service::open(settings, QUIET_KEY_FILES, Arc::new(Zones::new()))?;
     service.begin().map_err(Failure::Thread)?;

@@ -22,7 +22,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A server that neither has zones nor answers yet.
 pub(crate) struct Daemon {
-    pub(crate) node: Arc<Node>,
+    pub(crate) daemon: Arc<Node>,
     pub(crate) runtime: Runtime,
     pub(crate) signals: Signals,
     pub(crate) watchdog: Watchdog,
@@ -35,7 +35,7 @@ impl Daemon {
         self,
         announce: impl FnOnce() -> Result<(), Failure> + Send + 'static,
     ) -> Result<(), Failure> {
-        let Self { node, runtime, signals, watchdog } = self;
+        let Self { daemon: node, runtime, signals, watchdog } = self;
         let outcome = runtime.block_on(async {
             let duties = Duties {
                 node: Arc::clone(&node),

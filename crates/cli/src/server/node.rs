@@ -91,7 +91,7 @@ impl Node {
     }
 
     /// The state of the server in a line.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn status_line(&self) -> String {
         let status = self.service.status();
         format!(
             "{} served, {} waiting, {} failed",

@@ -57,7 +57,7 @@ pub(crate) fn print_ready(node: &Node, settled: Settled, is_json: bool) {
     print(&format!(
         "ready: listening on {}; {}; {} in {seconds:.2} s",
         status.address_words(),
-        node.words(),
+        node.status_line(),
         counted(workers, "worker"),
     ));
 }
@@ -94,7 +94,7 @@ pub(crate) fn zone_line(zone: &ZoneStatus) -> String {
         }
         (state, _) => {
             let error = zone.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
-            format!("zone {}: {}{error}", zone.zone, state.word())
+            format!("zone {}: {}{error}", zone.zone, state.as_str())
         }
     }
 }

@@ -31,7 +31,7 @@ impl Node {
             tracing::error!("the configuration is refused, the one of before stays:\n{problems}");
         }
         self.reloads.note(outcome.as_ref().err().map(ToString::to_string));
-        self.notifier.ready(&self.words());
+        self.notifier.ready(&self.status_line());
         outcome
     }
 

@@ -106,7 +106,7 @@ pub(crate) fn limit_settings(configuration: &Configuration) -> LimitSettings {
         online: OnlineSettings {
             share: limits.online_share,
             busy_share: limits.online_busy_share,
-            when_over: limits.online_over,
+            over_budget_action: limits.online_over,
         },
         exempt: limits.exempt.clone(),
         require_cookie: configuration.cookies.demand,

@@ -24,7 +24,7 @@ impl Node {
         let configuration = self.configuration();
         let is_counted = configuration.server.metrics_zone_queries && zones.len() <= most_zones;
         drop(configuration);
-        let table = self.service.zones().table();
+        let table = self.service.zones().database();
         let queries = |zone: &str| {
             let apex: Name = zone.parse().ok().filter(|_| is_counted)?;
             Some(table.slot(apex.view().to_canonical().view())?.queries())
@@ -36,7 +36,7 @@ impl Node {
                 next: zone.next,
                 expires: zone.expires,
             }),
-            state: status.state.word(),
+            state: status.state.as_str(),
             serial: status.serial,
             loaded_at: status.loaded_at,
             nearest_expiration: status.nearest_expiration.map(u64::from),

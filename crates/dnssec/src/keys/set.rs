@@ -234,7 +234,7 @@ impl KeySet {
     }
 
     /// The keys that the parent's DS RRset should name: those that sign the DNSKEY RRset, without revoked ones.
-    pub fn entry_points(&self) -> impl Iterator<Item = &KeyPair> {
+    pub fn secure_entry_points(&self) -> impl Iterator<Item = &KeyPair> {
         self.for_keys.iter().map(|index| &self.keys[*index]).filter(|key| !key.is_revoked())
     }
 

@@ -136,7 +136,7 @@ pub struct KeyTimes([Option<u32>; EVENTS.len()]);
 impl KeyTimes {
     /// The times of a key that is published and signs from `since` on.
     #[must_use]
-    pub fn since(since: u32) -> Self {
+    pub fn active_since(since: u32) -> Self {
         let mut times = Self::default();
         for event in [KeyEvent::Created, KeyEvent::Publish, KeyEvent::Activate] {
             times.0[event as usize] = Some(since);
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn comments_are_as_bind_writes_them() {
-        let text = KeyTimes::since(1_767_225_600).comments();
+        let text = KeyTimes::active_since(1_767_225_600).comments();
         let words = "20260101000000 (Thu Jan  1 00:00:00 2026)";
         assert_eq!(text, format!("; Created: {words}\n; Publish: {words}\n; Activate: {words}\n"));
         assert_eq!(Words(1_795_374_255).to_string(), "Sun Nov 22 19:04:15 2026");

@@ -148,7 +148,7 @@ fn push_signed(
 ) -> Result<(), SignError> {
     run.begin_rrset(rtype, rtype, ttl);
     rdatas.iter().for_each(|rdata| run.push_record(|out| out.extend_from_slice(rdata)));
-    let rrset = Unsigned { owner: zone.clone(), rtype, ttl, rdatas: rdatas.to_vec(), made_for: None };
+    let rrset = Unsigned { owner: zone.clone(), rtype, ttl, rdatas: rdatas.to_vec(), generated_for: None };
     let mut signatures = Vec::new();
     let job = SigningJob { rrset: &rrset, inception: options.inception, expiration: options.expiration };
     for key in signers {

@@ -186,7 +186,7 @@ fn has_signed_keys(contents: &Contents) -> bool {
 }
 
 fn check_mechanism(contents: &Contents, mechanism: Mechanism) -> Result<(), PrepareError> {
-    if mechanism.entry().made != Made::WhenAsked {
+    if mechanism.entry().generation != Made::WhenAsked {
         return Err(PrepareError::NotOnline(mechanism));
     }
     let apex = contents.apex();

@@ -279,12 +279,12 @@ fn rrsets_are_signed_by_every_key_that_signs_them() {
             rtype,
             ttl: 300,
             rdatas: vec![vec![192, 0, 2, 1], vec![192, 0, 2, 2]],
-            made_for: None,
+            generated_for: None,
         };
         let identity = [owner.as_bytes(), &rtype.0.to_be_bytes()];
         workshop.begin();
         assert_eq!(workshop.signatures(keys, None, &identity, NOW, || rrset.clone()), None);
-        workshop.make(Some(keys), None, NOW);
+        workshop.make_pending(Some(keys), None, NOW);
         let list = workshop.signatures(keys, None, &identity, NOW, || unreachable!()).unwrap().to_vec();
         let mut rest = list.as_slice();
         for key in signers {
@@ -319,7 +319,7 @@ fn a_full_batch_refuses_more() {
         rtype: Rtype::A,
         ttl: 1,
         rdatas: vec![vec![1; 4]],
-        made_for: None,
+        generated_for: None,
     };
     let ask = |workshop: &mut Workshop| {
         let numbers = 0..MOST_WANTED as u32 + 3;
@@ -331,9 +331,9 @@ fn a_full_batch_refuses_more() {
     workshop.begin();
     assert_eq!(ask(&mut workshop), 0);
     assert!(!workshop.may_make());
-    workshop.make(Some(prepared.keys()), None, NOW);
+    workshop.make_pending(Some(prepared.keys()), None, NOW);
     assert_eq!(ask(&mut workshop), MOST_WANTED);
-    workshop.make(Some(prepared.keys()), None, NOW);
+    workshop.make_pending(Some(prepared.keys()), None, NOW);
     assert_eq!(ask(&mut workshop), MOST_WANTED + 3);
     let counters = counters.read();
     assert_eq!((counters.refused, counters.batches), (3, 2));

@@ -42,7 +42,7 @@ pub struct Rrset {
     /// RDATA in canonical order (RFC 4034 §6.3).
     pub rdatas: Vec<Vec<u8>>,
     /// What the record was made for; `None` for the zone's own.
-    pub made_for: Option<Mechanism>,
+    pub generated_for: Option<Mechanism>,
 }
 
 /// What is wanted: of whom, under which key of the cache, and what.
@@ -65,7 +65,7 @@ pub struct Mark {
 impl Mark {
     /// Number of things on the list up to here.
     #[must_use]
-    pub const fn wanted(self) -> usize {
+    pub const fn pending_count(self) -> usize {
         self.rrsets + self.names
     }
 }
@@ -79,7 +79,7 @@ pub struct Workshop {
     listed: Hashes,
     batch: u32,
     /// Whether responses are being built again: nothing is counted then.
-    again: bool,
+    is_second_pass: bool,
     counters: Arc<Counters>,
     key: Vec<u8>,
 }
@@ -94,7 +94,7 @@ impl Workshop {
             names: Vec::new(),
             listed: Hashes::default(),
             batch: 1,
-            again: false,
+            is_second_pass: false,
             counters,
             key: Vec::new(),
         }
@@ -103,12 +103,12 @@ impl Workshop {
     /// Whether one more thing may be wanted in this batch.
     #[must_use]
     pub fn may_make(&self) -> bool {
-        self.wanted() < MOST_WANTED
+        self.pending_count() < MOST_WANTED
     }
 
     /// Number of things on the list.
     #[must_use]
-    pub fn wanted(&self) -> usize {
+    pub fn pending_count(&self) -> usize {
         self.rrsets.len() + self.names.len()
     }
 
@@ -129,7 +129,7 @@ impl Workshop {
 
     /// Begins a batch: a first pass.
     pub fn begin(&mut self) {
-        self.again = false;
+        self.is_second_pass = false;
         // What a batch before could not make is not made with the keys of another zone.
         self.rrsets.clear();
         self.names.clear();
@@ -160,7 +160,7 @@ impl Workshop {
         identity.iter().for_each(|part| self.key.extend_from_slice(part));
         let hash = self.cache.hash(&self.key);
         let found = self.is_fresh(hash, now);
-        if !self.again {
+        if !self.is_second_pass {
             self.counters.count_signature(made_for, keys.algorithm_row(), found);
         }
         if found {
@@ -177,7 +177,7 @@ impl Workshop {
     pub fn hash_of(&mut self, prover: &Nsec5Prover, name: NameRef<'_>) -> Option<[u8; VRF_HASH_OCTETS]> {
         let stored = prover.stored(name);
         if stored.is_some() {
-            if !self.again {
+            if !self.is_second_pass {
                 self.counters.proofs_stored.fetch_add(1, Relaxed);
             }
             return stored.map(|(hash, _)| *hash);
@@ -186,7 +186,7 @@ impl Workshop {
         // A proof is right as long as its key is.
         let found =
             self.cache.find(hash, &self.key, self.batch).and_then(|(value, _)| value.first_chunk().copied());
-        if !self.again {
+        if !self.is_second_pass {
             self.counters.count_proof(prover.algorithm_row(), found.is_some());
         }
         if found.is_none() && self.may_list(hash) {
@@ -241,8 +241,8 @@ impl Workshop {
 
     /// Makes everything on the list that is wanted of `keys` and of `prover`, and begins the second pass. What the library fails
     /// to make is counted and not there.
-    pub fn make(&mut self, keys: Option<&OnlineKeys>, prover: Option<&Nsec5Prover>, now: u32) {
-        self.again = true;
+    pub fn make_pending(&mut self, keys: Option<&OnlineKeys>, prover: Option<&Nsec5Prover>, now: u32) {
+        self.is_second_pass = true;
         if !self.is_wanting() {
             return;
         }
@@ -285,7 +285,7 @@ impl Workshop {
             };
             for ((place, rdata), job) in places.iter().zip(rdatas).zip(&jobs) {
                 let algorithm = pair.algorithm();
-                self.counters.count(Operation::signing(job.rrset.made_for, algorithm), 1);
+                self.counters.count(Operation::signing(job.rrset.generated_for, algorithm), 1);
                 if let Some(value) = &mut values[*place] {
                     value.extend_from_slice(&(rdata.len() as u16).to_be_bytes());
                     value.extend_from_slice(&rdata);

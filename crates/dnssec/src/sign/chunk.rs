@@ -131,8 +131,8 @@ impl<'a> Signer<'a> {
     ) {
         let old = self.reuse.as_ref().and_then(|reuse| Some((reuse, reuse.signatures(previous, &piece)?)));
         let expiration = self.expiration(owner, piece.rtype);
-        for &key in self.signers.at(owner, piece.rtype) {
-            let kept = old.and_then(|(reuse, old)| reuse.kept(old, owner, &piece, key));
+        for &key in self.signers.signers_at(owner, piece.rtype) {
+            let kept = old.and_then(|(reuse, old)| reuse.reusable(old, owner, &piece, key));
             let Some((octets, fields)) = kept else {
                 let start = scratch.messages.len();
                 push_message(
@@ -230,7 +230,7 @@ impl<'a> Signer<'a> {
                 statistics.chain_records += u64::from(piece.is_of_chain());
                 if piece.signed {
                     run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
-                    let signers = self.signers.at(owner, piece.rtype);
+                    let signers = self.signers.signers_at(owner, piece.rtype);
                     let copied = self.signers.copied(owner, piece.rtype).count();
                     self.write_signatures(signers, copied, &mut sources, scratch, run, &mut statistics);
                     statistics.rrsets_signed += 1;
@@ -249,7 +249,7 @@ impl<'a> Signer<'a> {
         copy_records(run, piece);
         run.begin_rrset(Rtype::RRSIG, piece.rtype, piece.ttl);
         let fields = RRSIG_FIELDS + self.plan.zone().len();
-        for &key in self.signers.at_apex(piece.rtype) {
+        for &key in self.signers.signers_at_apex(piece.rtype) {
             let length = fields + self.key(key).private().signature_octets();
             run.push_record(|out| out.resize(out.len() + length, 0));
         }
@@ -267,7 +267,7 @@ impl<'a> Signer<'a> {
             SignStatistics { rrsets_signed: 1, records: piece.records.count(), ..SignStatistics::default() };
         let expiration = self.expiration(owner, rtype);
         let mut rdatas = Vec::new();
-        for &key in self.signers.at_apex(rtype) {
+        for &key in self.signers.signers_at_apex(rtype) {
             let (mut message, mut signature) = (Vec::new(), Vec::new());
             push_message(&self.fields(owner, piece, key, expiration), owner, piece, &mut message);
             sign_batch(self.key(key).private(), &[&message], &mut signature)?;

@@ -130,7 +130,7 @@ pub(super) fn check(contents: &Contents, keys: &KeySet, options: &SignOptions<'_
     if keys.zone() != zone {
         return Err(SignError::KeysOfOtherZone { zone: zone.clone(), keys: keys.zone().clone() });
     }
-    if options.mechanism.made() == Made::WhenAsked {
+    if options.mechanism.generation() == Made::WhenAsked {
         return Err(SignError::MadeWhenAsked { mechanism: options.mechanism });
     }
     let period = options.expiration.wrapping_sub(options.inception);

@@ -133,7 +133,7 @@ impl<'z> Plan<'z> {
             .filter(|node| is_kept(contents, *node))
             .map(|node| node.index() as u32)
             .collect();
-        let in_zone = |index: &&u32| standings[**index as usize].is_in_zone();
+        let in_zone = |index: &&u32| standings[**index as usize].is_in_chain();
         let chained: Vec<u32> = kept.iter().filter(in_zone).copied().collect();
         let opt_out = options.mechanism.is_opt_out();
         let (chain, items) = match options.mechanism.mapping() {
@@ -321,7 +321,7 @@ fn link_nodes(kept: &[u32], standings: &[Standing]) -> Vec<Item> {
     let mut next = 0;
     kept.iter()
         .map(|&node| {
-            if !standings[node as usize].is_in_zone() {
+            if !standings[node as usize].is_in_chain() {
                 return Item { node, link: NONE };
             }
             next += 1;

@@ -63,7 +63,7 @@ impl<'a> Reuse<'a> {
     }
 
     /// The signature by `key` among `signatures` over `piece` at `owner` that is to be kept.
-    pub(super) fn kept(
+    pub(super) fn reusable(
         &self,
         signatures: Rrset<'a>,
         owner: NameRef<'_>,

@@ -147,13 +147,13 @@ impl<'k> Signers<'k> {
     }
 
     /// Indices of the given keys that sign an RRset of `rtype` at the apex.
-    pub(super) fn at_apex(&self, rtype: Rtype) -> &[usize] {
+    pub(super) fn signers_at_apex(&self, rtype: Rtype) -> &[usize] {
         if KEY_SET.contains(&rtype) { &self.for_keys } else { &self.for_data }
     }
 
     /// Indices of the given keys that sign an RRset of `rtype` at `owner`. Away from the apex DNSKEY, CDS and CDNSKEY are data
     /// (RFC 9615 §2).
-    pub(super) fn at(&self, owner: NameRef<'_>, rtype: Rtype) -> &[usize] {
+    pub(super) fn signers_at(&self, owner: NameRef<'_>, rtype: Rtype) -> &[usize] {
         if KEY_SET.contains(&rtype) && owner == self.keys.zone().view() {
             &self.for_keys
         } else {

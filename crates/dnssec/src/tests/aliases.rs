@@ -113,7 +113,7 @@ fn the_tag_is_of_the_alias_and_files_keep_it() {
             other[3] = plain.0;
             assert_ne!(key_tag(&other), tag);
             assert_eq!(key.base_name(), format!("Kexample.+{:03}+{tag:05}", algorithm.0));
-            let private = key.private_file_text(&KeyTimes::since(0));
+            let private = key.private_file_text(&KeyTimes::active_since(0));
             let line = format!("Algorithm: {} (NSEC5-{plain})\n", algorithm.0);
             assert!(private.contains(&line));
             let read = KeyPair::parse(&key.key_file_text(&KeyTimes::default()), &private).unwrap();

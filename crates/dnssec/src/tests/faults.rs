@@ -187,9 +187,9 @@ fn plant_one(row: &Row, algorithm: Algorithm, mechanism: Mechanism) -> Option<St
     let vrf = crate::tests::nsec5::vrf();
     let by = |proofs, key| verify_with(&contents, &options, &Nsec5Evidence { proofs, key });
     // The same as a change of the sound zone, whose signatures are known to be good.
-    let earlier = Some(Earlier::recorded(&before, Some(NOW)));
+    let earlier = Some(Earlier::from_record(&before, Some(NOW)));
     let evidence = Nsec5Evidence { proofs, key: None };
-    let as_change = verify_aided(&contents, &options, &Aids { earlier, evidence, progress: None });
+    let as_change = verify_aided(&contents, &options, &Aids { predecessor: earlier, evidence, progress: None });
     let mut ways = vec![("", by(proofs, None), true), (", as a change", as_change, true)];
     if bench.is_nsec5() {
         ways.push((", without proofs", by(None, None), false));

@@ -47,11 +47,11 @@ fn key_files_are_written_and_read_back() {
         let pair = key(zone, flags, algorithm, 9);
         let read = KeyPair::parse(
             &pair.key_file_text(&KeyTimes::default()),
-            &pair.private_file_text(&KeyTimes::since(1_503_360_000)),
+            &pair.private_file_text(&KeyTimes::active_since(1_503_360_000)),
         )
         .unwrap();
         assert!(
-            pair.private_file_text(&KeyTimes::since(1_503_360_000)).ends_with("\nActivate: 20170822000000\n")
+            pair.private_file_text(&KeyTimes::active_since(1_503_360_000)).ends_with("\nActivate: 20170822000000\n")
         );
         assert_eq!((&read.owner, read.flags, read.dnskey_rdata()), (&pair.owner, flags, pair.dnskey_rdata()));
         assert_eq!(read.check_base_name(&pair.base_name()), Ok(()));
@@ -216,7 +216,7 @@ fn a_revoked_key_signs_the_keys_alone() {
     assert_eq!(signers(keys(), Rtype::DNSKEY).len(), 2);
     assert_eq!(signers(keys(), Rtype::A), [(257, ED25519)]);
     let set = KeySet::new(&name("example."), keys()).unwrap();
-    assert_eq!(set.entry_points().map(|key| key.flags).collect::<Vec<_>>(), [257]);
+    assert_eq!(set.secure_entry_points().map(|key| key.flags).collect::<Vec<_>>(), [257]);
 }
 
 #[test]

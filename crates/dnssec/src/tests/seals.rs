@@ -22,7 +22,7 @@ fn a_seal_is_read_back_and_is_of_that_key_alone() {
     let keys = pair_of("example.");
     let mut proofs = proofs();
     assert!(!proofs.is_sealed_by(&keys), "nobody has sealed them");
-    proofs.seal(&keys).unwrap();
+    proofs.sign(&keys).unwrap();
     let read = Proofs::read(&octets(&proofs)).unwrap();
     assert!(read == proofs && read.is_sealed_by(&keys));
     assert!(!read.is_sealed_by(&csk_of("example.")), "the seal is the ZSK's");
@@ -35,7 +35,7 @@ fn a_seal_is_read_back_and_is_of_that_key_alone() {
 fn proofs_altered_under_a_right_digest_are_not_sealed() {
     let keys = pair_of("example.");
     let mut proofs = proofs();
-    proofs.seal(&keys).unwrap();
+    proofs.sign(&keys).unwrap();
     let good = octets(&proofs);
     let body = good.len() - 32;
     let mut sealed = 0;

@@ -454,7 +454,7 @@ fn cds_and_cdnskey_on_request() {
     for keys in [keys, csk_of("example.")] {
         let signed = sign(&zone(""), &keys, &options).unwrap();
         assert_sound(signed.contents());
-        let ksk = keys.entry_points().next().unwrap();
+        let ksk = keys.secure_entry_points().next().unwrap();
         let rrset = |rtype| {
             node(signed.contents(), "example.")
                 .rrset(rtype)

@@ -45,7 +45,7 @@ enum Nsec5Keys {
 pub struct TrustedKeys {
     apex: Name,
     keys: Vec<ZoneKey>,
-    standing: Standing,
+    status: Standing,
     nsec5: Nsec5Keys,
 }
 
@@ -78,7 +78,7 @@ impl TrustedKeys {
             _ => Standing::Refused(Reason::NoUsableKey),
         };
         let nsec5 = Nsec5Keys::Refused(Reason::NoNsec5Key);
-        Self { apex: apex.view().to_canonical(), keys, standing, nsec5 }
+        Self { apex: apex.view().to_canonical(), keys, status: standing, nsec5 }
     }
 
     /// Takes the RDATA of the NSEC5KEY set, which must be Secure; validates each key of a known algorithm once (RFC 9381
@@ -97,8 +97,8 @@ impl TrustedKeys {
         self.apex.view()
     }
 
-    pub(super) const fn standing(&self) -> &Standing {
-        &self.standing
+    pub(super) const fn key_set_status(&self) -> &Standing {
+        &self.status
     }
 
     /// The keys that a signature may be by, at most `most` of them: tags may collide.

@@ -24,7 +24,7 @@ impl<'e> Earlier<'e> {
     /// this process has verified. It must have been verified with this program's tables of algorithms: a compiled zone for which
     /// this holds has [`Verification::Full`](nonesuch_zone::Verification::Full).
     #[must_use]
-    pub const fn recorded(contents: &'e Contents, at: Option<u32>) -> Self {
+    pub const fn from_record(contents: &'e Contents, at: Option<u32>) -> Self {
         Self { contents, at }
     }
 

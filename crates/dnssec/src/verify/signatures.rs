@@ -109,7 +109,7 @@ impl<'c, 'z> Checker<'c, 'z> {
     }
 
     fn collect(&mut self, node: Node<'z>) {
-        let standing = self.zone.standing(node);
+        let standing = self.zone.name_status(node);
         self.recall.go_to(node.name());
         let mut previous: Option<Rrset<'z>> = None;
         for rrset in node.rrsets() {

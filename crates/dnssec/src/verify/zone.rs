@@ -23,11 +23,11 @@ impl<'z> Zone<'z> {
     /// Nodes that have records of their own: neither the chain's nor signatures. Those of the zone are its chain.
     pub(crate) fn chained(&self) -> Vec<u32> {
         let nodes = self.contents.nodes().zip(&self.standings);
-        let chained = nodes.filter(|(node, standing)| standing.is_in_zone() && self.owns_data(*node));
+        let chained = nodes.filter(|(node, standing)| standing.is_in_chain() && self.owns_data(*node));
         chained.map(|(node, _)| node.index() as u32).collect()
     }
 
-    pub(crate) fn standing(&self, node: Node<'z>) -> Standing {
+    pub(crate) fn name_status(&self, node: Node<'z>) -> Standing {
         self.standings[node.index()]
     }
 

@@ -15,7 +15,7 @@ pub(super) struct Behind {
 
 impl Behind {
     /// Takes the serial of a primary beside the one that is `held`. Returns what is to be said: once for each pair of serials.
-    pub(super) fn look(
+    pub(super) fn note_serial(
         &mut self,
         apex: &Name,
         primary: SocketAddr,
@@ -32,12 +32,12 @@ impl Behind {
     }
 
     /// Forgets what was so of another version than the one that is `held`, or of one that is no primary.
-    pub(super) fn settle(&mut self, held: Option<u32>, is_primary: impl Fn(SocketAddr) -> bool) {
+    pub(super) fn retain(&mut self, held: Option<u32>, is_primary: impl Fn(SocketAddr) -> bool) {
         self.known.retain(|primary, (_, ours)| Some(*ours) == held && is_primary(*primary));
     }
 
     /// What is said of each.
-    pub(super) fn lines(&self, apex: &Name) -> Vec<String> {
+    pub(super) fn warnings(&self, apex: &Name) -> Vec<String> {
         let known = self.known.iter();
         known.map(|(primary, (theirs, held))| words(apex, *primary, *theirs, *held)).collect()
     }
@@ -60,26 +60,26 @@ mod tests {
         let [one, other]: [SocketAddr; 2] =
             ["192.0.2.1:53".parse().unwrap(), "192.0.2.2:53".parse().unwrap()];
         let mut behind = Behind::default();
-        assert_eq!(behind.look(&apex, other, 20, 20), None);
-        let said = behind.look(&apex, one, 7, 20).unwrap();
+        assert_eq!(behind.note_serial(&apex, other, 20, 20), None);
+        let said = behind.note_serial(&apex, one, 7, 20).unwrap();
         assert!(
             said.starts_with("primary 192.0.2.1:53 has serial 7, which does not come after 20 "),
             "{said}"
         );
-        assert_eq!(behind.look(&apex, one, 7, 20), None, "said");
+        assert_eq!(behind.note_serial(&apex, one, 7, 20), None, "said");
         assert!(
-            behind.look(&apex, one, 20u32.wrapping_add(1 << 31), 20).is_some(),
+            behind.note_serial(&apex, one, 20u32.wrapping_add(1 << 31), 20).is_some(),
             "neither before nor after"
         );
-        assert_eq!(behind.lines(&apex).len(), 1);
-        behind.settle(Some(20), |_| true);
-        assert_eq!(behind.lines(&apex).len(), 1);
-        behind.look(&apex, one, 21, 20);
-        assert!(behind.lines(&apex).is_empty());
+        assert_eq!(behind.warnings(&apex).len(), 1);
+        behind.retain(Some(20), |_| true);
+        assert_eq!(behind.warnings(&apex).len(), 1);
+        behind.note_serial(&apex, one, 21, 20);
+        assert!(behind.warnings(&apex).is_empty());
         for (held, primary) in [(Some(7), one), (Some(20), other), (None, one)] {
-            behind.look(&apex, one, 7, 20);
-            behind.settle(held, |found| found == primary);
-            assert!(behind.lines(&apex).is_empty());
+            behind.note_serial(&apex, one, 7, 20);
+            behind.retain(held, |found| found == primary);
+            assert!(behind.warnings(&apex).is_empty());
         }
     }
 }

@@ -84,9 +84,9 @@ impl Zone {
 
     /// Tells of a primary whose version is before the one that is here.
     fn look_at_serial(&mut self, primary: SocketAddr, serial: Option<u32>) {
-        let (apex, held) = (&self.settings.apex, self.machine.held());
+        let (apex, held) = (&self.settings.apex, self.machine.local_soa());
         if let Some((theirs, held)) = serial.zip(held)
-            && let Some(said) = self.behind.look(apex, primary, theirs, held.serial)
+            && let Some(said) = self.behind.note_serial(apex, primary, theirs, held.serial)
         {
             tracing::warn!(zone = %apex, peer = %primary, "{said}");
         }
@@ -135,7 +135,7 @@ impl Driver {
             settings: Arc::clone(&zone.settings),
             primary: zone.primary,
             by_steps: zone.by_steps,
-            held: zone.machine.held().filter(|_| !zone.machine.takes_any_serial()),
+            local_soa: zone.machine.local_soa().filter(|_| !zone.machine.takes_any_serial()),
             host: Arc::clone(&self.host),
             options: Arc::clone(&self.options),
             progress: Arc::clone(&progress),
@@ -256,7 +256,7 @@ impl Driver {
     }
 
     fn take_answer(&mut self, announcement: &Announcement, answer: Result<Vec<u8>, ExchangeError>, now: u64) {
-        let outcome = self.outbox.settle(announcement.ticket, answer.as_deref().ok(), now);
+        let outcome = self.outbox.handle_response(announcement.ticket, answer.as_deref().ok(), now);
         let (zone, peer) = (&announcement.apex, announcement.remote.address);
         let result = match outcome {
             Some(Outcome::Acknowledged) => Some(NotifyResult::Acknowledged),
@@ -265,7 +265,7 @@ impl Driver {
             Some(Outcome::Waiting) | None => None,
         };
         if let Some(result) = result {
-            self.options.secondaries.settle(zone, peer, result, seconds_now());
+            self.options.secondaries.note_result(zone, peer, result, seconds_now());
         }
         match outcome {
             Some(Outcome::Acknowledged) => {

@@ -82,7 +82,7 @@ impl Outages {
     }
 
     /// Forgets servers that are no primaries of the zone any more.
-    pub(super) fn settle(&mut self, is_primary: impl Fn(SocketAddr) -> bool) {
+    pub(super) fn retain(&mut self, is_primary: impl Fn(SocketAddr) -> bool) {
         self.failing.retain(|primary, _| is_primary(*primary));
     }
 
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(listed, [(primary(), NOW, "connection reset")]);
         assert!(outages.end(primary(), Failed::Probe, false, NOW + DAY).is_some());
         outages.begin(primary(), Failed::Transfer, "connection reset", NOW);
-        outages.settle(|_| false);
+        outages.retain(|_| false);
         assert_eq!(outages.list().count(), 0);
     }
 }

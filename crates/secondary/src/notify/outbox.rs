@@ -39,7 +39,7 @@ pub struct Announcement {
     /// The message, without identifier and TSIG.
     pub message: Vec<u8>,
     /// Milliseconds to wait for the answer.
-    pub patience: u64,
+    pub timeout_ms: u64,
     /// Tells this attempt from those before.
     pub ticket: u64,
     /// Whether the secondary did not answer the one before.
@@ -112,7 +112,7 @@ impl Outbox {
     }
 
     /// Tells `remotes` of the version with this SOA record. What was to be told of an older version is dropped.
-    pub fn announce(
+    pub fn push(
         &mut self,
         apex: &Name,
         soa: &SoaRecord,
@@ -202,7 +202,7 @@ impl Outbox {
         // Where the answer is that nobody listens there, it comes at once: the next attempt waits all the same.
         pending.until = now + patience;
         let message = compose(&target.0, &pending.soa);
-        Some(Announcement { apex: target.0, remote: target.1, message, patience, ticket, is_repeated })
+        Some(Announcement { apex: target.0, remote: target.1, message, timeout_ms: patience, ticket, is_repeated })
     }
 
     /// The next one, and whether it is repeated: first attempts are due at once, and come first, those of changes before all.
@@ -228,7 +228,7 @@ impl Outbox {
 
     /// Takes what came of an attempt: the whole answer, or none in the time that there was. `None` where a newer version has
     /// taken its place meanwhile.
-    pub fn settle(&mut self, ticket: u64, answer: Option<&[u8]>, now: u64) -> Option<Outcome> {
+    pub fn handle_response(&mut self, ticket: u64, answer: Option<&[u8]>, now: u64) -> Option<Outcome> {
         let target = self.targets.get(&ticket)?.clone();
         let rcode = answer.and_then(|octets| read_answer(octets, &target.0));
         let outcome = match rcode {

@@ -129,7 +129,7 @@ impl Secondaries {
     }
 
     /// Takes the result of the last NOTIFY to one of them.
-    pub fn settle(&self, apex: &Name, address: SocketAddr, result: NotifyResult, at: u64) {
+    pub fn note_result(&self, apex: &Name, address: SocketAddr, result: NotifyResult, at: u64) {
         let mut zones = self.lock();
         let entries = zones.by_apex.get_mut(apex).map_or(&mut [][..], Vec::as_mut_slice);
         if let Some(entry) = entries.iter_mut().find(|entry| entry.address == address) {
@@ -192,8 +192,8 @@ mod tests {
     fn what_a_notified_secondary_does_is_shown_and_what_others_do_is_not() {
         let (secondaries, apex) = (Secondaries::default(), name("example."));
         secondaries.notify(&apex, &[address(1), address(2)], Some(7), 100);
-        secondaries.settle(&apex, address(1), NotifyResult::Acknowledged, 101);
-        secondaries.settle(&apex, address(3), NotifyResult::Acknowledged, 101);
+        secondaries.note_result(&apex, address(1), NotifyResult::Acknowledged, 101);
+        secondaries.note_result(&apex, address(3), NotifyResult::Acknowledged, 101);
         // In IPv6 form too (RFC 4291 §2.5.5.2).
         let IpAddr::V4(one) = address(1).ip() else { unreachable!() };
         secondaries.note_query(&apex, one.to_ipv6_mapped().into(), Some(6), 102);

@@ -26,7 +26,7 @@ fn sender() -> IpAddr {
 
 fn composed(serial: u32) -> Vec<u8> {
     let mut outbox = Outbox::new(10);
-    outbox.announce(&apex(), &soa(serial), &[remote(53)], Occasion::Change, 0);
+    outbox.push(&apex(), &soa(serial), &[remote(53)], Occasion::Change, 0);
     let mut message = outbox.poll(0, true).unwrap().message;
     message[..2].copy_from_slice(&[1, 2]);
     message
@@ -105,22 +105,22 @@ fn acknowledge(message: &[u8], rcode: u8) -> Vec<u8> {
 #[test]
 fn silence_is_met_with_patience_and_then_given_up() {
     let mut outbox = Outbox::new(10);
-    outbox.announce(&apex(), &soa(1), &[remote(53)], Occasion::Change, 1000);
+    outbox.push(&apex(), &soa(1), &[remote(53)], Occasion::Change, 1000);
     let mut now = 1000;
     let mut waits = Vec::new();
     loop {
         let sent = outbox.poll(now, true).unwrap();
         assert!(outbox.poll(now, true).is_none());
-        waits.push(sent.patience);
+        waits.push(sent.timeout_ms);
         // That nobody listens there is known at once, and no reason to hurry.
-        let outcome = outbox.settle(sent.ticket, None, now).unwrap();
+        let outcome = outbox.handle_response(sent.ticket, None, now).unwrap();
         if outcome == Outcome::GivenUp {
             break;
         }
         assert_eq!(outcome, Outcome::Waiting);
-        assert_eq!(outbox.poll_timeout(true), Some(now + sent.patience));
-        assert!(outbox.poll(now + sent.patience - 1, true).is_none());
-        now += sent.patience;
+        assert_eq!(outbox.poll_timeout(true), Some(now + sent.timeout_ms));
+        assert!(outbox.poll(now + sent.timeout_ms - 1, true).is_none());
+        now += sent.timeout_ms;
     }
     assert_eq!(waits, [2_000, 4_000, 8_000, 16_000, 32_000]);
     assert!(outbox.poll_timeout(true).is_none());
@@ -130,19 +130,19 @@ fn silence_is_met_with_patience_and_then_given_up() {
 fn answers_end_it_and_a_newer_version_takes_the_place() {
     let mut outbox = Outbox::new(10);
     let remotes = [remote(1), remote(2)];
-    outbox.announce(&apex(), &soa(1), &remotes, Occasion::Change, 0);
+    outbox.push(&apex(), &soa(1), &remotes, Occasion::Change, 0);
     let (first, second) = (outbox.poll(0, true).unwrap(), outbox.poll(0, true).unwrap());
     assert_eq!((&first.remote, &second.remote), (&remotes[0], &remotes[1]));
-    let outcome = outbox.settle(first.ticket, Some(&acknowledge(&first.message, 0)), 5);
+    let outcome = outbox.handle_response(first.ticket, Some(&acknowledge(&first.message, 0)), 5);
     assert_eq!(outcome, Some(Outcome::Acknowledged));
-    outbox.announce(&apex(), &soa(2), &remotes[1..], Occasion::Change, 6);
+    outbox.push(&apex(), &soa(2), &remotes[1..], Occasion::Change, 6);
     // The answer to the old version settles nothing.
-    assert_eq!(outbox.settle(second.ticket, Some(&acknowledge(&second.message, 0)), 7), None);
+    assert_eq!(outbox.handle_response(second.ticket, Some(&acknowledge(&second.message, 0)), 7), None);
     let newer = outbox.poll(7, true).unwrap();
     assert_ne!(newer.message, second.message);
-    let outcome = outbox.settle(newer.ticket, Some(&acknowledge(&newer.message, 5)), 8);
+    let outcome = outbox.handle_response(newer.ticket, Some(&acknowledge(&newer.message, 5)), 8);
     assert_eq!(outcome, Some(Outcome::Refused(Rcode::REFUSED)));
-    outbox.announce(&apex(), &soa(3), &remotes, Occasion::Change, 9);
+    outbox.push(&apex(), &soa(3), &remotes, Occasion::Change, 9);
     outbox.forget_zone(&apex());
     assert!(outbox.poll(9, true).is_none());
 }
@@ -150,23 +150,23 @@ fn answers_end_it_and_a_newer_version_takes_the_place() {
 #[test]
 fn the_answer_for_another_zone_is_none() {
     let mut outbox = Outbox::new(10);
-    outbox.announce(&apex(), &soa(1), &[remote(1)], Occasion::Change, 0);
+    outbox.push(&apex(), &soa(1), &[remote(1)], Occasion::Change, 0);
     let sent = outbox.poll(0, true).unwrap();
     let mut other = acknowledge(&sent.message, 0);
     other[HEADER + 1] = b'f';
-    assert_eq!(outbox.settle(sent.ticket, Some(&other), 1), Some(Outcome::Waiting));
+    assert_eq!(outbox.handle_response(sent.ticket, Some(&other), 1), Some(Outcome::Waiting));
 }
 
 #[test]
 fn those_that_do_not_answer_come_behind_the_others() {
     let mut outbox = Outbox::new(10);
-    outbox.announce(&apex(), &soa(7), &[remote(1)], Occasion::Change, 0);
+    outbox.push(&apex(), &soa(7), &[remote(1)], Occasion::Change, 0);
     let sent = outbox.poll(0, true).unwrap();
     assert!(!sent.is_repeated);
-    assert_eq!(outbox.settle(sent.ticket, None, 1), Some(Outcome::Waiting));
-    let later = sent.patience + 10;
+    assert_eq!(outbox.handle_response(sent.ticket, None, 1), Some(Outcome::Waiting));
+    let later = sent.timeout_ms + 10;
     assert!(outbox.poll(later, false).is_none() && outbox.poll_timeout(false).is_none());
-    outbox.announce(&apex(), &soa(7), &[remote(2)], Occasion::Change, later);
+    outbox.push(&apex(), &soa(7), &[remote(2)], Occasion::Change, later);
     let sent = outbox.poll(later, true).unwrap();
     assert_eq!((sent.remote, sent.is_repeated), (remote(2), false));
     let sent = outbox.poll(later, true).unwrap();
@@ -180,14 +180,14 @@ fn changes_are_told_before_what_was_there_at_the_start() {
     let mut outbox = Outbox::new(10);
     let zone = |number: usize| -> Name { format!("z{number}.").parse().unwrap() };
     for number in 0..100 {
-        outbox.announce(&zone(number), &soa(1), &[remote(53)], Occasion::Start, 0);
+        outbox.push(&zone(number), &soa(1), &[remote(53)], Occasion::Start, 0);
     }
     assert_eq!(outbox.poll(0, true).unwrap().apex, zone(0));
-    outbox.announce(&zone(100), &soa(2), &[remote(53)], Occasion::Change, 5);
+    outbox.push(&zone(100), &soa(2), &[remote(53)], Occasion::Change, 5);
     // One that waits still is told of its new version instead.
-    outbox.announce(&zone(7), &soa(2), &[remote(53)], Occasion::Change, 6);
+    outbox.push(&zone(7), &soa(2), &[remote(53)], Occasion::Change, 6);
     // It is the same change, whatever was loaded anew meanwhile.
-    outbox.announce(&zone(7), &soa(2), &[remote(53)], Occasion::Start, 6);
+    outbox.push(&zone(7), &soa(2), &[remote(53)], Occasion::Start, 6);
     let next = |outbox: &mut Outbox| outbox.poll(6, true).unwrap();
     assert_eq!([next(&mut outbox).apex, next(&mut outbox).apex], [zone(100), zone(7)]);
     let others: Vec<Name> = (0..7).map(|_| next(&mut outbox).apex).collect();
@@ -203,7 +203,7 @@ fn the_rate_holds() {
     let mut outbox = Outbox::new(10);
     for number in 0..100 {
         let zone = format!("z{number}.").parse().unwrap();
-        outbox.announce(&zone, &soa(1), &[remote(53)], Occasion::Change, 0);
+        outbox.push(&zone, &soa(1), &[remote(53)], Occasion::Change, 0);
     }
     let mut sent_at = Vec::new();
     let mut now = 0;

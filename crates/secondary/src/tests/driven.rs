@@ -121,7 +121,7 @@ fn what_is_left_at_the_primary_is_heeded_told_and_kept() {
     let told = shelf.expiries.lock().unwrap().last().copied().flatten().expect("an expiry");
     assert!(told.saturating_duration_since(Instant::now()).as_secs() <= 500);
     drop(transfers);
-    assert_eq!(shelf.stored(&apex()).timers.map(|timers| timers.left), Some(Some(500)));
+    assert_eq!(shelf.load_state(&apex()).timers.map(|timers| timers.left), Some(Some(500)));
     let transfers = start(&shelf);
     transfers.set_zone(settings);
     assert_eq!(left(&transfers), 500);
@@ -214,9 +214,9 @@ fn broken_transfers_leave_the_zone_and_another_primary_helps() {
 #[test]
 fn zones_expire_when_no_primary_answers_and_come_back() {
     let timing = Timing {
-        refresh: Span { least: 1, most: 1 },
-        retry: Span { least: 1, most: 1 },
-        expire: Span { least: 1, most: 2 },
+        refresh: Span { min: 1, max: 1 },
+        retry: Span { min: 1, max: 1 },
+        expire: Span { min: 1, max: 2 },
     };
     let primary = Primary::start(vec![version(1, [1, 1, 2], "")]);
     let shelf = Arc::new(Shelf::default());
@@ -264,7 +264,7 @@ fn a_rejected_version_is_not_transferred_again_after_a_restart() {
     shelf.wait_for(&apex(), 1, false);
     wait_for(&transfers, |status| status.serial == Some(1));
     drop(transfers);
-    assert_eq!(shelf.stored(&apex()).rejected, None);
+    assert_eq!(shelf.load_state(&apex()).rejected, None);
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn timers_survive_a_restart() {
     wait_for(&transfers, |status| status.serial == Some(1));
     // The thread ends when what it began to store is stored.
     drop(transfers);
-    let stored = shelf.stored(&apex()).timers.unwrap();
+    let stored = shelf.load_state(&apex()).timers.unwrap();
     assert_eq!(stored.serial, 1);
     let transfers = start(&shelf);
     transfers.set_zone(settings.clone());
@@ -290,12 +290,12 @@ fn timers_survive_a_restart() {
     // A zone that may come back keeps them, one that is removed does not.
     transfers.retire_zone(&apex());
     drop(transfers);
-    assert!(shelf.stored(&apex()).timers.is_some());
+    assert!(shelf.load_state(&apex()).timers.is_some());
     let transfers = start(&shelf);
     transfers.set_zone(settings);
     transfers.remove_zone(&apex());
     drop(transfers);
-    assert_eq!(shelf.stored(&apex()), Stored::default());
+    assert_eq!(shelf.load_state(&apex()), Stored::default());
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn secondaries_are_told_and_told_again() {
     let soa = contents.apex_rrset(Rtype::SOA).unwrap();
     let soa = SoaRecord { ttl: soa.ttl(), rdata: soa.rdatas().next().unwrap().to_vec() };
     let to = vec![Remote::plain(secondary.local_addr().unwrap())];
-    transfers.announce(&apex(), soa, to, Occasion::Change);
+    transfers.send_notify(&apex(), soa, to, Occasion::Change);
     let mut buffer = [0; 512];
     // The first one is lost.
     secondary.recv_from(&mut buffer).unwrap();

@@ -8,7 +8,7 @@ const EXPIRE: u64 = HELD.expire as u64 * 1000;
 /// Asks for the serial at `now`, and is told that the version is the newest and has so many seconds.
 fn refresh(machine: &mut Machine, expire: Option<u32>, now: u64) {
     assert_eq!(tell(machine, Event::Refresh, now), [probe(0)]);
-    tell(machine, Event::Serial { serial: machine.held().unwrap().serial, expire }, now);
+    tell(machine, Event::Serial { serial: machine.local_soa().unwrap().serial, expire }, now);
 }
 
 /// Which of several times counts (RFC 7314 §4).
@@ -44,7 +44,7 @@ fn what_is_left_at_a_primary_is_what_is_left_here() {
 
 #[test]
 fn bounds_of_soa_records_do_not_lengthen_what_is_left() {
-    let timing = Timing { expire: Span { least: 3600, most: 7200 }, ..Timing::default() };
+    let timing = Timing { expire: Span { min: 3600, max: 7200 }, ..Timing::default() };
     let mut machine = Machine::new(timing, true, 1, Some(Held { expire: 60, ..HELD }), None, 1, NOW);
     wake(&mut machine, NOW);
     tell(&mut machine, Event::Serial { serial: 10, expire: Some(60) }, NOW);

@@ -305,7 +305,7 @@ impl Host for Shelf {
         self.change(apex, |zone| zone.is_expired = false);
     }
 
-    fn stored(&self, apex: &Name) -> Stored {
+    fn load_state(&self, apex: &Name) -> Stored {
         self.stored.lock().unwrap().as_ref().and_then(|all| all.get(apex).cloned()).unwrap_or_default()
     }
 

@@ -23,7 +23,7 @@ fn a_version_that_was_rejected_from_one_primary_is_transferred_from_the_next() {
             assert_eq!(next, [whole(1)]);
         }
         assert_eq!(tell(&mut machine, ended(Ended::Published(held(11))), NOW), [Action::Store]);
-        assert_eq!((machine.rejected(), machine.held()), (None, Some(held(11))));
+        assert_eq!((machine.rejected(), machine.local_soa()), (None, Some(held(11))));
     }
 }
 

@@ -129,12 +129,12 @@ pub struct OnlineSettings {
     /// The same of a worker that has no time left; of one that has, what all else leaves, up to `share`.
     pub busy_share: u8,
     /// What a client gets over UDP whose answer may not be made.
-    pub when_over: WhenOver,
+    pub over_budget_action: WhenOver,
 }
 
 impl Default for OnlineSettings {
     fn default() -> Self {
-        Self { share: 50, busy_share: 8, when_over: WhenOver::Truncate }
+        Self { share: 50, busy_share: 8, over_budget_action: WhenOver::Truncate }
     }
 }
 

@@ -200,7 +200,7 @@ fn what_exempt_clients_have_made_is_not_charged() {
 #[test]
 fn what_is_over_is_truncated_or_refused() {
     let truncates = limits(|_| {});
-    let refuses = limits(|settings| settings.online.when_over = WhenOver::Refuse);
+    let refuses = limits(|settings| settings.online.over_budget_action = WhenOver::Refuse);
     assert_eq!(truncates.over_budget(Transport::Udp), Action::Truncate);
     for transport in [Transport::Tcp, Transport::Tls] {
         assert_eq!(truncates.over_budget(transport), Action::Refuse);

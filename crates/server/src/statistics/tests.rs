@@ -12,7 +12,7 @@ fn observation(qtype: u16, rcode: u16, query: usize, response: usize, seen: Seen
         rcode: Rcode(rcode),
         query_octets: query,
         response_octets: response,
-        seen,
+        flags: seen,
     }
 }
 
@@ -73,7 +73,7 @@ fn what_is_no_query_is_counted_apart() {
     thread.refuse(4, Rcode::NOERROR);
     thread.drop(Dropped::RateLimited);
     thread.slip();
-    thread.over_budget();
+    thread.count_over_budget();
     (0..3).for_each(|_| thread.prohibit());
     thread.cookie(Cookie::Valid);
     thread.tsig(Tsig::BadTime);

@@ -103,7 +103,7 @@ pub struct Observation {
     /// Octets of the response.
     pub response_octets: usize,
     /// What else is counted.
-    pub seen: Seen,
+    pub flags: Seen,
 }
 
 /// Why a message was not answered.
@@ -265,7 +265,7 @@ impl ThreadStatistics {
 
     /// Logs `message`, whose TSIG record was refused at `now`, in seconds since 1970; `known`: its sender, where the
     /// configuration knows it.
-    pub fn tell_refused_signature(
+    pub fn log_tsig_rejection(
         &self,
         refused: &Refused,
         message: &[u8],
@@ -285,8 +285,8 @@ impl ThreadStatistics {
     }
 
     /// Tells in the log of a response that was limited at `now`, in seconds since 1970.
-    pub fn tell_limited(&self, network: (IpAddr, u8), class: Class, now: u64) {
-        self.told.limited(network, class, now);
+    pub fn log_limited(&self, network: (IpAddr, u8), class: Class, now: u64) {
+        self.told.log_limited(network, class, now);
     }
 
     /// Counts `message`, read as `query`, which is answered with `response`. Response codes above 15 stand in OPT, which is
@@ -301,7 +301,7 @@ impl ThreadStatistics {
 
     /// Counts a query that is answered.
     pub fn record(&mut self, observation: &Observation) {
-        let Observation { qtype, rcode, query_octets, response_octets, seen } = *observation;
+        let Observation { qtype, rcode, query_octets, response_octets, flags: seen } = *observation;
         let outcome = OutcomeIndex::of_seen(rcode.0.min(RCODES as u16 - 1), seen);
         self.count(qtype, outcome, query_octets, response_octets);
     }
@@ -349,7 +349,7 @@ impl ThreadStatistics {
     }
 
     /// Counts a query whose online work the budget refused, besides the query.
-    pub fn over_budget(&mut self) {
+    pub fn count_over_budget(&mut self) {
         add(&self.counters.over_budget, 1);
     }
 

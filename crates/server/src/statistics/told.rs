@@ -44,9 +44,9 @@ impl Told {
             Error::BadTrunc => (3, "its MAC is shorter than is taken here"),
             Error::Form => (4, "its TSIG record is malformed"),
         };
-        let shared = || self.signatures[place].may_say(now);
+        let shared = || self.signatures[place].may_log(now);
         let may_say = match known {
-            Some(sender) => self.known.may_say((place, sender), now).unwrap_or_else(shared),
+            Some(sender) => self.known.may_log((place, sender), now).unwrap_or_else(shared),
             None => shared(),
         };
         let Some(before) = may_say else { return };
@@ -56,7 +56,7 @@ impl Told {
     }
 
     /// Tells of a response of this class that was limited in the second `now`, where that has begun for its client's network.
-    pub(super) fn limited(&self, network: (IpAddr, u8), class: Class, now: u64) {
+    pub(super) fn log_limited(&self, network: (IpAddr, u8), class: Class, now: u64) {
         if let Some(others) = self.limited.begin(network, now) {
             let (address, bits) = network;
             let what = match class {

@@ -117,12 +117,12 @@ impl Writer {
                 self.output = Some(output);
                 self.pause = RETRY.0;
             }
-            Err(error) => self.bear(&error),
+            Err(error) => self.handle_error(&error),
         }
     }
 
     /// Gives up what is open, and tries again after a pause.
-    fn bear(&mut self, error: &io::Error) {
+    fn handle_error(&mut self, error: &io::Error) {
         self.shared.failures.fetch_add(1, Relaxed);
         // Said once for each time that there was a reader.
         if self.output.take().is_some() || self.pause == RETRY.0 {
@@ -147,7 +147,7 @@ impl Writer {
     }
 
     fn write_all(&mut self) {
-        for lane in self.shared.lanes() {
+        for lane in self.shared.queues() {
             let Some(output) = &mut self.output else { return };
             lane.swap(&mut self.frames);
             if self.frames.count == 0 {
@@ -160,7 +160,7 @@ impl Writer {
                 }
                 Err(error) => {
                     self.shared.lost.fetch_add(self.frames.count, Relaxed);
-                    self.bear(&error);
+                    self.handle_error(&error);
                 }
             }
             self.frames.octets.clear();

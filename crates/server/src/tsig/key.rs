@@ -42,7 +42,7 @@ impl Algorithm {
 
     /// Octets that a truncated MAC has at least (RFC 8945 §5.2.2.1): half of a whole one, and 10.
     #[must_use]
-    pub const fn least_octets(self) -> usize {
+    pub const fn min_octets(self) -> usize {
         let half = self.octets() / 2;
         if half < 10 { 10 } else { half }
     }
@@ -132,7 +132,7 @@ impl Key {
             algorithm,
             mac: MacKey::new(algorithm.mac(), secret),
             is_short: secret.len() < algorithm.octets(),
-            least_mac: algorithm.least_octets(),
+            least_mac: algorithm.min_octets(),
         })
     }
 
@@ -170,7 +170,7 @@ impl Key {
     /// Refuses MACs of fewer octets with BADTRUNC (RFC 8945 §5.2.4), where that is more than the RFC asks for.
     #[must_use]
     pub fn with_least_mac(mut self, octets: usize) -> Self {
-        self.least_mac = octets.clamp(self.algorithm.least_octets(), self.algorithm.octets());
+        self.least_mac = octets.clamp(self.algorithm.min_octets(), self.algorithm.octets());
         self
     }
 

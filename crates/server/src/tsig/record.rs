@@ -92,7 +92,7 @@ impl<'m> Record<'m> {
 
     /// Whether the MAC's length is one that the RFC allows (RFC 8945 §5.2.2.1).
     pub(super) fn has_possible_length(&self, algorithm: Algorithm) -> bool {
-        (algorithm.least_octets()..=algorithm.octets()).contains(&self.mac.len())
+        (algorithm.min_octets()..=algorithm.octets()).contains(&self.mac.len())
     }
 
     /// Digests the message as it was before it was signed: without this record, with the original ID.

@@ -32,7 +32,7 @@ pub(super) fn assemble(gathered: Gathered, apex: &Name, order: &[u128]) -> Resul
         nodes: gathered.group_count(),
         rrsets: counts.records,
     };
-    let mut joined = Joined { contents: Contents::with_room(apex, room), outcome: Outcome::default() };
+    let mut joined = Joined { contents: Contents::with_capacity(apex, room), outcome: Outcome::default() };
     let assembler = Assembler { gathered: &gathered, apex };
     let pieces = assembler.cut(order);
     let mut ready: Vec<Result<Piece, ZoneError>> = Vec::new();
@@ -152,7 +152,7 @@ impl<'g> Assembler<'g> {
     }
 
     fn make_piece(&self, order: &[u128]) -> Result<Piece, ZoneError> {
-        let mut piece = Piece { run: Run::with_room(self.share(order.len())), outcome: Outcome::default() };
+        let mut piece = Piece { run: Run::with_capacity(self.share(order.len())), outcome: Outcome::default() };
         let (mut groups, mut records) = (Vec::with_capacity(FETCH), Vec::new());
         let mut start = 0;
         while start < order.len() {

@@ -32,12 +32,12 @@ impl<'o, W: Write> Block<'o, W> {
     }
 
     /// Passes on so many octets of `source` from `start` on.
-    pub(super) fn pass_on(&mut self, source: &Source<'_>, mut start: u64, mut octets: u64) -> io::Result<()> {
+    pub(super) fn copy_from(&mut self, source: &Source<'_>, mut start: u64, mut octets: u64) -> io::Result<()> {
         while octets > 0 {
             let room = &mut self.octets[self.filled..];
             let part = room.len().min(usize::try_from(octets).unwrap_or(usize::MAX));
             let read = source.read_at(&mut room[..part], start);
-            read.map_err(|error| io::Error::other(source.cut_off(error)))?;
+            read.map_err(|error| io::Error::other(source.truncated_error(error)))?;
             self.filled += part;
             start += part as u64;
             octets -= part as u64;

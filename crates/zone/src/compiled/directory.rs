@@ -211,7 +211,7 @@ impl Directory {
         NameRef::from_checked(&self.names[name as usize..][..usize::from(name_octets)])
     }
 
-    pub(super) fn facts(&self, chunk: usize) -> ChunkFacts<'_> {
+    pub(super) fn summary(&self, chunk: usize) -> ChunkFacts<'_> {
         ChunkFacts { entry: &self.entries[chunk], patterns: &self.patterns }
     }
 

@@ -199,7 +199,7 @@ impl Tally {
     }
 
     /// The same in numbers; patterns that are not known yet get one.
-    pub(super) fn tell(&self, patterns: &mut Patterns) -> Told {
+    pub(super) fn properties(&self, patterns: &mut Patterns) -> Told {
         let times = |spread: Option<Spread>| spread.unwrap_or_default().times();
         let (expirations, inceptions) = (times(self.expirations), times(self.inceptions));
         let ordered = expirations.is_some() && inceptions.is_some();
@@ -314,7 +314,7 @@ impl Gathering {
     }
 
     pub(super) fn tell(&self, patterns: &mut Patterns) -> Told {
-        self.tally.tell(patterns)
+        self.tally.properties(patterns)
     }
 
     /// Shows the octets of the chunk in their order and forgets them.

@@ -56,7 +56,7 @@ pub(super) fn read_contents(
         let chunks = window(directory, next);
         let (start, octets) = extent(directory, chunks.clone());
         room.resize(usize::try_from(octets).unwrap_or(usize::MAX), 0);
-        source.read_at(&mut room, start).map_err(|error| source.cut_off(error))?;
+        source.read_at(&mut room, start).map_err(|error| source.truncated_error(error))?;
         let entries = &directory.entries[chunks.clone()];
         let of_entry = |entry: &Entry| &room[(entry.offset - start) as usize..][..entry.octets as usize];
         let fit = |entries: &[Entry]| entries.iter().all(|entry| has_digest(of_entry(entry), entry));
@@ -92,7 +92,7 @@ pub(super) fn extent(directory: &Directory, chunks: Range<usize>) -> (u64, u64) 
 /// Room for all; too much is an error, not an abort.
 fn reserve(apex: &Name, directory: &Directory) -> Result<Contents, CompiledError> {
     let total = &directory.total;
-    let mut contents = Contents::with_room(apex, Room::default());
+    let mut contents = Contents::with_capacity(apex, Room::default());
     let no_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
     contents.names.try_reserve_exact(total.names as usize).map_err(no_memory)?;
     contents.rdata.try_reserve_exact(total.rdata as usize).map_err(no_memory)?;
@@ -145,7 +145,7 @@ fn check_entries(contents: &Contents, directory: &Directory) -> Result<(), Compi
 
 /// Whether the directory is right about a chunk, whose first node is at its place less `before` in `contents`.
 pub(super) fn check_entry(contents: &Contents, before: usize, directory: &Directory, chunk: usize) -> bool {
-    let places = directory.facts(chunk).places();
+    let places = directory.summary(chunk).places();
     let mut tally = Tally::default();
     (places.start..places.end).for_each(|place| tally.add(contents.node(place - before)));
     contents.node(places.start - before).name().wire() == directory.name(chunk).wire()

@@ -66,12 +66,12 @@ impl<'s> Source<'s> {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         octets.try_reserve_exact(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         octets.resize(length, 0);
-        self.read_at(&mut octets, at).map_err(|error| self.cut_off(error))?;
+        self.read_at(&mut octets, at).map_err(|error| self.truncated_error(error))?;
         Ok(octets)
     }
 
     /// A file that has become shorter since it was opened is cut off.
-    pub(super) fn cut_off(&self, error: io::Error) -> CompiledError {
+    pub(super) fn truncated_error(&self, error: io::Error) -> CompiledError {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => CompiledError::Truncated { found: self.length },
             _ => CompiledError::Io(error),

@@ -133,7 +133,7 @@ impl StoredZone {
 
     /// What the directory says of a chunk, for all chunks in their order.
     pub fn chunks(&self) -> impl ExactSizeIterator<Item = ChunkFacts<'_>> + DoubleEndedIterator {
-        (0..self.chunks.len()).map(|chunk| self.directory.facts(chunk))
+        (0..self.chunks.len()).map(|chunk| self.directory.summary(chunk))
     }
 
     /// The chunk that has the name at `place` of the canonical order.
@@ -142,8 +142,8 @@ impl StoredZone {
     }
 
     /// What the directory says of `chunk`.
-    pub(crate) fn facts(&self, chunk: usize) -> ChunkFacts<'_> {
-        self.directory.facts(chunk)
+    pub(crate) fn chunk_summary(&self, chunk: usize) -> ChunkFacts<'_> {
+        self.directory.summary(chunk)
     }
 
     /// The name at `place` of the canonical order.
@@ -158,7 +158,7 @@ impl StoredZone {
     /// The place of `name` and its node, or where it would stand.
     pub fn find(&self, name: NameRef<'_>) -> Result<(usize, Node<'_>), usize> {
         let chunk = self.directory.chunk_of(name);
-        let places = self.directory.facts(chunk).places();
+        let places = self.directory.summary(chunk).places();
         // Names stay in order even where a chunk is not there.
         let Some(contents) = self.chunk(chunk) else { return Err(places.end) };
         let start = places.start;
@@ -192,16 +192,16 @@ impl StoredZone {
         out: &mut Block<'_, W>,
     ) -> io::Result<Option<usize>> {
         let first = self.chunk_at(places.start);
-        let whole = self.facts(first).places();
+        let whole = self.chunk_summary(first).places();
         if self.is_compiled() || whole.start != places.start || whole.end > places.end {
             return Ok(None);
         }
         let last = self.chunk_at(places.end);
-        let ends = self.facts(last).places().end <= places.end;
+        let ends = self.chunk_summary(last).places().end <= places.end;
         let chunks = first..last + usize::from(ends);
-        let next = self.facts(chunks.end - 1).places().end;
+        let next = self.chunk_summary(chunks.end - 1).places().end;
         let (start, octets) = read::extent(&self.directory, chunks);
-        out.pass_on(&self.source, start, octets)?;
+        out.copy_from(&self.source, start, octets)?;
         Ok(Some(next))
     }
 

@@ -97,7 +97,7 @@ fn flawed_zone(contents: &Contents, change: impl FnOnce(&mut Raw)) -> Vec<u8> {
     let mut tally = Tally::default();
     contents.nodes().for_each(|node| tally.add(node));
     let mut directory = Directory::default();
-    let told = tally.tell(&mut directory.patterns);
+    let told = tally.properties(&mut directory.patterns);
     let chunk = raw.octets();
     directory
         .push(contents.node(0).name().wire(), raw.size(), told, *blake3::hash(&chunk).as_bytes())
@@ -284,7 +284,7 @@ fn a_directory_that_tells_untruths_is_refused() {
         let mut tally = Tally::default();
         contents.nodes().for_each(|node| tally.add(node));
         let mut directory = Directory::default();
-        let mut told = tally.tell(&mut directory.patterns);
+        let mut told = tally.properties(&mut directory.patterns);
         change(&mut told);
         let (chunk, raw) = (Raw::of(&contents).octets(), Raw::of(&contents));
         let digest = *blake3::hash(&chunk).as_bytes();

@@ -156,7 +156,7 @@ impl<'n> Comparison<'n> {
             let left = source.length() - (offset + filled as u64);
             let part = (room.len() - filled).min(usize::try_from(left).unwrap_or(usize::MAX));
             let read = source.read_at(&mut room[filled..filled + part], offset + filled as u64);
-            read.map_err(|error| source.cut_off(error))?;
+            read.map_err(|error| source.truncated_error(error))?;
             filled += part;
             let is_last = part as u64 == left;
             let Some(used) = self.take_lines(&room[..filled], is_last) else { return Ok(false) };
@@ -372,7 +372,7 @@ impl<'n> Comparison<'n> {
     }
 
     fn end_chunk(&mut self) -> Option<()> {
-        let told = self.tally.tell(&mut self.directory.patterns);
+        let told = self.tally.properties(&mut self.directory.patterns);
         let size = Size { nodes: self.names, ..Size::default() };
         self.directory.push_octets(&self.first, size, self.octets, told, [0; DIGEST])?;
         self.tally.clear();

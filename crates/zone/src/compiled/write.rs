@@ -120,14 +120,14 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
         let mut at = places.start;
         while at < places.end {
             let chunk = zone.chunk_at(at);
-            let whole = zone.facts(chunk).places();
+            let whole = zone.chunk_summary(chunk).places();
             let stays = zone.may_be_passed_on() && at == whole.start && whole.end <= places.end;
             if stays && (self.gathering.is_empty() || self.gathering.is_half_full()) {
                 self.end_chunk()?;
                 let last = zone.chunk_at(places.end);
-                let ends = zone.facts(last).places().end <= places.end;
+                let ends = zone.chunk_summary(last).places().end <= places.end;
                 let chunks = chunk..last + usize::from(ends);
-                at = zone.facts(chunks.end - 1).places().end;
+                at = zone.chunk_summary(chunks.end - 1).places().end;
                 self.pass_on(zone, chunks)?;
                 continue;
             }
@@ -159,7 +159,7 @@ impl<'o, 'z, W: Write> Writer<'o, 'z, W> {
             pushed.ok_or_else(too_large)?;
         }
         let (start, octets) = extent(&zone.directory, chunks);
-        self.block.pass_on(&zone.source, start, octets)
+        self.block.copy_from(&zone.source, start, octets)
     }
 
     fn finish(mut self) -> io::Result<()> {

@@ -227,7 +227,7 @@ fn places<'z>(zone: &Zone<'z>) -> Vec<Place<'z>> {
         let is_chain = standing == Standing::BelowDname
             && name.parent().is_some_and(|parent| parent == contents.apex().view())
             && zone.is_hash(node);
-        if !standing.is_in_zone() && !is_chain {
+        if !standing.is_in_chain() && !is_chain {
             continue;
         }
         push_missing(previous, name, &mut places);

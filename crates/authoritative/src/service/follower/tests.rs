@@ -187,7 +187,7 @@ fn nobody_waits_for_a_member_that_goes_while_it_is_verified() {
     let mut settings = settings(dir.path(), "127.0.0.1:1");
     let mut member = settings.templates["member"].settings().clone();
     let mechanism = nonesuch_dnssec::Mechanism::Compact;
-    member.making = crate::service::Making::Online(crate::service::OnlineSigning {
+    member.signing_mode = crate::service::Making::Online(crate::service::OnlineSigning {
         mechanism,
         keys: dir.path().join("keys"),
         validity: 86_400,

@@ -43,7 +43,7 @@ fn set_keys(dir: &Path, text: &str) {
 }
 
 fn signed_online(mut settings: Settings, dir: &Path) -> Settings {
-    settings.zones[0].making = Making::Online(OnlineSigning {
+    settings.zones[0].signing_mode = Making::Online(OnlineSigning {
         mechanism: Mechanism::MinimalNsec,
         keys: dir.join("keys"),
         validity: DAY,
@@ -69,7 +69,7 @@ fn secondary_online(dir: &Path) -> Arc<Service> {
 /// The secret of the key that signs data.
 fn signer(service: &Service) -> u8 {
     let zone = service.zone(&name("example.")).unwrap();
-    let facts = lock(&zone.facts);
+    let facts = lock(&zone.runtime);
     let [_, for_data] = facts.served.as_ref().unwrap().published().online_keys().unwrap().signing_dnskeys();
     let signs = |secret: &u8| for_data.contains(&zone_signer(&name("example."), *secret).dnskey_rdata());
     DATA_SIGNERS.into_iter().find(signs).unwrap()
@@ -77,7 +77,7 @@ fn signer(service: &Service) -> u8 {
 
 /// Lets a time in the key files pass.
 fn pass_key_time(service: &Service) {
-    lock(&service.zone(&name("example.")).unwrap().facts).key_event = Some(1);
+    lock(&service.zone(&name("example.")).unwrap().runtime).key_event = Some(1);
     service.next_key_event.store(1, Relaxed);
     assert!(service.is_key_event_due());
 }
@@ -85,7 +85,7 @@ fn pass_key_time(service: &Service) {
 /// When the service looks at the keys again, in seconds from now.
 fn next_look(service: &Service) -> u32 {
     let zone = service.zone(&name("example.")).unwrap();
-    let (of_zone, of_all) = (lock(&zone.facts).key_event.unwrap(), service.next_key_event.load(Relaxed));
+    let (of_zone, of_all) = (lock(&zone.runtime).key_event.unwrap(), service.next_key_event.load(Relaxed));
     assert_eq!(of_zone, of_all);
     of_zone - seconds_now() as u32
 }
@@ -218,7 +218,7 @@ fn an_event_is_noted_with_its_zone_first() {
     let zone = service.zone(&name("example.")).unwrap();
     set_keys(dir, &format!("0 2\n{} 3\n", u32::MAX - 1));
     service.keys_seen_at.store(0, Relaxed);
-    let facts = lock(&zone.facts);
+    let facts = lock(&zone.runtime);
     std::thread::scope(|scope| {
         scope.spawn(|| service.note_key_event(&zone));
         // It looks at the key files now.

@@ -206,7 +206,7 @@ fn a_version_without_ns_records_is_rejected_whatever_is_done_about_faults() {
 fn nsec5_keys_may_be_there_before_the_chain() {
     let dir = tempfile::tempdir().unwrap();
     let mut settings = from_primaries(dir.path(), VerifyChoice::Auto, OnFault::Warn);
-    settings.zones[0].making = Making::Nsec5 { keys: dir.path().join("vrf") };
+    settings.zones[0].signing_mode = Making::Nsec5 { keys: dir.path().join("vrf") };
     let service = started(settings);
     service.publish(&name("example."), signed(7, 1), &[]).unwrap();
     let warnings = service.warnings(&name("example."));
@@ -225,7 +225,7 @@ fn states_are_served_where_answers_are_signed_online() {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = from_primaries(dir.path(), VerifyChoice::Auto, on_fault);
         let (mechanism, keys) = (Mechanism::MinimalNsec, dir.path().join("keys"));
-        settings.zones[0].making =
+        settings.zones[0].signing_mode =
             Making::Online(OnlineSigning { mechanism, keys, validity: 86_400, ignore_key_times: false });
         let service = Service::open(settings, KEYS, Arc::new(Zones::new())).unwrap();
         service.begin().unwrap();
@@ -355,7 +355,7 @@ fn a_rejection_says_how_long_it_holds() {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = from_primaries(dir.path(), VerifyChoice::Auto, OnFault::Reject);
         settings.zones[0].transfers.primaries = vec![primary()];
-        settings.zones[0].making = making;
+        settings.zones[0].signing_mode = making;
         let link = Link { service: started(settings), settings: Arc::default() };
         let received = Received { primary: primary(), contents, steps: Vec::new() };
         link.publish(&name("example."), received).unwrap_err()

@@ -181,7 +181,7 @@ fn a_key_that_alone_signed_online_may_not_go() {
     let settings = |keys: &str| {
         let (mut settings, keys) = (of_file(dir), dir.join(keys));
         fs::create_dir_all(&keys).unwrap();
-        settings.zones[0].making = Making::Online(OnlineSigning {
+        settings.zones[0].signing_mode = Making::Online(OnlineSigning {
             mechanism: Mechanism::MinimalNsec,
             keys,
             validity: 86_400,

@@ -228,7 +228,7 @@ fn a_stored_version_whose_image_is_in_an_older_format_is_served_and_stored_anew(
     make_version_1(&stored);
     let service = started(secondary(dir.path()));
     assert_eq!(serial(&service), Some(7));
-    assert!(service.kept(&name("example.")).unwrap().is_some());
+    assert!(service.stored_zone(&name("example.")).unwrap().is_some());
     end(service);
     assert!(crate::open_image(&stored).unwrap().is_some());
     // The same file, compiled by an older program.
@@ -342,7 +342,7 @@ fn rejections_are_remembered_of_the_same_primaries_alone() {
     let judged_by = |primary: &str| {
         let mut zone = secondary(dir.path()).zones.remove(0);
         zone.transfers.primaries = vec![primary.parse().unwrap()];
-        zone.judged_by().unwrap()
+        zone.verification_digest().unwrap()
     };
     let primary = "192.0.2.1:853";
     assert_eq!(judged_by(primary), judged_by(primary));

@@ -144,7 +144,7 @@ impl Outgoing {
     }
 
     /// Tells of a request that was answered with one message.
-    pub(super) fn tell(&self, asked: &Asked<'_>, serial: u32, outcome: TransferOutcome, octets: usize) {
+    pub(super) fn record(&self, asked: &Asked<'_>, serial: u32, outcome: TransferOutcome, octets: usize) {
         self.note(&asked.query.name().to_name(), asked.client, serial, outcome);
         let Some(observer) = &self.observer else { return };
         let is_incremental = asked.query.qtype == Rtype::IXFR;
@@ -163,8 +163,8 @@ impl Outgoing {
     }
 
     /// Whether a refusal may be logged: one a second. Tells how many there were before it of which nothing was said.
-    pub(super) fn may_say(&self) -> Option<u64> {
-        self.refusals.may_say((self.clock)())
+    pub(super) fn may_log(&self) -> Option<u64> {
+        self.refusals.may_log((self.clock)())
     }
 
     pub(super) const fn clock(&self) -> fn() -> u64 {

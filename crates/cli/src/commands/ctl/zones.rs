@@ -32,7 +32,7 @@ fn row(zone: &ZoneReport) -> [String; 6] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     [
         status.zone.clone(),
-        status.state.word().to_owned(),
+        status.state.as_str().to_owned(),
         or_dash(status.serial.map(|serial| serial.to_string())),
         or_dash(status.nearest_expiration.map(|end| time(end.into()))),
         or_dash(status.served.clone()),
@@ -73,7 +73,7 @@ fn lines_of(zone: &ZoneReport) -> Vec<(&'static str, String)> {
     let mut lines = Lines(Vec::new());
     let status = &zone.status;
     lines.add("zone", Some(&status.zone));
-    lines.add("state", Some(status.state.word()));
+    lines.add("state", Some(status.state.as_str()));
     lines.add("serial", status.serial);
     lines.add("served", status.served.as_ref());
     lines.add("source", Some(&status.source));
@@ -88,7 +88,7 @@ fn lines_of(zone: &ZoneReport) -> Vec<(&'static str, String)> {
     lines.add("image octets", Some(status.image_octets));
     if let Some(refresh) = &zone.refresh {
         lines.add("primary", Some(&refresh.primary));
-        lines.add("refresh state", Some(refresh.refresh_state.word()));
+        lines.add("refresh state", Some(refresh.refresh_state.as_str()));
         lines.add("refreshed", refresh.refreshed.map(time));
         lines.add("next refresh", refresh.next_refresh.map(time));
         lines.add("expires", refresh.expires.map(time));

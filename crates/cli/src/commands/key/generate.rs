@@ -16,7 +16,7 @@ const ATTEMPTS: usize = 16;
 pub(super) fn run(arguments: &KeyGenerateArguments) -> Result<Outcome, Failure> {
     let key = generate(arguments)?;
     keys::warn_of(&key);
-    keys::store(&arguments.dir, &key, &KeyTimes::since(zones::now_or(arguments.now)))?;
+    keys::store(&arguments.dir, &key, &KeyTimes::active_since(zones::now_or(arguments.now)))?;
     print_key(&key, arguments.json)?;
     Ok(Outcome::Done)
 }

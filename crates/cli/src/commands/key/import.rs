@@ -52,7 +52,7 @@ fn read(arguments: &KeyImportArguments, file: &Path) -> Result<(KeyPair, KeyTime
         KeyPair::new(zone.view().to_canonical(), flags, private)
     };
     let times = KeyTimes::of_file(&text).map_err(keys::key_file(&path))?;
-    let times = times.unwrap_or_else(|| KeyTimes::since(zones::now_or(arguments.now)));
+    let times = times.unwrap_or_else(|| KeyTimes::active_since(zones::now_or(arguments.now)));
     Ok((pair, times))
 }
 

@@ -124,7 +124,7 @@ impl Proved {
     /// Stores the proofs, of the signed zone of `serial`, for the server and for the next signing, sealed by one of `keys`.
     pub(super) fn store(&mut self, serial: u32, keys: &KeySet) -> Result<(), ProofError> {
         self.proofs.set_serial(serial);
-        self.proofs.seal(keys).map_err(SignError::from)?;
+        self.proofs.sign(keys).map_err(SignError::from)?;
         write_output(&self.path, KEY_MODE, |mut out| {
             Ok(self.proofs.write_to(&mut out).map_err(write_failure(&self.path))?)
         })

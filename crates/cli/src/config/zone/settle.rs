@@ -13,7 +13,7 @@ use std::ops::RangeInclusive;
 
 impl ZoneKeys {
     /// The settings of the zone `apex`, with paths as they are written. `query` says who may ask where the zone does not.
-    pub(in crate::config) fn settle(
+    pub(in crate::config) fn resolve(
         &self,
         apex: Name,
         section: &Section<'_>,
@@ -30,7 +30,7 @@ impl ZoneKeys {
         let making = making.filter(|_| is_sound)?;
         Some(ZoneSettings {
             source,
-            making,
+            signing_mode: making,
             verify: self.verify,
             on_fault: self.on_fault.unwrap_or(on_fault),
             requires_dnssec: self.requires_dnssec,
@@ -223,7 +223,7 @@ pub(in crate::config) fn note_files(
     if let Some(file) = file {
         section.note_file("file", file, role(Role::Zone(apex())));
     }
-    match &settings.making {
+    match &settings.signing_mode {
         Making::AsItIs => {}
         Making::Online(signing) => {
             let role = role(Role::SigningKeys(apex(), signing.ignore_key_times));

@@ -23,7 +23,7 @@ impl Node {
                 let settings = change.zone(apex)?;
                 self.configuration().zones.push(settings.clone());
                 let status = self.service.add_configured(settings.clone());
-                tracing::info!(zone = apex.to_string(), state = status.state.word(), "zone {apex}: added");
+                tracing::info!(zone = apex.to_string(), state = status.state.as_str(), "zone {apex}: added");
                 let of_configuration = change.read.warnings.iter().map(ToString::to_string);
                 let warnings: Vec<String> = of_configuration.chain(status.warnings).collect();
                 let ZoneStatus { zone, state, serial, error, .. } = status;
@@ -73,7 +73,7 @@ impl Node {
         let (Some(status), Some(soa)) = (served, self.service.soa_record(apex)) else {
             return Err(ControlError::NotServed(apex.clone()));
         };
-        self.transfers.announce(apex, soa, to.clone(), Occasion::Change);
+        self.transfers.send_notify(apex, soa, to.clone(), Occasion::Change);
         let servers = to.iter().map(|remote| remote.address.to_string()).collect();
         Ok(ZoneNotified { zone: status.zone, serial: status.serial, servers })
     }
@@ -100,7 +100,7 @@ impl Node {
         if let Some(contents) = self.service.contents(apex) {
             return Ok(Exported::InMemory(contents));
         }
-        match self.service.kept(apex) {
+        match self.service.stored_zone(apex) {
             Ok(Some(zone)) => Ok(Exported::Stored(Box::new(zone))),
             Ok(None) => Err(ControlError::NotStored(apex.clone())),
             Err(source) => Err(ControlError::Stored { apex: apex.clone(), source }),

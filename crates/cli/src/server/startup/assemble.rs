@@ -60,7 +60,7 @@ impl Parts {
             reloading: Mutex::new(()),
             begun,
         });
-        Ok(Daemon { node, runtime, signals, watchdog })
+        Ok(Daemon { daemon: node, runtime, signals, watchdog })
     }
 }
 
@@ -97,7 +97,7 @@ fn transfers(
     };
     let transfers = Arc::new(Transfers::start(options, Arc::new(link))?);
     let taker = Arc::clone(&transfers);
-    shared.notified = Some(Arc::new(move |notified| taker.notified(notified)));
+    shared.notify_sink = Some(Arc::new(move |notified| taker.notified(notified)));
     follow(service, events, Arc::clone(&transfers))?;
     Ok(transfers)
 }

@@ -75,7 +75,7 @@ fn serve(
     let origin = Origin::File(path.to_path_buf());
     let parts = Parts { configuration, origin, identity, clock_shift: 0, begun };
     let daemon = parts.assemble(harmless)?;
-    let node = Arc::clone(&daemon.node);
+    let node = Arc::clone(&daemon.daemon);
     node.service.begin().map_err(Failure::Thread)?;
     node.start(bound)?;
     if let Some(control) = &control {
@@ -87,7 +87,7 @@ fn serve(
         let settled = ready.service.wait();
         print_ready(&ready, settled, is_json);
         report_ready()?;
-        ready.notifier.ready(&ready.words());
+        ready.notifier.ready(&ready.status_line());
         Ok(())
     })?;
     drop((metrics, control));

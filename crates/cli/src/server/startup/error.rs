@@ -60,6 +60,6 @@ impl ZoneFileError {
 
 /// The mechanisms whose records are generated online.
 fn made_when_asked() -> String {
-    let made = MECHANISMS.iter().filter(|entry| entry.made == Made::WhenAsked);
+    let made = MECHANISMS.iter().filter(|entry| entry.generation == Made::WhenAsked);
     made.map(|entry| entry.name).collect::<Vec<_>>().join(", ")
 }

@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<Outcome, Failure> {
     let clock_shift = arguments.now.map_or(0, |now| now.wrapping_sub(zones::now_or(None)));
     let parts = Parts { configuration, origin: Origin::Arguments, identity: None, clock_shift, begun };
     let daemon = parts.assemble(harmless)?;
-    let (node, is_json) = (Arc::clone(&daemon.node), arguments.json);
+    let (node, is_json) = (Arc::clone(&daemon.daemon), arguments.json);
     let (starting, files) = (Arc::clone(&node), Files::of(arguments));
     daemon.run(move || start(&starting, &files, opened, clock_shift, is_json))?;
     stop(&node, is_json)
@@ -70,7 +70,7 @@ fn start(node: &Node, files: &Files, opened: Opened, clock_shift: u32, is_json: 
         print_zone_ready(node, &zone, is_json);
     }
     report_ready()?;
-    node.notifier.ready(&node.words());
+    node.notifier.ready(&node.status_line());
     Ok(())
 }
 
@@ -79,7 +79,7 @@ fn making(arguments: &ServeArguments) -> Result<Making, ZoneFileError> {
     let online = &arguments.online;
     let path = || input_name(&arguments.file).to_path_buf();
     match (online.denial, &online.keys, &online.nsec5_keys) {
-        (Some(mechanism), Some(keys), _) if mechanism.entry().made == Made::WhenAsked => {
+        (Some(mechanism), Some(keys), _) if mechanism.entry().generation == Made::WhenAsked => {
             Ok(Making::Online(OnlineSigning {
                 mechanism,
                 keys: keys.clone(),
@@ -107,7 +107,7 @@ fn configuration(arguments: &ServeArguments, making: Making, apex: Name) -> Conf
     };
     let zone = ZoneSettings {
         source,
-        making,
+        signing_mode: making,
         verify,
         allows_unsafe_transition: arguments.allow_unsafe_transition,
         ..ZoneSettings::of_file(apex, arguments.file.clone())

@@ -65,7 +65,7 @@ impl Zone {
         let contents = read_file(&file, Some(&apex)).expect("a zone").contents;
         let (mut names, mut occluded) = (BTreeMap::new(), BTreeSet::new());
         for (node, standing) in contents.nodes().zip(standings(&contents)) {
-            if !standing.is_in_zone() {
+            if !standing.is_in_chain() {
                 occluded.insert(node.name().to_canonical());
                 continue;
             }

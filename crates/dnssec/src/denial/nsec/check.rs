@@ -53,7 +53,7 @@ fn check_node(
 /// An NSEC record at a name without other data would deny what nobody asked (RFC 4035 §2.3).
 fn check_extra(zone: &Zone<'_>, findings: &mut Findings) {
     for (node, standing) in zone.contents.nodes().zip(&zone.standings) {
-        if standing.is_in_zone() && node.has(Rtype::NSEC) && !zone.owns_data(node) {
+        if standing.is_in_chain() && node.has(Rtype::NSEC) && !zone.owns_data(node) {
             findings.fault(node.name(), Some(Rtype::NSEC), Reason::ChainExtra);
         }
     }

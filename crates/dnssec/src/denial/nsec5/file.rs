@@ -73,7 +73,7 @@ impl Proofs {
     ///
     /// # Errors
     /// Where the library fails.
-    pub fn seal(&mut self, keys: &KeySet) -> Result<(), SignError> {
+    pub fn sign(&mut self, keys: &KeySet) -> Result<(), SignError> {
         let Some(key) = keys.signers(Rtype::A).first().map(|place| &keys.keys()[*place]) else {
             return Ok(());
         };

@@ -213,7 +213,7 @@ pub(crate) fn names_of_chain(mut names: Vec<ChainName>, opt_out: bool) -> Vec<Ch
 
 fn names_to_prove(contents: &Contents, opt_out: bool) -> Vec<ChainName> {
     let standings = standings(contents);
-    let chained = |index: &usize| standings[*index].is_in_zone() && is_kept(contents, contents.node(*index));
+    let chained = |index: &usize| standings[*index].is_in_chain() && is_kept(contents, contents.node(*index));
     let nodes: Vec<u32> = (0..contents.node_count()).filter(chained).map(|index| index as u32).collect();
     names_of_chain(chain_names(contents, &standings, &nodes), opt_out)
 }

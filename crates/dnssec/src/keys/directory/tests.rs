@@ -32,7 +32,7 @@ fn directory(files: Vec<KeyFiles>) -> KeyDirectory {
 
 #[test]
 fn keys_of_one_zone_are_read_by_the_times_in_their_files() {
-    let (now, later) = (KeyTimes::since(NOW), KeyTimes::since(NOW + 100));
+    let (now, later) = (KeyTimes::active_since(NOW), KeyTimes::active_since(NOW + 100));
     let other = KeyPair::generate(&"other.".parse().unwrap(), 257, Algorithm::ED25519, None).unwrap();
     let (ksk, zsk) = (pair(257), pair(256));
     let all = || directory(vec![files(&zsk, &later), files(&other, &now), files(&ksk, &now)]);
@@ -53,7 +53,7 @@ fn directories_without_usable_keys_are_refused() {
         vec![files(&ksk, &KeyTimes::default())],
     );
     assert!(matches!(error, Err(KeyDirectoryError::NoKeys { .. })));
-    let error = directory(vec![files(&ksk, &KeyTimes::since(NOW + 1))]).zone_keys(Some(NOW)).unwrap_err();
+    let error = directory(vec![files(&ksk, &KeyTimes::active_since(NOW + 1))]).zone_keys(Some(NOW)).unwrap_err();
     let next = Some((ksk.base_name(), NOW + 1));
     assert!(
         matches!(&error, KeyDirectoryError::NoActiveKey { next: found, .. } if *found == next),
@@ -95,7 +95,7 @@ fn faults_name_the_file() {
 #[test]
 fn withdrawn_keys_go_with_and_without_the_revoke_flag() {
     let usual = pair(257);
-    let since = KeyTimes::since(NOW);
+    let since = KeyTimes::active_since(NOW);
     let private = PrivateKey::from_bind(&usual.private_file_text(&since)).unwrap();
     let revoked = KeyPair::new(zone(), 257 | 0x80, private);
     let [plain, flagged] = [&usual, &revoked].map(KeyPair::dnskey_rdata);

@@ -16,7 +16,7 @@ pub(super) fn is_complete(contents: &Contents, resigned: &Resigned<'_>, options:
         if !is_kept(contents, node) {
             continue;
         }
-        if standing.is_in_zone() {
+        if standing.is_in_chain() {
             chained.push(node.index() as u32);
         }
         let counts = |rrset: &Rrset<'_>| {

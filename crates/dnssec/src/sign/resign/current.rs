@@ -135,12 +135,12 @@ fn is_same_item<'a>(
         }
         same = owner.wire() == old.name().wire() && rest.next().is_some_and(|old| is_same_piece(old, &piece));
         if same && piece.signed {
-            let expected = signers.at(owner, piece.rtype);
+            let expected = signers.signers_at(owner, piece.rtype);
             same = rest.next().is_some_and(|found| {
                 found.covered() == piece.rtype
                     && found.ttl() == piece.ttl
                     && found.count() == expected.len() + signers.copied(owner, piece.rtype).count()
-                    && expected.iter().all(|key| reuse.kept(found, owner, &piece, *key).is_some())
+                    && expected.iter().all(|key| reuse.reusable(found, owner, &piece, *key).is_some())
                     && signers
                         .copied(owner, piece.rtype)
                         .all(|copied| found.rdatas().any(|old| old == copied))

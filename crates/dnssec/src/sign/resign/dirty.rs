@@ -126,7 +126,7 @@ impl<'z> Shown<'_, 'z> {
     fn by_nsec(&mut self, name: NameRef<'_>) -> Option<Vec<u8>> {
         let node = self.view.data(name)?;
         let standing = self.view.standing(name, node);
-        if !standing.is_in_zone() {
+        if !standing.is_in_chain() {
             return None;
         }
         shown_types(node, name == self.view.old.apex().view(), standing, &mut self.types);
@@ -144,7 +144,7 @@ impl<'z> Shown<'_, 'z> {
             return is_empty_non_terminal.then_some(out);
         };
         let standing = self.view.standing(name, node);
-        if !standing.is_in_zone() || opt_out && is_insecure_delegation(node, standing) {
+        if !standing.is_in_chain() || opt_out && is_insecure_delegation(node, standing) {
             return None;
         }
         shown_types(node, is_apex, standing, &mut self.types);

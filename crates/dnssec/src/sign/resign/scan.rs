@@ -89,7 +89,7 @@ pub(super) fn scan(
 
 /// The pattern of the keys that sign what is not at the apex.
 fn signers(keys: &Signers<'_>, reuse: &Reuse<'_>) -> Option<Vec<u8>> {
-    let numbers = keys.at_apex(Rtype::A);
+    let numbers = keys.signers_at_apex(Rtype::A);
     let mut signers: Vec<(u8, u16)> = numbers
         .iter()
         .map(|number| {
@@ -171,7 +171,7 @@ impl Expected<'_> {
 
     /// Whether the signatures are those of the keys that sign such an RRset, and none is too old.
     fn are_fresh(&self, owner: NameRef<'_>, signatures: Rrset<'_>) -> bool {
-        let signers = self.keys.at(owner, signatures.covered());
+        let signers = self.keys.signers_at(owner, signatures.covered());
         let copied = || self.keys.copied(owner, signatures.covered());
         signatures.count() == signers.len() + copied().count()
             && copied().all(|copied| signatures.rdatas().any(|rdata| rdata == copied))
@@ -198,7 +198,7 @@ pub(super) fn verify_sample(
             let Some(signatures) = node.signatures(rrset.rtype()) else { continue };
             for fields in signatures.rdatas().filter_map(Rrsig::parse) {
                 let by = |key: &&usize| reuse.is_fresh(**key, &fields);
-                let Some(&key) = keys.at(node.name(), rrset.rtype()).iter().find(by) else {
+                let Some(&key) = keys.signers_at(node.name(), rrset.rtype()).iter().find(by) else {
                     continue;
                 };
                 let first = messages.len();

@@ -155,7 +155,7 @@ impl<'z> View<'z> {
     /// Whether an opt-out chain needs the name (RFC 5155 §7.1).
     pub(super) fn is_required(&self, name: NameRef<'_>, node: Node<'_>) -> bool {
         let standing = self.standing(name, node);
-        standing.is_in_zone() && !is_insecure_delegation(node, standing)
+        standing.is_in_chain() && !is_insecure_delegation(node, standing)
     }
 }
 

@@ -92,7 +92,7 @@ impl Measuring<'_> {
         let (signed, work) = repeat(|| sign(unsigned, &keys, &wanted))?;
         row.signing = Some(Work { signatures: signed.statistics().signatures, ..work });
         self.tell("verifying");
-        let anchors = keys.entry_points().map(|key| Anchor::Dnskey(key.dnskey_rdata())).collect();
+        let anchors = keys.secure_entry_points().map(|key| Anchor::Dnskey(key.dnskey_rdata())).collect();
         let wanted = VerifyOptions { now: Some(now), anchors, ..VerifyOptions::default() };
         let (report, work) = repeat(|| {
             let report = verify(signed.contents(), &wanted);

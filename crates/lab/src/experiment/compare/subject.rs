@@ -80,7 +80,7 @@ fn owners(contents: &Contents) -> Vec<(String, Vec<u16>)> {
     contents
         .nodes()
         .zip(standings(contents))
-        .filter(|(_, standing)| standing.is_in_zone())
+        .filter(|(_, standing)| standing.is_in_chain())
         .map(|(node, _)| (node.name().to_string(), node.rrsets().map(|rrset| rrset.rtype().0).collect()))
         .collect()
 }

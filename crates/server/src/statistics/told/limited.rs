@@ -48,7 +48,7 @@ impl Limited {
         }
         let episode = episodes.iter_mut().find(|episode| episode.network == network)?;
         episode.last = now;
-        if episode.is_said || self.pace.may_say(now).is_none() {
+        if episode.is_said || self.pace.may_log(now).is_none() {
             return None;
         }
         episode.is_said = true;
@@ -62,7 +62,7 @@ impl Limited {
             |episode: &Episode| now.saturating_sub(episode.last) >= QUIET || is_set_back(now, episode.last);
         episodes.retain(|episode| episode.is_said || !is_over(episode));
         let place = episodes.iter().position(is_over)?;
-        self.pace.may_say(now)?;
+        self.pace.may_log(now)?;
         let Episode { network, began, last, .. } = episodes.swap_remove(place);
         Some((network, last.saturating_sub(began)))
     }

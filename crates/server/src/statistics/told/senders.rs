@@ -36,7 +36,7 @@ struct Line {
 impl Senders {
     /// Whether there may be a line about a sender in the second `now`: how often there was none before it. The outer `None`: the
     /// sender has no line of its own, since there are too many.
-    pub(super) fn may_say(&self, sender: (usize, KnownSender), now: u64) -> Option<Option<u64>> {
+    pub(super) fn may_log(&self, sender: (usize, KnownSender), now: u64) -> Option<Option<u64>> {
         let mut lines = match self.lines.try_lock() {
             Ok(lines) => lines,
             Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
@@ -73,7 +73,7 @@ mod tests {
         let senders = Senders::default();
         let key = KnownSender::Key("k.".parse().unwrap());
         for sender in [(0, entry(1)), (0, entry(2)), (1, entry(1)), (0, key)] {
-            let said = [100, 100, 100, 101, 7].map(|now| senders.may_say(sender.clone(), now));
+            let said = [100, 100, 100, 101, 7].map(|now| senders.may_log(sender.clone(), now));
             assert_eq!(said, [Some(Some(0)), Some(None), Some(None), Some(Some(2)), Some(Some(0))]);
         }
     }
@@ -82,9 +82,9 @@ mod tests {
     fn the_number_of_senders_is_bounded_and_quiet_ones_make_room() {
         let senders = Senders::default();
         let own =
-            (0..MOST as u32 + 100).filter(|number| senders.may_say((0, entry(*number)), 1000).is_some());
+            (0..MOST as u32 + 100).filter(|number| senders.may_log((0, entry(*number)), 1000).is_some());
         assert_eq!(own.count(), MOST);
-        assert_eq!(senders.may_say((0, entry(u32::MAX)), 1000 + QUIET - 1), None);
-        assert_eq!(senders.may_say((0, entry(u32::MAX)), 1000 + QUIET), Some(Some(0)));
+        assert_eq!(senders.may_log((0, entry(u32::MAX)), 1000 + QUIET - 1), None);
+        assert_eq!(senders.may_log((0, entry(u32::MAX)), 1000 + QUIET), Some(Some(0)));
     }
 }
